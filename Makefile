@@ -1,0 +1,47 @@
+# Everything a newcomer or CI runs. Each target makes the virtual environment it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXTRA_PYTEST ?=
+
+.PHONY: help demo test lint types test-oldest clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+# The version check comes first, so that an old Python says so instead of failing inside pip.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "lmssc needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+
+$(VENV)/.ready-demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready-demo
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the figures
+	$(BIN)/lmssc demo
+
+test: lint types  ## lint, type checks, all tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(EXTRA_PYTEST)
+
+lint: $(VENV)/.ready-dev  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-dev  ## mypy
+	$(BIN)/mypy
+
+test-oldest:  ## all tests with the oldest dependencies that are promised
+	test -d $(VENV)-oldest || $(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[all]' --group dev \
+	  numpy==1.26.* scipy==1.12.* scikit-learn==1.6.* matplotlib==3.8.* 'pandas==2.2.*' 'polars==1.*'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto $(EXTRA_PYTEST)
+
+clean:  ## remove the environments and caches
+	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

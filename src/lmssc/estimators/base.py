@@ -1,0 +1,298 @@
+"""What all classifiers here share: views, labels, order, the answer for known and for new samples."""
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lmssc.alternation import Progress
+from lmssc.inputs import (
+    Layout,
+    Masks,
+    frame_columns,
+    is_frame,
+    is_view_collection,
+    make_raw_views,
+    read_block,
+    read_collection,
+    read_layout,
+)
+from lmssc.labels import encode_labels, known_labels
+from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
+from lmssc.parameters import Rule, check_parameters
+from lmssc.views import RawView
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method solves: views and class codes, with samples, views and classes in an order of their own."""
+
+    views: list[RawView]
+    codes: NDArray
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a method answers: class scores F, the graph S, and the samples that no label reaches."""
+
+    scores: NDArray
+    graph: sparse.csr_array
+    unreached: NDArray
+
+
+class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Semi-supervised classifier of several views.
+
+    A subclass says how a `Problem` becomes a `Solution` (`_solve`) and what new samples get (`_extend`). Inside,
+    samples, views and classes are numbered by content, so that permuting the input permutes the answer and nothing
+    else.
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {}
+
+    def fit(self, X: Any, y: ArrayLike, present: Masks = None) -> Self:
+        """Label every sample.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
+            One 2-D X is cut into views by the parameter `views`. A sample that lacks a view has NaN in all of
+            its block.
+        y : array-like of shape (n,)
+            Labels; −1 (integers), None or NaN (anything else) is unlabelled.
+        present : list or dict of boolean arrays, optional
+            For each view, which samples have it; None for all. Another way to say that views are missing,
+            needed for sparse views only.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._rules)
+        raws = self._read_views(X, y=y, present=present, reset=True)
+        classes, codes = encode_labels(y, raws[0].data.shape[0])
+        order = content_order(raws, codes)
+        ranked = codes[order.samples]
+        first_seen = np.unique(ranked[ranked >= 0], return_index=True)[1]
+        class_order = np.argsort(first_seen)
+        rank = np.append(np.argsort(class_order), -1)
+        problem = Problem([raws[v].take(order.samples) for v in order.views], rank[ranked], len(classes))
+
+        self._order, self._class_order = order, class_order
+        self.classes_ = classes
+        self._store(self._solve(problem), problem)
+        return self
+
+    @abstractmethod
+    def _solve(self, problem: Problem) -> Solution:
+        """Solve the problem and store what only this method has."""
+
+    @abstractmethod
+    def _extend(self, raws: list[RawView]) -> NDArray:
+        """Class scores of new samples, classes and views in content order."""
+
+    def _store(self, solution: Solution, problem: Problem) -> None:
+        """Store the answer in the user's order."""
+        groups = duplicate_groups(self._order.keys, problem.codes)
+        scores = np.maximum(solution.scores, 0)
+        if groups[-1] + 1 < len(groups):
+            # Identical samples get identical answers, whichever way ties between them were broken.
+            sums = np.zeros((groups[-1] + 1, scores.shape[1]), dtype=scores.dtype)
+            np.add.at(sums, groups, scores)
+            scores = sums[groups]
+        distributions = np.empty_like(scores)
+        distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
+        self.label_distributions_ = self._to_input(distributions)
+        self.transduction_ = self._decide(self.label_distributions_)
+        position = self._to_input(np.arange(len(scores)))
+        self.graph_ = solution.graph[position][:, position].tocsr()
+        self.graph_.sort_indices()
+        self.unreached_ = np.sort(self._order.samples[solution.unreached])
+        if len(self.unreached_):
+            warnings.warn(
+                f"{len(self.unreached_)} of {len(scores)} samples are in parts of the graph without a label; they get "
+                "the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
+                "n_neighbors",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _to_input(self, rows: NDArray) -> NDArray:
+        """Rows in content order, put into the order in which the samples came."""
+        restored = np.empty_like(rows)
+        restored[self._order.samples] = rows
+        return restored
+
+    def _decide(self, distributions: NDArray) -> NDArray:
+        """Most likely class of each row; a tie goes by content, not by the names of the classes."""
+        return self.classes_[self._class_order[distributions[:, self._class_order].argmax(axis=1)]]
+
+    def _read_views(self, X: Any, *, present: Masks, reset: bool, y: Any = "no_validation") -> list[RawView]:
+        """Views of X in the order of the user; `reset` in fit, else they must match those of fit."""
+        least = 2 if reset else 1
+        if is_view_collection(X):
+            blocks = read_collection(X, least)
+            if reset:
+                if self.views is not None:
+                    raise ValueError("views says how the columns of one 2-D X fall into views; X is a collection of views")
+                ends = np.cumsum([block.shape[1] for block in blocks.values()])
+                columns = np.split(np.arange(ends[-1]), ends[:-1])
+                self._layout, self.n_features_in_ = Layout(list(blocks), columns), int(ends[-1])
+                if hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+            else:
+                blocks = self._match(blocks, by_name=not isinstance(X, list | tuple))
+        else:
+            block = read_block(X, "X", least)
+            validate_data(self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True)
+            if reset:
+                self._layout = read_layout(self.views, block.shape[1], frame_columns(X) if is_frame(X) else None)
+            blocks = {
+                name: block[:, columns]
+                for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
+            }
+        self.view_names_ = list(self._layout.names)
+        return make_raw_views(blocks, present)
+
+    def _match(self, blocks: dict[str, Any], by_name: bool) -> dict[str, Any]:
+        """Blocks given after fit, in the order of fit; an error if they are not the views of fit."""
+        names, widths = self._layout.names, self._layout.widths
+        if len(blocks) != len(names):
+            raise ValueError(f"X has {len(blocks)} views, but {type(self).__name__} was fitted with {len(names)}: {names}")
+        if by_name and set(blocks) != set(names):
+            raise ValueError(f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}")
+        chosen = [blocks[name] for name in names] if by_name else list(blocks.values())
+        for name, width, block in zip(names, widths, chosen, strict=True):
+            if block.shape[1] != width:
+                raise ValueError(
+                    f"view {name!r} has {block.shape[1]} features, but {type(self).__name__} was fitted with {width}"
+                )
+        return dict(zip(names, chosen, strict=True))
+
+    def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
+        """Distribution over the classes for each sample, known from fit or new.
+
+        A sample that was in fit gets its `label_distributions_`; a new one the mean of its neighbours' among the
+        samples of fit.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples; views that a sample lacks are NaN.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            Non-negative rows that sum to 1, columns as in `classes_`.
+        """
+        check_is_fitted(self)
+        raws = self._read_views(X, present=present, reset=False)
+        raws = [raws[v] for v in self._order.views]
+        result, new = self._recognise(sample_keys(raws))
+        if new.any():
+            scores = np.maximum(self._extend([raw.take(np.flatnonzero(new)) for raw in raws]), 0)
+            result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
+        return result
+
+    def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
+        """Distributions of the samples that were in fit, and which were not."""
+        known = self._order.keys
+        # Of identical samples the labelled ones come last, and a label says more than what was propagated.
+        place = np.searchsorted(known, keys, side="right") - 1
+        new = known[place] != keys
+        return self.label_distributions_[self._order.samples[place]], new
+
+    def predict(self, X: Any, present: Masks = None) -> NDArray:
+        """Most likely class of each sample, known from fit or new.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples; views that a sample lacks are NaN.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._decide(self.predict_proba(X, present))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of `predict` on the samples of X that have a label in y.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples.
+        y : array-like of shape (n,)
+            True labels; rows that are unlabelled (−1, None or NaN) do not count.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        labels, known = known_labels(y)
+        if len(labels) != len(predicted):
+            raise ValueError(f"X has {len(predicted)} rows, y has {len(labels)} labels")
+        if not known.any():
+            raise ValueError("y has no labelled sample to score")
+        unknown = sorted(set(labels[known].tolist()) - set(self.classes_.tolist()), key=str)
+        if unknown:
+            raise ValueError(f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(labels[known], predicted[known], sample_weight=weight))
+
+    def _progress(self) -> Any:
+        """The user's callback, after a printed line if `verbose`."""
+
+        def report(progress: Progress) -> None:
+            if self.verbose:
+                print(
+                    f"[{type(self).__name__}] iteration {progress.iteration}: J = {progress.objective:.6g}, "
+                    f"change of F = {progress.change:.2e}, {progress.seconds:.1f} s"
+                )
+            if self.callback is not None:
+                self.callback(progress)
+
+        return report
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def resolve_neighbors(n_neighbors: int | str, n_samples: int, default: int) -> int:
+    """k: the number given, or `default` where there are enough samples.
+
+    Examples
+    --------
+    >>> resolve_neighbors("auto", 1000, 10), resolve_neighbors("auto", 6, 10)
+    (10, 4)
+    """
+    if isinstance(n_neighbors, str):
+        return max(1, min(default, n_samples - 2))
+    if n_neighbors >= n_samples:
+        raise ValueError(f"n_neighbors={n_neighbors} must be less than the number of samples, {n_samples}")
+    return int(n_neighbors)
+
+
+def in_input_order(items: Sequence[Any], order: ContentOrder) -> list[Any]:
+    """Things of the views in content order, put into the order in which the views came."""
+    return [items[order.views.index(v)] for v in range(len(items))]

@@ -1,0 +1,421 @@
+"""LMSSC: latent positions, neighbour graph and labels, learned together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from lmssc.alternation import Progress, alternate
+from lmssc.estimators.base import (
+    MultiViewClassifier,
+    Problem,
+    Solution,
+    in_input_order,
+    resolve_neighbors,
+)
+from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
+from lmssc.graph import connect, laplacian, learn_graph
+from lmssc.inputs import Masks, ViewSpec
+from lmssc.parameters import (
+    BOOLEAN,
+    CALLABLE_OR_NONE,
+    COUNT,
+    COUNT_OR_AUTO,
+    NOT_NEGATIVE,
+    POSITIVE,
+    VERBOSITY,
+    Rule,
+    one_of,
+)
+from lmssc.propagation import one_hot, propagate
+from lmssc.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.start import latent_start, random_graph
+from lmssc.views import RawView, Views
+
+
+@dataclass(frozen=True)
+class State:
+    """All that the alternation changes."""
+
+    loadings: list[NDArray]  # W
+    latent: NDArray  # H
+    crosses: list[NDArray]  # X^vᵀH
+    graph: sparse.csr_array  # S
+    laplacian: sparse.csr_array  # L
+    scores: NDArray  # F
+    unreached: NDArray
+    alpha: float | None  # α, None until it is set
+
+
+@dataclass(frozen=True)
+class Model:
+    """The objective J of one problem, and the four updates that lower it in turn."""
+
+    views: Views
+    codes: NDArray
+    n_classes: int
+    n_neighbors: int
+    beta: float
+    gamma: float
+    nonnegative: bool
+    freeze_alpha: bool
+
+    def step(self, state: State) -> State:
+        """One iteration of Algorithm 1: W, then H, then S, then F."""
+        loadings = self.update_loadings(state)
+        latent = update_latent(self.views, loadings, state.laplacian, self.beta, state.latent)
+        state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
+        return self.propagate(self.update_graph(state))
+
+    def update_loadings(self, state: State) -> list[NDArray]:
+        """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
+        if self.nonnegative:
+            return [
+                nonnegative_loadings(cross, view.gram(state.latent), start)
+                for view, cross, start in zip(self.views, state.crosses, state.loadings, strict=True)
+            ]
+        return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
+
+    def update_graph(self, state: State) -> State:
+        """S, and α if it is not frozen yet, from Z = [√β·H, √γ·F]."""
+        points = np.hstack([np.sqrt(self.beta) * state.latent, np.sqrt(self.gamma) * state.scores])
+        alpha = state.alpha if self.freeze_alpha else None
+        graph, alpha = learn_graph(points.astype(self.views.dtype), self.n_neighbors, self.beta, alpha)
+        return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
+
+    def propagate(self, state: State) -> State:
+        """F on the present graph."""
+        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores)
+        return replace(state, scores=scores, unreached=unreached)
+
+    def objective(self, state: State) -> dict[str, float]:
+        """The terms of J."""
+        alpha = 0.0 if state.alpha is None else state.alpha
+        return {
+            "fit": self.views.loss(state.latent, state.loadings, state.crosses),
+            "smoothness": self.beta * roughness(state.laplacian, state.latent),
+            "graph": self.beta * alpha * float(np.vdot(state.graph.data, state.graph.data)),
+            "labels": self.gamma * roughness(state.laplacian, state.scores),
+        }
+
+
+def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
+    """Tr(RᵀLR).
+
+    Examples
+    --------
+    >>> roughness(sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.0], [3.0]]))
+    9.0
+    """
+    return float(np.vdot(rows, laplacian @ rows))
+
+
+class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
+    """Latent multi-view semi-supervised classification.
+
+    Learns latent positions H shared by all views, a graph S of each sample's neighbours, and class scores F that
+    are propagated over it, together, by lowering
+
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(HᵀLH) + α‖S‖² ) + γ·Tr(FᵀLF)
+
+    in W, H, S and F by turns, with F fixed to the labels where they are known.
+
+    Parameters
+    ----------
+    views : list of int, list of slices, dict of name → columns, or None
+        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
+        view, or if X is a list or dict of views.
+    n_components : int or "auto"
+        Latent dimensions r. "auto" is 30, or fewer where the data have fewer.
+    n_neighbors : int or "auto"
+        Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
+    beta : float
+        Weight β of the smoothness of H over the graph.
+    gamma : float
+        Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
+        latent positions at the start, so that it means the same on all data.
+    scaling : "auto", "zscore", "unit", "tfidf" or None, or a list or dict of these by view
+        "auto" takes a view that is mostly zeros and nowhere negative for text ("tfidf" for counts, else "unit" rows)
+        and standardises ("zscore") any other. Scaled views then get equal mean squared row norms; None leaves
+        them as they are.
+    loadings : {"orthonormal", "nonnegative"}
+        Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
+        the paper.
+    init : {"svd", "random"}
+        Start: H from a truncated SVD, the graph on H alone and one propagation over it; or random H and S and
+        F = 0 for the unlabelled, as in the paper.
+    freeze_alpha : bool
+        Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
+        the paper.
+    max_iter : int
+        Most iterations.
+    tol : float
+        Stop when F changes by less than this share of itself.
+    random_state : int, RandomState or None
+        For `init="random"`; nothing else is random.
+    callback : callable, optional
+        Called with a `Progress` after each iteration.
+    verbose : int
+        Print a line after each iteration.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        Classes, sorted.
+    transduction_ : ndarray of shape (n,)
+        Label of each sample.
+    label_distributions_ : ndarray of shape (n, c)
+        Distribution over the classes of each sample; rows sum to 1.
+    unreached_ : ndarray of int
+        Samples in parts of the graph without a label; they have the frequencies of the labelled classes.
+    latent_ : ndarray of shape (n, r)
+        H.
+    loadings_ : list of ndarray of shape (d_v, r)
+        W^v.
+    graph_ : csr_array of shape (n, n)
+        S: rows sum to 1, no self-loops.
+    objective_ : ndarray of shape (n_iter_,)
+        J after each iteration.
+    objective_terms_ : dict of str to ndarray
+        Its terms: "fit", "smoothness", "graph" and "labels".
+    alpha_ : float
+        α.
+    n_iter_ : int
+        Iterations that were run.
+    scalings_ : dict of str to str
+        Scaling of each view.
+    view_names_ : list of str
+        Names of the views.
+
+    See Also
+    --------
+    paper_settings : Algorithm 1 to the letter.
+    stack_views : One X from a list or dict of views.
+
+    Examples
+    --------
+    >>> from lmssc import LMSSC
+    >>> from lmssc.datasets import make_multiview
+    >>> data = make_multiview(200, labelled=0.1, random_state=0)
+    >>> clf = LMSSC().fit(data.views, data.y)
+    >>> clf.transduction_[:5], clf.label_distributions_.shape
+    (array([0, 0, 1, 1, 0]), (200, 3))
+    >>> unlabelled = data.y == -1
+    >>> bool((clf.transduction_ == data.target)[unlabelled].mean() > 0.8)
+    True
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_components": COUNT_OR_AUTO,
+        "n_neighbors": COUNT_OR_AUTO,
+        "beta": POSITIVE,
+        "gamma": POSITIVE,
+        "loadings": one_of("orthonormal", "nonnegative"),
+        "init": one_of("svd", "random"),
+        "freeze_alpha": BOOLEAN,
+        "max_iter": COUNT,
+        "tol": NOT_NEGATIVE,
+        "callback": CALLABLE_OR_NONE,
+        "verbose": VERBOSITY,
+    }
+
+    def __init__(
+        self,
+        views: ViewSpec = None,
+        *,
+        n_components: int | str = "auto",
+        n_neighbors: int | str = "auto",
+        beta: float = 0.1,
+        gamma: float = 0.01,
+        scaling: str | None | Sequence[str | None] | Mapping[str, str | None] = "auto",
+        loadings: str = "orthonormal",
+        init: str = "svd",
+        freeze_alpha: bool = True,
+        max_iter: int = 30,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+        callback: Callable[[Progress], object] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.beta = beta
+        self.gamma = gamma
+        self.scaling = scaling
+        self.loadings = loadings
+        self.init = init
+        self.freeze_alpha = freeze_alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _solve(self, problem: Problem) -> Solution:
+        wanted = scaling_by_view(self.scaling, self.view_names_)
+        self._scalings = fit_scalings(problem.views, [wanted[v] for v in self._order.views])
+        self.scalings_ = dict(
+            zip(self.view_names_, [s.kind for s in in_input_order(self._scalings, self._order)], strict=True)
+        )
+        views = scale_views(problem.views, self._scalings)
+        model, state = self._start(views, problem)
+        state, terms, _ = alternate(
+            state, model.step, model.objective, max_iter=self.max_iter, tol=self.tol, callback=self._progress()
+        )
+        self.latent_ = self._to_input(state.latent)
+        self.loadings_ = in_input_order(state.loadings, self._order)
+        self.objective_terms_ = terms
+        self.objective_ = sum(terms.values())
+        self.alpha_ = state.alpha
+        self.n_iter_ = len(self.objective_)
+        return Solution(state.scores, state.graph, state.unreached)
+
+    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
+        """The model and its first state, by `init`."""
+        n_components = self._resolve_components(views)
+        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, default=10)
+        nonnegative = self.loadings == "nonnegative"
+        gamma = float(self.gamma)
+        if self.init == "svd":
+            latent, loadings = latent_start(views, n_components)
+            gamma *= max(float(np.vdot(latent, latent)) / views.n_samples, np.finfo(float).tiny)
+            graph, _ = learn_graph(np.sqrt(self.beta) * latent, n_neighbors, self.beta)
+        else:
+            random = check_random_state(self.random_state)
+            latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
+            graph = random_graph(views.n_samples, n_neighbors, random, views.dtype)
+            loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
+        state = State(
+            loadings=[np.maximum(loading, 0) for loading in loadings] if nonnegative else loadings,
+            latent=latent,
+            crosses=views.transpose_dot(latent),
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=one_hot(problem.codes, problem.n_classes, views.dtype),
+            unreached=np.zeros(views.n_samples, dtype=bool),
+            alpha=None,
+        )
+        model = Model(
+            views, problem.codes, problem.n_classes, n_neighbors, self.beta, gamma, nonnegative, self.freeze_alpha
+        )
+        return model, model.propagate(state) if self.init == "svd" else state
+
+    def _resolve_components(self, views: Views) -> int:
+        most = min(views.n_samples, views.n_features)
+        if isinstance(self.n_components, str):
+            return min(30, most)
+        if self.n_components > most and (self.init == "svd" or self.loadings == "orthonormal"):
+            raise ValueError(
+                f"n_components={self.n_components} must be at most {most}, the smaller of the number of samples "
+                f"({views.n_samples}) and of features ({views.n_features})"
+            )
+        return int(self.n_components)
+
+    def _position(self, raws: list[RawView]) -> NDArray:
+        """Latent positions of samples from the loadings, over the views that each has."""
+        views = scale_views(raws, self._scalings)
+        loadings = [self.loadings_[v] for v in self._order.views]
+        rhs = views.dot(loadings)
+        has = np.array([np.ones(len(rhs), bool) if view.present is None else view.present for view in views])
+        patterns, pattern = np.unique(has.T, axis=0, return_inverse=True)
+        positions = np.empty_like(rhs)
+        for number, kept in enumerate(patterns):
+            gram = sum(loading.T @ loading for loading, there in zip(loadings, kept, strict=True) if there)
+            rows = pattern.ravel() == number
+            positions[rows] = rhs[rows] @ regular_inverse(gram)
+        return positions
+
+    def _extend(self, raws: list[RawView]) -> NDArray:
+        samples = self._order.samples
+        weights = connect(
+            self.latent_[samples],
+            self._position(raws),
+            resolve_neighbors(self.n_neighbors, len(samples), default=10),
+            width=4 * self.alpha_,
+        )
+        return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]
+
+    def transform(self, X: Any, present: Masks = None) -> NDArray:
+        """Latent positions of samples, by least squares from the loadings of the views that each has.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples; views that a sample lacks are NaN.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+            For samples of fit this is not `latent_`, which is smoothed over the graph.
+        """
+        check_is_fitted(self)
+        raws = self._read_views(X, present=present, reset=False)
+        return self._position([raws[v] for v in self._order.views])
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
+        """Fit, then `transform` the same samples.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples.
+        y : array-like of shape (n,)
+            Labels, as in `fit`.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+        """
+        return self.fit(X, y, present).transform(X, present)  # type: ignore[arg-type]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.latent_.shape[1]
+
+
+def regular_inverse(gram: NDArray) -> NDArray:
+    """Pseudo-inverse of a Gram matrix."""
+    return linalg.pinvh(gram)
+
+
+def paper_settings() -> dict[str, Any]:
+    """Parameters of `LMSSC` that make it Algorithm 1 of the paper, to the letter.
+
+    Random H and S, F = 0 for the unlabelled, k = 15, the mean α in each iteration, W ≥ 0, views as they are, at most
+    100 iterations, stop at a change of F of 1e-5. The paper gives no single r, β and γ; these are from the middle of the
+    range that it searches. A random S is one with k random neighbours a sample.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from lmssc import LMSSC, paper_settings
+    >>> clf = LMSSC(**paper_settings())
+    >>> clf.n_neighbors, clf.max_iter, clf.tol
+    (15, 100, 1e-05)
+    """
+    return {
+        "n_components": 20,
+        "n_neighbors": 15,
+        "beta": 0.1,
+        "gamma": 1.0,
+        "scaling": None,
+        "loadings": "nonnegative",
+        "init": "random",
+        "freeze_alpha": False,
+        "max_iter": 100,
+        "tol": 1e-5,
+    }

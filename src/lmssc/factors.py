@@ -1,0 +1,160 @@
+"""The latent factorisation: loadings W of each view and the shared latent positions H."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from lmssc.solvers import conjugate_gradient, solver_tolerance
+from lmssc.views import Views
+
+
+def nonnegative_loadings(
+    cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_sweeps: int = 1000
+) -> NDArray:
+    """Update of W for one view: min ‖X − H·Wᵀ‖² over W ≥ 0, by coordinate descent.
+
+    The rows of W are non-negative least squares that share the Gram matrix G = HᵀH; with C = XᵀH a sweep sets,
+    for each component j in turn and all rows at once, w_j = ( w_j + (c_j − W·g_j)/g_jj )₊. Each such step is the
+    exact minimiser over w_j, so the loss never rises.
+
+    Parameters
+    ----------
+    cross : ndarray of shape (d, r)
+        C = XᵀH.
+    gram : ndarray of shape (r, r)
+        G = HᵀH.
+    start : ndarray of shape (d, r), optional
+        Loadings to start from; zeros by default.
+    tol : float
+        Stop when no step in a sweep moved further than `tol` times the largest loading.
+    max_sweeps : int
+        Most sweeps.
+
+    Returns
+    -------
+    ndarray of shape (d, r)
+        W. The loadings of a component that H does not use (g_jj = 0) are 0.
+
+    Examples
+    --------
+    >>> nonnegative_loadings(np.array([[2.0, -1.0]]), np.eye(2))
+    array([[2., 0.]])
+    """
+    loadings = np.zeros_like(cross) if start is None else start.copy()
+    used = np.flatnonzero(np.diag(gram) > 0)
+    loadings[:, np.diag(gram) <= 0] = 0
+    for _ in range(max_sweeps):
+        furthest = 0.0
+        for j in used:
+            old = loadings[:, j].copy()
+            new = np.maximum(old + (cross[:, j] - loadings @ gram[:, j]) / gram[j, j], 0)
+            loadings[:, j] = new
+            furthest = max(furthest, float(np.abs(new - old).max()))
+        if furthest <= tol * float(loadings.max(initial=0)):
+            break
+    return loadings
+
+
+def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
+    """Update of W for all views together: min Σ_v ‖X^v − H·W^vᵀ‖² over stacked W with WᵀW = I.
+
+    With the columns of the stacked W orthonormal the loss is ‖X‖² − 2·Tr(WᵀXᵀH) + ‖H‖², so the minimiser is the
+    orthogonal polar factor of XᵀH. It fixes the scale that W and H share.
+
+    Parameters
+    ----------
+    crosses : sequence of ndarray of shape (d_v, r)
+        X^vᵀH of each view, Σ d_v ≥ r.
+
+    Examples
+    --------
+    >>> W = orthonormal_loadings([np.array([[3.0, 0.0]]), np.array([[0.0, 0.5]])])
+    >>> [w.tolist() for w in W]
+    [[[1.0, 0.0]], [[0.0, 1.0]]]
+    """
+    left, _, right = linalg.svd(np.vstack(crosses), full_matrices=False)
+    return np.vsplit(left @ right, np.cumsum([len(cross) for cross in crosses])[:-1])
+
+
+def update_latent(
+    views: Views,
+    loadings: Sequence[NDArray],
+    laplacian: sparse.csr_array,
+    beta: float,
+    start: NDArray,
+    tol: float = 1e-10,
+) -> NDArray:
+    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLH).
+
+    H·A + β·L·H = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With A = UΛUᵀ the columns of HU fall into r independent
+    systems (λ_j·I + βL)·h̃_j = b̃_j, solved by one run of conjugate gradients. A direction that no loading uses
+    (λ_j = 0) has b̃_j = 0 and gets h̃_j = 0, the smallest solution.
+
+    Where samples lack views, a sample's A is the sum over the views it has; the systems are then coupled and are
+    solved as one.
+
+    Parameters
+    ----------
+    views : Views
+        The scaled views.
+    loadings : sequence of ndarray of shape (d_v, r)
+        W^v.
+    laplacian : csr_array of shape (n, n)
+        L.
+    beta : float
+        β.
+    start : ndarray of shape (n, r)
+        Positions to start the solver from.
+    tol : float
+        Relative residual of the solver.
+
+    Returns
+    -------
+    ndarray of shape (n, r)
+        H.
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.array([[1.0], [3.0]])])
+    >>> L = sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> update_latent(views, [np.array([[1.0]])], L, beta=0.5, start=np.zeros((2, 1))).round(3)
+    array([[1.5],
+           [2.5]])
+    """
+    grams = [loading.T @ loading for loading in loadings]
+    eigenvalues, basis = linalg.eigh(sum(grams))
+    seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * np.finfo(eigenvalues.dtype).eps
+    eigenvalues, basis = eigenvalues[seen], basis[:, seen]
+    rhs = views.dot([loading @ basis for loading in loadings])
+    degrees = laplacian.diagonal()[:, None]
+
+    if views.complete:
+
+        def operator(latent: NDArray) -> NDArray:
+            return latent * eigenvalues + beta * (laplacian @ latent)
+
+        diagonal = eigenvalues + beta * degrees
+    else:
+        rotated = [basis.T @ gram @ basis for gram in grams]
+
+        def operator(latent: NDArray) -> NDArray:
+            image = beta * (laplacian @ latent)
+            for view, gram in zip(views, rotated, strict=True):
+                image += view.keep_present(latent @ gram)
+            return image
+
+        ones = np.ones((views.n_samples, 1), dtype=rhs.dtype)
+        parts = [view.keep_present(ones) * np.diag(gram) for view, gram in zip(views, rotated, strict=True)]
+        diagonal = sum(parts) + beta * degrees
+
+    solution = conjugate_gradient(
+        operator,
+        rhs,
+        start @ basis,
+        np.maximum(diagonal, np.finfo(rhs.dtype).tiny),
+        tol=solver_tolerance(rhs.dtype, tol),
+        coupled=not views.complete,
+    )
+    return solution @ basis.T

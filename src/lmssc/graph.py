@@ -1,0 +1,230 @@
+"""The neighbour graph S: nearest neighbours, simplex rows, the weight α, and the Laplacian."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+# Bytes that one block of a chunked computation may take.
+BLOCK_BYTES = 1 << 26
+# Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
+MOST_NEIGHBORS = 1000
+
+
+class Neighbors(NamedTuple):
+    """The nearest samples of each row, nearest first."""
+
+    indices: NDArray
+    squared_distances: NDArray
+
+
+def nearest_neighbors(points: NDArray, queries: NDArray, n_neighbors: int) -> Neighbors:
+    """Nearest `points` of each query, exactly, ties by index.
+
+    The search may use the expansion ‖a‖² − 2ab + ‖b‖², which loses digits where points almost coincide, so the
+    distances of what was found are computed again from the differences.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> nearest_neighbors(points, np.array([[0.9]]), 2).indices
+    array([[1, 0]])
+    """
+    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="auto").fit(points)
+    indices = search.kneighbors(queries, return_distance=False)
+    distances = np.empty(indices.shape, dtype=points.dtype)
+    rows = max(1, BLOCK_BYTES // (n_neighbors * points.shape[1] * points.itemsize + 1))
+    for first in range(0, len(queries), rows):
+        block = slice(first, first + rows)
+        difference = points[indices[block]] - queries[block, None]
+        distances[block] = np.einsum("ijk,ijk->ij", difference, difference)
+    order = np.lexsort((indices, distances))
+    return Neighbors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))
+
+
+def other_neighbors(points: NDArray, n_neighbors: int, rows: NDArray | None = None) -> Neighbors:
+    """Nearest other samples of the samples `rows` (all of them if None).
+
+    Examples
+    --------
+    >>> other_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
+    array([1, 0, 1])
+    """
+    rows = np.arange(len(points)) if rows is None else rows
+    found = nearest_neighbors(points, points[rows], n_neighbors + 1)
+    keep = found.indices != rows[:, None]
+    # Among many duplicates a sample may not find itself: then its last neighbour is the one too many.
+    keep[keep.all(axis=1), -1] = False
+    shape = (len(rows), n_neighbors)
+    return Neighbors(found.indices[keep].reshape(shape), found.squared_distances[keep].reshape(shape))
+
+
+def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> float:
+    """Mean over the samples of the largest α_i for which row i has at most k non-zeros.
+
+    α = mean_i ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self left out. Where there are only k
+    others, d_{i,k} stands for d_{i,k+1}.
+
+    Examples
+    --------
+    >>> adaptive_alpha(np.array([[1.0, 2.0, 4.0]]), 2, beta=0.25)
+    5.0
+    """
+    beyond = squared_distances[:, min(n_neighbors, squared_distances.shape[1] - 1)]
+    gaps = n_neighbors * beyond - squared_distances[:, :n_neighbors].sum(axis=1)
+    return float(gaps.mean()) / (4 * beta)
+
+
+def simplex_rows(squared_distances: NDArray, width: float) -> tuple[NDArray, NDArray]:
+    """Project each row of −d/width onto the simplex; the rows of d are sorted, smallest first.
+
+    s_j = (φ − d_j/width)₊ with φ so that the row sums to 1. With width → 0 the nearest take all, evenly.
+
+    Returns
+    -------
+    weights : ndarray of the shape of `squared_distances`
+    support : ndarray of int
+        How many entries of each row are positive.
+
+    Examples
+    --------
+    >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=2.0)
+    (array([[0.75, 0.25, 0.  ]]), array([2]))
+    """
+    length = squared_distances.shape[1]
+    # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
+    excess = squared_distances - squared_distances[:, :1]
+    counts = np.arange(1, length + 1, dtype=excess.dtype)
+    sums = np.cumsum(excess, axis=1)
+    support = np.maximum((width + sums > counts * excess).sum(axis=1), (excess == 0).sum(axis=1))
+    last = (support - 1)[:, None]
+    if width > 0:
+        height = (width + np.take_along_axis(sums, last, 1)) / support[:, None]
+        weights = np.where(counts <= support[:, None], np.maximum(height - excess, 0), 0)
+    else:
+        weights = (counts <= support[:, None]).astype(excess.dtype)
+    return weights / weights.sum(axis=1, keepdims=True), support
+
+
+def simplex_graph(
+    search: Callable[[NDArray, int], Neighbors],
+    first: Neighbors,
+    n_points: int,
+    width: float,
+) -> sparse.csr_array:
+    """Exact simplex rows from lists of neighbours that are as long as they need to be.
+
+    Only nearest neighbours can have weight, so a list that is longer than a row's support gives the exact row;
+    where the support reaches the end of the list, a list of twice the length is fetched.
+
+    Parameters
+    ----------
+    search : callable
+        (rows, length) ↦ the `Neighbors` of these rows.
+    first : Neighbors
+        Lists of all rows to begin with.
+    n_points : int
+        Number of columns of the result.
+    width : float
+        Row i is the simplex projection of −d_i/width.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_points)
+    """
+    found, pending = first, np.arange(len(first.indices))
+    length = found.indices.shape[1]
+    n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
+    rows, columns, values = [], [], []
+    while True:
+        weights, support = simplex_rows(found.squared_distances, width)
+        done = (support < length) | (length >= most)
+        taken = weights[done] > 0
+        rows.append(np.repeat(pending[done], taken.sum(axis=1)))
+        columns.append(found.indices[done][taken])
+        values.append(weights[done][taken])
+        pending = pending[~done]
+        if not len(pending):
+            break
+        length = min(2 * length, most)
+        found = search(pending, length)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    graph = sparse.coo_array(entries, shape=(n_rows, n_points)).tocsr()
+    graph.sort_indices()
+    return graph
+
+
+def learn_graph(
+    points: NDArray, n_neighbors: int, beta: float, alpha: float | None = None
+) -> tuple[sparse.csr_array, float]:
+    """Update of S: each row is the simplex projection of −d_i/(4αβ), d_ij = ‖z_i − z_j‖².
+
+    Row i minimises ½Σ_j d_ij·s_ij + αβ‖s_i‖² over the simplex, self left out.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, r + c)
+        Z = [√β·H, √γ·F], or √β·H alone.
+    n_neighbors : int
+        k, from which α is set if it is not given.
+    beta : float
+        β.
+    alpha : float, optional
+        α; by default the mean of the α_i that give each row at most k neighbours.
+
+    Returns
+    -------
+    graph : csr_array of shape (n, n)
+        S: non-negative, rows sum to 1, no self-loops.
+    alpha : float
+
+    Examples
+    --------
+    >>> graph, alpha = learn_graph(np.array([[0.0], [1.0], [3.0], [3.5]]), n_neighbors=1, beta=1.0)
+    >>> graph.toarray().round(2)
+    array([[0.  , 1.  , 0.  , 0.  ],
+           [0.85, 0.  , 0.15, 0.  ],
+           [0.  , 0.  , 0.  , 1.  ],
+           [0.  , 0.  , 1.  , 0.  ]])
+    """
+    first = other_neighbors(points, min(2 * n_neighbors + 2, len(points) - 1))
+    if alpha is None:
+        alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
+
+    def search(rows: NDArray, length: int) -> Neighbors:
+        return other_neighbors(points, length, rows)
+
+    return simplex_graph(search, first, len(points), 4 * alpha * beta), alpha
+
+
+def connect(points: NDArray, queries: NDArray, n_neighbors: int, width: float) -> sparse.csr_array:
+    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/width.
+
+    Examples
+    --------
+    >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, width=1.0).toarray().round(2)
+    array([[0.6, 0.4, 0. ]])
+    """
+    first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, len(points)))
+
+    def search(rows: NDArray, length: int) -> Neighbors:
+        return nearest_neighbors(points, queries[rows], length)
+
+    return simplex_graph(search, first, len(points), width)
+
+
+def laplacian(graph: sparse.csr_array) -> sparse.csr_array:
+    """L = D − (S + Sᵀ)/2, D the row sums of (S + Sᵀ)/2.
+
+    Examples
+    --------
+    >>> laplacian(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]])).toarray()
+    array([[ 0.75, -0.75],
+           [-0.75,  0.75]])
+    """
+    affinity = ((graph + graph.T) / 2).tocsr()
+    degrees = np.asarray(affinity.sum(axis=1)).ravel()
+    return (sparse.diags_array(degrees) - affinity).tocsr()

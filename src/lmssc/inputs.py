@@ -1,0 +1,360 @@
+"""What a user passes as X becomes a list of checked views."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from lmssc.views import RawView
+
+Columns = int | slice | Sequence[int] | Sequence[str]
+ViewSpec = Sequence[int] | Sequence[slice] | Mapping[str, Columns] | None
+Masks = Sequence[ArrayLike | None] | Mapping[str, ArrayLike | None] | None
+
+
+class Layout(NamedTuple):
+    """Names of the views, and which columns of the stacked X are whose."""
+
+    names: list[str]
+    columns: list[NDArray]
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of features of each view."""
+        return [len(columns) for columns in self.columns]
+
+
+def is_view_collection(X: Any) -> bool:
+    """Whether X is a list, tuple or dict of views, and not one 2-D array.
+
+    Examples
+    --------
+    >>> is_view_collection([np.ones((3, 2))]), is_view_collection([[1.0, 2.0], [3.0, 4.0]])
+    (True, False)
+    """
+    if isinstance(X, Mapping):
+        return True
+    return isinstance(X, list | tuple) and any(_dimensions(part) >= 2 for part in X)
+
+
+def _dimensions(part: Any) -> int:
+    shape = getattr(part, "shape", None)
+    return len(shape) if shape is not None else _nesting(part)
+
+
+def _nesting(part: Any) -> int:
+    depth = 0
+    while isinstance(part, list | tuple):
+        depth += 1
+        part = part[0] if part else None
+    return depth
+
+
+def is_frame(data: Any) -> bool:
+    """Whether `data` is a data frame: it has named columns."""
+    return hasattr(data, "columns") and hasattr(data, "shape") and not isinstance(data, np.ndarray)
+
+
+def _narwhals() -> ModuleType:
+    try:
+        import narwhals
+    except ImportError:
+        raise ImportError("data frames need narwhals: pip install 'lmssc[frames]'") from None
+    return narwhals
+
+
+def frame_columns(frame: Any) -> list[str]:
+    """Names of the columns of a data frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame_columns(pd.DataFrame({"a": [1], "b": [2]}))
+    ['a', 'b']
+    """
+    return list(_narwhals().from_native(frame, eager_only=True).columns)
+
+
+def frame_to_array(frame: Any) -> NDArray:
+    """Numbers of a data frame, float32 if all its columns are; null becomes NaN.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame_to_array(pd.DataFrame({"a": [1, 2], "b": [0.5, None]}))
+    array([[1. , 0.5],
+           [2. , nan]])
+    """
+    nw = _narwhals()
+    table = nw.from_native(frame, eager_only=True)
+    for name, dtype in table.schema.items():
+        if not (dtype.is_numeric() or dtype == nw.Boolean):
+            raise TypeError(f"column {name!r} is {dtype}, not numbers; drop it or encode it as numbers")
+    single = all(dtype == nw.Float32 for dtype in table.schema.values())
+    return np.asarray(table.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy())
+
+
+def read_block(data: Any, name: str, min_samples: int = 1) -> NDArray | sparse.csr_array:
+    """One view as a 2-D float array or CSR, with errors that name it; NaN and infinity are looked at later."""
+    try:
+        block = check_array(
+            frame_to_array(data) if is_frame(data) else data,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=min_samples,
+        )
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name}: {error}") from error
+    if sparse.issparse(block):
+        block = sparse.csr_array(block)
+        if not block.has_canonical_format:
+            block = block.copy()
+            block.sum_duplicates()
+        return block
+    return block
+
+
+def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | None) -> Layout:
+    """How the columns of one 2-D X fall into views.
+
+    Examples
+    --------
+    >>> read_layout([2, 1], 3, None)
+    Layout(names=['view0', 'view1'], columns=[array([0, 1]), array([2])])
+    >>> read_layout({"text": slice(1, 3), "age": [0]}, 3, None).names
+    ['text', 'age']
+    """
+    everything = np.arange(n_columns)
+    if views is None:
+        return Layout(["view0"], [everything])
+    if isinstance(views, Mapping):
+        names = [str(name) for name in views]
+        columns = [_pick(spec, everything, feature_names, name) for name, spec in views.items()]
+    elif isinstance(views, Sequence | np.ndarray) and not isinstance(views, str) and len(views):
+        names = default_names(len(views))
+        if all(isinstance(spec, slice) for spec in views):
+            columns = [everything[spec] for spec in views]
+        elif all(isinstance(spec, int | np.integer) and not isinstance(spec, bool) for spec in views):
+            if min(views) < 1:
+                raise ValueError(f"views has a width of {min(views)}: an empty view; widths are at least 1")
+            if sum(views) != n_columns:
+                raise ValueError(f"views has widths that add up to {sum(views)}, but X has {n_columns} columns")
+            columns = np.split(everything, np.cumsum(views)[:-1])
+        else:
+            raise TypeError("views must be widths (integers), slices, or a dict of name → columns")
+    else:
+        raise TypeError("views must be widths (integers), slices, or a dict of name → columns")
+    for name, chosen in zip(names, columns, strict=True):
+        if not len(chosen):
+            raise ValueError(f"views: view {name!r} is empty")
+    _check_partition(columns, n_columns)
+    return Layout(names, columns)
+
+
+def _pick(spec: Columns, everything: NDArray, feature_names: Sequence[str] | None, view: str) -> NDArray:
+    """Column numbers that one entry of a `views` dict means."""
+    if isinstance(spec, slice):
+        return everything[spec]
+    wanted = [spec] if isinstance(spec, int | str) else list(spec)
+    if any(isinstance(column, str) for column in wanted):
+        if feature_names is None:
+            raise ValueError(f"views: view {view!r} names columns, but X has no column names (it is not a frame)")
+        known = {name: number for number, name in enumerate(feature_names)}
+        absent = [column for column in wanted if column not in known]
+        if absent:
+            raise ValueError(f"views: view {view!r} names the columns {absent}, which X does not have")
+        return np.array([known[column] for column in wanted])
+    if any(isinstance(column, bool | np.bool_) for column in wanted):
+        raise TypeError(f"views: view {view!r} must be column numbers, names or a slice, not a mask")
+    outside = [column for column in wanted if not 0 <= column < len(everything)]
+    if outside:
+        raise ValueError(f"views: view {view!r} has the columns {outside}, but X has {len(everything)} columns")
+    return np.array(wanted, dtype=int)
+
+
+def _check_partition(columns: Sequence[NDArray], n_columns: int) -> None:
+    times = np.bincount(np.concatenate(columns), minlength=n_columns)
+    for wrong, what in ((times == 0, "in no view"), (times > 1, "in more than one view")):
+        if wrong.any():
+            raise ValueError(
+                f"views do not add up to the {n_columns} columns of X: columns {_some(np.flatnonzero(wrong))} are {what}"
+            )
+
+
+def _some(numbers: Iterable[int], most: int = 5) -> str:
+    numbers = [int(number) for number in numbers]
+    rest = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return ", ".join(map(str, numbers[:most])) + rest
+
+
+def default_names(n_views: int) -> list[str]:
+    """Names of views that have none: view0, view1, …"""
+    return [f"view{v}" for v in range(n_views)]
+
+
+def read_collection(X: Any, min_samples: int = 1) -> dict[str, NDArray | sparse.csr_array]:
+    """A list, tuple or dict of views as name → block, all of one length.
+
+    Examples
+    --------
+    >>> list(read_collection([np.ones((3, 2)), sparse.eye_array(3)]))
+    ['view0', 'view1']
+    """
+    if not len(X):
+        raise ValueError("X is an empty collection: at least one view is needed")
+    parts = X if isinstance(X, Mapping) else dict(zip(default_names(len(X)), X, strict=True))
+    blocks = {str(name): read_block(part, f"view {name!r}", min_samples) for name, part in parts.items()}
+    lengths = {name: block.shape[0] for name, block in blocks.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"views of different length: {lengths}. Every view has one row a sample, in the same order; "
+            "a sample that lacks a view has a row of NaN there"
+        )
+    return blocks
+
+
+def make_raw_views(blocks: Mapping[str, NDArray | sparse.csr_array], present: Masks) -> list[RawView]:
+    """Find the sample-views that are missing, and refuse what is neither whole nor missing.
+
+    Examples
+    --------
+    >>> raw = make_raw_views({"a": np.array([[np.nan, np.nan], [1.0, 2.0]]), "b": np.ones((2, 1))}, None)
+    >>> raw[0].present, raw[1].present
+    (array([False,  True]), None)
+    """
+    n_samples = next(iter(blocks.values())).shape[0]
+    masks = _read_masks(present, list(blocks), n_samples)
+    raws = []
+    for (name, block), mask in zip(blocks.items(), masks, strict=True):
+        has = mask & ~_check_rows(block, name, mask)
+        if not has.any():
+            raise ValueError(f"view {name!r} is missing (NaN) for every sample; leave it out")
+        raws.append(RawView(name, block, None if has.all() else has))
+    nowhere = np.all([np.zeros(n_samples, bool) if r.present is None else ~r.present for r in raws], axis=0)
+    if nowhere.any():
+        raise ValueError(
+            f"samples that are missing (NaN) in every view: rows {_some(np.flatnonzero(nowhere))}. "
+            "Nothing is known of them; drop them"
+        )
+    return raws
+
+
+def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[NDArray]:
+    if present is None:
+        given: list[ArrayLike | None] = [None] * len(names)
+    elif isinstance(present, Mapping):
+        unknown = sorted(set(present) - set(names))
+        if unknown:
+            raise ValueError(f"present names the views {unknown}, but the views are {list(names)}")
+        given = [present.get(name) for name in names]
+    else:
+        given = list(present)
+        if len(given) != len(names):
+            raise ValueError(f"present has {len(given)} masks, but there are {len(names)} views")
+    masks = []
+    for name, mask in zip(names, given, strict=True):
+        array = np.ones(n_samples, bool) if mask is None else np.asarray(mask)
+        if array.dtype != bool or array.shape != (n_samples,):
+            raise ValueError(
+                f"present: the mask of view {name!r} must be {n_samples} booleans, True where the sample has the "
+                f"view; got {array.dtype} of shape {array.shape}"
+            )
+        masks.append(array)
+    return masks
+
+
+def _check_rows(block: NDArray | sparse.csr_array, name: str, mask: NDArray) -> NDArray:
+    """Rows that are all NaN; an error for rows (within `mask`) that are partly NaN or infinite."""
+    values = block.data if sparse.issparse(block) else block
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return np.zeros(block.shape[0], dtype=bool)
+    nan, stored = _count_by_row(block, np.isnan(values))
+    infinite, _ = _count_by_row(block, np.isinf(values))
+    bad = np.flatnonzero((infinite > 0) & mask)
+    if len(bad):
+        raise ValueError(f"view {name!r}, row {bad[0]}: contains infinity (inf); values must be finite")
+    bad = np.flatnonzero((nan > 0) & (nan < stored) & mask)
+    if len(bad):
+        raise ValueError(
+            f"view {name!r}, row {bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A sample that "
+            "lacks the view has NaN in the whole row; single missing values must be filled in first, for example "
+            "with sklearn.impute.SimpleImputer or KNNImputer"
+        )
+    return nan > 0
+
+
+def _count_by_row(block: NDArray | sparse.csr_array, flags: NDArray) -> tuple[NDArray, NDArray]:
+    """Flagged and stored values of each row."""
+    if sparse.issparse(block):
+        sums = np.concatenate([[0], np.cumsum(flags)])
+        return sums[block.indptr[1:]] - sums[block.indptr[:-1]], np.diff(block.indptr)
+    return flags.sum(axis=1), np.full(block.shape[0], block.shape[1])
+
+
+def stack_views(
+    views: Sequence[Any] | Mapping[str, Any], present: Masks = None
+) -> tuple[NDArray | sparse.csr_array, list[int] | dict[str, slice]]:
+    """Turn a list or dict of views into one 2-D X and the matching `views` parameter.
+
+    One X is what `cross_val_score`, `GridSearchCV`, `Pipeline` and the like can cut into rows.
+
+    Parameters
+    ----------
+    views : sequence or mapping of 2-D arrays, data frames or sparse matrices
+        All with one row a sample, in the same order.
+    present : sequence or mapping of boolean arrays, optional
+        For each view, which samples have it; None for all. A sample that lacks a view gets NaN there (in sparse
+        views one stored NaN, which stands for the whole row).
+
+    Returns
+    -------
+    X : ndarray or csr_array of shape (n, Σ d_v)
+        CSR if any view is sparse; no sparse view is made dense.
+    views : list of int, or dict of slices
+        Widths for a sequence, name → columns for a mapping.
+
+    Examples
+    --------
+    >>> X, views = stack_views({"image": np.ones((4, 3)), "text": np.zeros((4, 2))})
+    >>> X.shape, views
+    ((4, 5), {'image': slice(0, 3, None), 'text': slice(3, 5, None)})
+    """
+    if not is_view_collection(views):
+        raise TypeError("stack_views takes a list or dict of 2-D views")
+    blocks = read_collection(views)
+    raws = make_raw_views(blocks, present)
+    parts = [_with_nan_rows(raw) for raw in raws]
+    ends = np.cumsum([part.shape[1] for part in parts]).tolist()
+    if any(sparse.issparse(part) for part in parts):
+        X: Any = sparse.hstack([sparse.csr_array(part) for part in parts], format="csr")
+    else:
+        X = np.hstack(parts)
+    if not isinstance(views, Mapping):
+        return X, [part.shape[1] for part in parts]
+    return X, {name: slice(first, end) for name, first, end in zip(blocks, [0, *ends], ends, strict=False)}
+
+
+def _with_nan_rows(raw: RawView) -> NDArray | sparse.csr_array:
+    if raw.present is None:
+        return raw.data
+    missing = np.flatnonzero(~raw.present)
+    if not sparse.issparse(raw.data):
+        data = raw.data.copy()
+        data[missing] = np.nan
+        return data
+    marks = (np.full(len(missing), np.nan, raw.data.dtype), (missing, np.zeros_like(missing)))
+    kept = sparse.diags_array(raw.present.astype(raw.data.dtype)) @ _without_nan(raw.data)
+    kept.eliminate_zeros()
+    return (kept + sparse.coo_array(marks, shape=raw.data.shape)).tocsr()
+
+
+def _without_nan(data: sparse.csr_array) -> sparse.csr_array:
+    data = data.copy()
+    data.data[np.isnan(data.data)] = 0
+    return data

@@ -1,0 +1,137 @@
+"""What a user passes as y becomes class codes, −1 where there is no label."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+class Labels(NamedTuple):
+    """Sorted classes, and the code of each sample (−1: no label)."""
+
+    classes: NDArray
+    codes: NDArray
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a label is None, NaN or pandas' NA.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), "", 0)]
+    [True, True, False, False]
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _as_column(y: ArrayLike) -> NDArray:
+    """`y` as a 1-D array in which every missing label is still there to be seen."""
+    if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    if isinstance(y, list | tuple) and any(is_missing(label) for label in y):
+        column = np.empty(len(y), dtype=object)
+        column[:] = y
+    else:
+        column = np.asarray(y)
+        if column.dtype.kind in "US" and not isinstance(y, np.ndarray):
+            column = np.asarray(y, dtype=object)
+    return column_or_1d(column, warn=True)
+
+
+def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Split `y` into an array of labels and a mask of those that are known.
+
+    Integers: −1 is unknown. Anything else: None or NaN is.
+
+    Examples
+    --------
+    >>> known_labels([0, -1, 1])[1]
+    array([ True, False,  True])
+    >>> known_labels(["cat", None, "dog"])[1]
+    array([ True, False,  True])
+    """
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
+    column = _as_column(y)
+    if column.dtype.kind == "c":
+        raise ValueError("y has complex numbers. Complex data not supported: labels are integers, strings or booleans")
+    if column.dtype.kind in "iu":
+        return column, column != -1
+    if column.dtype.kind == "f":
+        known = ~np.isnan(column)
+        if np.isinf(column[known]).any():
+            raise ValueError("Input y contains infinity or a value too large: labels must be finite")
+        return column, known
+    if column.dtype.kind == "O":
+        known = np.array([not is_missing(label) for label in column], dtype=bool)
+        return _plain(column, known)
+    if column.dtype.kind in "US":
+        suspect = sorted(set(column.tolist()) & {"nan", "None", "<NA>"})
+        if suspect:
+            warnings.warn(
+                f"y has the text {suspect[0]!r} as a class: numpy turns missing values into text when it makes a "
+                "string array. If unlabelled was meant, pass y with dtype=object and None",
+                UserWarning,
+                stacklevel=4,
+            )
+    return column, np.ones(len(column), dtype=bool)
+
+
+def _plain(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
+    """Object labels whose known ones are all integers become integers, so that −1 means the same for them."""
+    kinds = {_kind(label) for label in column[known]}
+    if len(kinds) > 1:
+        raise TypeError(
+            f"y mixes labels of the types {', '.join(sorted(kinds))}; use one type, and None or NaN for unlabelled"
+        )
+    if kinds == {"int"}:
+        integers = np.full(len(column), -1, dtype=np.int64)
+        integers[known] = column[known].astype(np.int64)
+        return integers, integers != -1
+    return column, known
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, bool | np.bool_):
+        return "bool"
+    if isinstance(label, int | np.integer):
+        return "int"
+    if isinstance(label, float | np.floating):
+        return "float"
+    return "str" if isinstance(label, str) else type(label).__name__
+
+
+def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
+    """Classes and codes of the labels `y` of `n_samples` samples.
+
+    Examples
+    --------
+    >>> encode_labels(["b", None, "a"], 3)
+    Labels(classes=array(['a', 'b'], dtype=object), codes=array([ 1, -1,  0]))
+    """
+    labels, known = known_labels(y)
+    if len(labels) != n_samples:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: the views have {n_samples} rows, "
+            f"y has {len(labels)} labels"
+        )
+    if not known.any():
+        raise ValueError(
+            "y has no labelled sample. At least one label in each of two classes is needed "
+            "(unlabelled is -1 for integers, None or NaN for anything else)"
+        )
+    check_classification_targets(labels[known])
+    classes, known_codes = np.unique(labels[known], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes[0]!r} in all {known.sum()} labelled samples); "
+            "classification needs at least 2 classes"
+        )
+    codes = np.full(n_samples, -1)
+    codes[known] = known_codes
+    return Labels(classes, codes)

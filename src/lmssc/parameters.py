@@ -1,0 +1,59 @@
+"""Ranges of parameters as data, and one check for all of them."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rule(NamedTuple):
+    """Which values of a parameter are right, and how to say so."""
+
+    accepts: Callable[[Any], bool]
+    wanted: str
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_) and value >= 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(value))
+
+
+COUNT = Rule(_is_count, "an integer of at least 1")
+COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
+POSITIVE = Rule(lambda v: _is_number(v) and v > 0, "a positive number")
+NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, "a number of at least 0")
+BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")
+CALLABLE_OR_NONE = Rule(lambda v: v is None or callable(v), "a callable or None")
+VERBOSITY = Rule(lambda v: isinstance(v, Integral | np.bool_) and v >= 0, "an integer of at least 0")
+
+
+def one_of(*words: str) -> Rule:
+    """Rule for a parameter that is one of some words.
+
+    Examples
+    --------
+    >>> one_of("svd", "random").accepts("svd")
+    True
+    """
+    return Rule(lambda v: isinstance(v, str) and v in words, " or ".join(map(repr, words)))
+
+
+def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
+    """Raise a ValueError for the first parameter of `estimator` that breaks its rule.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_parameters(SimpleNamespace(beta=-1.0), {"beta": POSITIVE})
+    Traceback (most recent call last):
+        ...
+    ValueError: beta must be a positive number, got -1.0
+    """
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if not rule.accepts(value):
+            raise ValueError(f"{name} must be {rule.wanted}, got {value!r}")

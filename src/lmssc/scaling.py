@@ -1,0 +1,210 @@
+"""Scaling of the views, learned in fit and used again in predict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.views import RawView, View, Views
+
+SCALINGS = ("none", "zscore", "unit", "tfidf")
+# A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
+TEXT_DENSITY = 0.2
+
+
+@dataclass(frozen=True)
+class ViewScaling:
+    """Scaling of one view: columns times `column_scale`, minus `mean` times it, unit rows if asked, times `factor`."""
+
+    kind: str
+    column_scale: NDArray | None = None
+    mean: NDArray | None = None
+    factor: float = 1.0
+
+    def apply(self, raw: RawView) -> View:
+        """Scale a view; a sparse one stays sparse.
+
+        Examples
+        --------
+        >>> ViewScaling("unit").apply(RawView("a", np.array([[3.0, 4.0]]), None)).data
+        array([[0.6, 0.8]])
+        """
+        data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
+        offset = None
+        if self.mean is not None and sparse.issparse(data):
+            offset = self.mean * self.column_scale * data.dtype.type(self.factor)
+        elif self.mean is not None:
+            data = data - self.mean
+            if raw.present is not None:
+                data[~raw.present] = 0
+        if self.column_scale is not None:
+            data = _scale_columns(data, self.column_scale)
+        if self.kind in ("unit", "tfidf"):
+            data = _unit_rows(data)
+        if self.factor != 1.0:
+            data = data * data.dtype.type(self.factor)
+        return View(data, offset, raw.present)
+
+
+def _zero_rows(data: NDArray | sparse.csr_array, rows: NDArray) -> NDArray | sparse.csr_array:
+    data = data.copy()
+    if sparse.issparse(data):
+        data.data[np.repeat(rows, np.diff(data.indptr))] = 0
+        data.eliminate_zeros()
+    else:
+        data[rows] = 0
+    return data
+
+
+def _scale_columns(data: NDArray | sparse.csr_array, scale: NDArray) -> NDArray | sparse.csr_array:
+    if sparse.issparse(data):
+        data = data.copy()
+        data.data *= scale[data.indices]
+        return data
+    return data * scale
+
+
+def _unit_rows(data: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
+    if sparse.issparse(data):
+        data = data.copy()
+        norms = np.sqrt(np.asarray(data.power(2).sum(axis=1)).ravel())
+        data.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(data.indptr)).astype(data.dtype)
+        return data
+    norms = np.sqrt(np.einsum("ij,ij->i", data, data))
+    return data / np.where(norms > 0, norms, 1)[:, None]
+
+
+def choose_scaling(raw: RawView) -> str:
+    """What `"auto"` means for a view, by its numbers and not by how they are stored.
+
+    Mostly zeros and nothing negative is text: whole numbers are counts (`"tfidf"`), others are weights already
+    (`"unit"`). Anything else is measured (`"zscore"`).
+
+    Examples
+    --------
+    >>> choose_scaling(RawView("a", np.array([[1.5, -2.0], [0.3, 0.0]]), None))
+    'zscore'
+    >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
+    'tfidf'
+    """
+    values = _present_values(raw)
+    size = _present_count(raw) * raw.data.shape[1]
+    if np.count_nonzero(values) >= TEXT_DENSITY * size or (values < 0).any():
+        return "zscore"
+    return "tfidf" if (values == np.rint(values)).all() else "unit"
+
+
+def _present_count(raw: RawView) -> int:
+    return raw.data.shape[0] if raw.present is None else int(raw.present.sum())
+
+
+def _present_rows(raw: RawView) -> NDArray | sparse.csr_array:
+    return raw.data if raw.present is None else raw.data[raw.present]
+
+
+def _present_values(raw: RawView) -> NDArray:
+    data = _present_rows(raw)
+    return data.data if sparse.issparse(data) else data
+
+
+def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
+    """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
+
+    Examples
+    --------
+    >>> fit_scaling(RawView("a", np.array([[1.0, 7.0], [3.0, 7.0]]), None), "zscore").column_scale
+    array([1., 0.])
+    """
+    kind = choose_scaling(raw) if scaling == "auto" else scaling
+    data = _present_rows(raw)
+    if kind == "zscore":
+        mean, scale = _moments(data)
+        return ViewScaling(kind, scale.astype(data.dtype), mean.astype(data.dtype))
+    if kind == "tfidf":
+        if (_present_values(raw) < 0).any():
+            raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
+        frequency = data.astype(bool).sum(axis=0)
+        idf = np.log((1 + data.shape[0]) / (1 + np.asarray(frequency).ravel())) + 1
+        return ViewScaling(kind, idf.astype(data.dtype))
+    return ViewScaling(kind)
+
+
+def _moments(data: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
+    """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
+    if sparse.issparse(data):
+        n = data.shape[0]
+        exact = data.astype(np.float64)
+        mean = np.asarray(exact.sum(axis=0)).ravel() / n
+        stored = np.bincount(exact.indices, minlength=exact.shape[1])
+        squares = np.bincount(
+            exact.indices, weights=(exact.data - mean[exact.indices]) ** 2, minlength=exact.shape[1]
+        )
+        variance = (squares + (n - stored) * mean**2) / n
+    else:
+        mean = data.mean(axis=0, dtype=np.float64)
+        variance = np.zeros_like(mean)
+        rows = max(1, (1 << 22) // data.shape[1])
+        for first in range(0, len(data), rows):
+            variance += ((data[first : first + rows] - mean) ** 2).sum(axis=0)
+        variance /= len(data)
+    # What rounding alone leaves of a constant column.
+    noise = (8 * np.finfo(data.dtype).eps * mean) ** 2
+    varies = variance > noise
+    return mean, np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+
+
+def scaling_by_view(
+    scaling: str | None | Sequence[str | None] | Mapping[str, str | None], names: Sequence[str]
+) -> list[str]:
+    """One scaling name for each view, from one for all, a list, or a dict by view name (absent: auto).
+
+    Examples
+    --------
+    >>> scaling_by_view({"text": "tfidf"}, ["image", "text"])
+    ['auto', 'tfidf']
+    """
+    if isinstance(scaling, Mapping):
+        unknown = sorted(set(scaling) - set(names))
+        if unknown:
+            raise ValueError(f"scaling names the views {unknown}, but the views are {list(names)}")
+        chosen = [scaling.get(name, "auto") for name in names]
+    elif scaling is None or isinstance(scaling, str):
+        chosen = [scaling] * len(names)
+    else:
+        chosen = list(scaling)
+        if len(chosen) != len(names):
+            raise ValueError(f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}")
+    chosen = ["none" if one is None else one for one in chosen]
+    for one in chosen:
+        if one not in ("auto", *SCALINGS):
+            raise ValueError(f"scaling must be 'auto', None or one of {SCALINGS}, got {one!r}")
+    return [str(one) for one in chosen]
+
+
+def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str]) -> list[ViewScaling]:
+    """Scaling of all views, so that each scaled view has the same mean squared row norm 1/V.
+
+    A view with scaling `"none"` is used as it is. A view of zeros keeps its zeros.
+
+    Examples
+    --------
+    >>> raw = RawView("a", np.array([[1.0], [3.0]]), None)
+    >>> scalings = fit_scalings([raw, raw], ["unit", "zscore"])
+    >>> [scaling.apply(raw).data.ravel().round(3).tolist() for scaling in scalings]
+    [[0.707, 0.707], [-0.707, 0.707]]
+    """
+    fitted = []
+    for raw, scaling in zip(raws, scalings, strict=True):
+        one = fit_scaling(raw, scaling)
+        if one.kind != "none":
+            energy = one.apply(raw).squared_norm() / max(_present_count(raw), 1)
+            one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
+        fitted.append(one)
+    return fitted
+
+
+def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling]) -> Views:
+    """Apply fitted scalings."""
+    return Views([scaling.apply(raw) for raw, scaling in zip(raws, scalings, strict=True)])

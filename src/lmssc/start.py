@@ -1,0 +1,94 @@
+"""Where the alternation starts: a truncated SVD of the scaled views, or chance as in the paper."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from lmssc.factors import orthonormal_loadings
+from lmssc.views import Views
+
+
+def leading_directions(
+    views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50
+) -> tuple[NDArray, NDArray]:
+    """Leading right singular vectors of the stacked views, by block subspace iteration.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views; rows that are missing count as zeros.
+    n_components : int
+        How many, at most min(n, Σ d_v).
+    tol : float
+        Stop when no wanted singular value changes by more than this share of the largest.
+    max_rounds : int
+        Most rounds; each takes one XᵀH and one XW.
+
+    Returns
+    -------
+    directions : ndarray of shape (Σ d_v, n_components)
+        Orthonormal; the largest entry of each is positive.
+    singular_values : ndarray of shape (n_components,)
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])])
+    >>> directions, values = leading_directions(views, 1)
+    >>> directions.ravel().round(6), values.round(6)
+    (array([1., 0.]), array([3.]))
+    """
+    # A wider block converges faster than a narrow one, for the price of a few more columns.
+    width = min(2 * n_components + 8, views.n_samples, views.n_features)
+    draw = np.random.default_rng(0).standard_normal((views.n_features, width))
+    basis = linalg.qr(draw.astype(views.dtype), mode="economic")[0]
+    previous = np.zeros(n_components)
+    for _ in range(max_rounds):
+        image = linalg.qr(views.dot(views.split(basis)), mode="economic")[0]
+        left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
+        basis = left
+        wanted = values[:n_components]
+        if np.abs(wanted - previous).max() <= tol * wanted[0]:
+            break
+        previous = wanted
+    directions = basis[:, :n_components]
+    peaks = directions[np.abs(directions).argmax(axis=0), np.arange(n_components)]
+    return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype), wanted
+
+
+def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDArray, list[NDArray]]:
+    """Latent positions and loadings from a truncated SVD of the scaled views.
+
+    Where samples lack views, the SVD takes their rows for zeros; some rounds in which they are replaced by H·Wᵀ then
+    mend that.
+
+    Examples
+    --------
+    >>> H, W = latent_start(Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])]), 1)
+    >>> H.ravel().round(6)
+    array([3., 0.])
+    """
+    loadings = views.split(leading_directions(views, n_components)[0])
+    latent = views.dot(loadings)
+    if not views.complete:
+        for _ in range(rounds):
+            crosses = views.fill_crosses(views.transpose_dot(latent), latent, loadings)
+            loadings = orthonormal_loadings(crosses)
+            latent = views.fill_dot(latent, loadings)
+    return latent, loadings
+
+
+def random_graph(n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype) -> sparse.csr_array:
+    """Random S: for each sample k others with random weights that sum to 1.
+
+    Examples
+    --------
+    >>> S = random_graph(5, 2, np.random.RandomState(0), np.dtype(float))
+    >>> S.sum(axis=1), S.diagonal()
+    (array([1., 1., 1., 1., 1.]), array([0., 0., 0., 0., 0.]))
+    """
+    rows = np.repeat(np.arange(n_samples), n_neighbors)
+    picks = np.array([random.choice(n_samples - 1, n_neighbors, replace=False) for _ in range(n_samples)])
+    columns = picks.ravel() + (picks.ravel() >= rows)
+    weights = random.uniform(size=(n_samples, n_neighbors))
+    weights = (weights / weights.sum(axis=1, keepdims=True)).ravel().astype(dtype)
+    return sparse.coo_array((weights, (rows, columns)), shape=(n_samples, n_samples)).tocsr()

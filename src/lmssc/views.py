@@ -1,0 +1,182 @@
+"""Views as the solver sees them: all work on the data goes through the two products XᵀH and XW."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class RawView:
+    """One view as the user gave it, checked but not scaled.
+
+    Attributes
+    ----------
+    name : str
+        Name of the view.
+    data : ndarray or csr_array of shape (n, d)
+        Its numbers. Rows of samples that lack the view hold nothing of use.
+    present : ndarray of bool of shape (n,), or None
+        Which samples have the view; None if all do.
+    """
+
+    name: str
+    data: NDArray | sparse.csr_array
+    present: NDArray | None
+
+    def take(self, rows: NDArray) -> "RawView":
+        """The view of some of the samples, in the order of `rows`."""
+        return RawView(self.name, self.data[rows], None if self.present is None else self.present[rows])
+
+
+@dataclass(frozen=True)
+class View:
+    """One scaled view: X = data − present·offsetᵀ, zero where a sample lacks the view.
+
+    Attributes
+    ----------
+    data : ndarray or csr_array of shape (n, d)
+        Zero in the rows of samples that lack the view.
+    offset : ndarray of shape (d,), or None
+        What is subtracted from each present row, so that a sparse view can be centred and stay sparse.
+    present : ndarray of bool of shape (n,), or None
+        Which samples have the view; None if all do.
+    """
+
+    data: NDArray | sparse.csr_array
+    offset: NDArray | None = None
+    present: NDArray | None = None
+
+    def keep_present(self, rows: NDArray) -> NDArray:
+        """`rows` with zeros for the samples that lack the view."""
+        return rows if self.present is None else rows * self.present[:, None].astype(rows.dtype)
+
+    def transpose_dot(self, latent: NDArray) -> NDArray:
+        """XᵀH, of shape (d, r)."""
+        product = self.data.T @ latent
+        if self.offset is not None:
+            product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
+        return product
+
+    def dot(self, loadings: NDArray) -> NDArray:
+        """X·W, of shape (n, r)."""
+        product = self.data @ loadings
+        if self.offset is not None:
+            product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
+        return product
+
+    def squared_norm(self) -> float:
+        """‖X‖²."""
+        return float(np.vdot(*(2 * [self.data.data if sparse.issparse(self.data) else self.data]))) + (
+            self._offset_energy() if self.offset is not None else 0.0
+        )
+
+    def _offset_energy(self) -> float:
+        """What centring adds to ‖data‖²: n·‖offset‖² − 2·offset·Σ rows."""
+        count = self.data.shape[0] if self.present is None else int(self.present.sum())
+        totals = np.asarray(self.data.sum(axis=0)).ravel()
+        return float(count * (self.offset @ self.offset) - 2 * (self.offset @ totals))
+
+    def gram(self, latent: NDArray) -> NDArray:
+        """HᵀH over the samples that have the view."""
+        kept = self.keep_present(latent)
+        return kept.T @ kept
+
+
+class Views(Sequence[View]):
+    """All scaled views of the same samples.
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.ones((3, 2)), np.zeros((3, 1))])
+    >>> views.n_samples, views.n_features, views.complete
+    (3, 3, True)
+    """
+
+    def __init__(self, views: Sequence[View]) -> None:
+        self._views = list(views)
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[NDArray | sparse.csr_array]) -> "Views":
+        """Views that are used as they are."""
+        return cls([View(array) for array in arrays])
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __getitem__(self, index: int) -> View:  # type: ignore[override]
+        return self._views[index]
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self._views)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self._views[0].data.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of all views together."""
+        return sum(view.data.shape[1] for view in self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 if every view is, else float64."""
+        return np.result_type(*(view.data.dtype for view in self))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every sample has every view."""
+        return all(view.present is None for view in self)
+
+    def transpose_dot(self, latent: NDArray) -> list[NDArray]:
+        """X^vᵀH of each view."""
+        return [view.transpose_dot(latent) for view in self]
+
+    def dot(self, loadings: Sequence[NDArray]) -> NDArray:
+        """Σ X^v·W^v."""
+        return sum(view.dot(loading) for view, loading in zip(self, loadings, strict=True))
+
+    def fill_crosses(
+        self, crosses: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]
+    ) -> Sequence[NDArray]:
+        """X^vᵀH with each missing sample-view taken as its reconstruction H·W^vᵀ."""
+        if self.complete:
+            return crosses
+        whole = latent.T @ latent
+        return [
+            cross + loading @ (whole - view.gram(latent))
+            for view, cross, loading in zip(self, crosses, loadings, strict=True)
+        ]
+
+    def fill_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
+        """Σ X^v·W^v with each missing sample-view taken as its reconstruction H·W^vᵀ."""
+        total = self.dot(loadings)
+        for view, loading in zip(self, loadings, strict=True):
+            reconstructed = latent @ (loading.T @ loading)
+            total += reconstructed - view.keep_present(reconstructed)
+        return total
+
+    def split(self, stacked: NDArray) -> list[NDArray]:
+        """Rows of an array over all features, cut into views."""
+        return np.vsplit(stacked, np.cumsum([view.data.shape[1] for view in self])[:-1])
+
+    def loss(
+        self, latent: NDArray, loadings: Sequence[NDArray], crosses: Sequence[NDArray] | None = None
+    ) -> float:
+        """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `crosses` are X^vᵀH if known."""
+        crosses = self.transpose_dot(latent) if crosses is None else crosses
+        total = 0.0
+        for view, loading, cross, energy in zip(self, loadings, crosses, self.energies(), strict=True):
+            total += energy - 2 * float(np.vdot(cross, loading))
+            total += float(np.vdot(view.gram(latent), loading.T @ loading))
+        return total
+
+    def energies(self) -> list[float]:
+        """‖X^v‖² of each view."""
+        if not hasattr(self, "_energies"):
+            self._energies = [view.squared_norm() for view in self]
+        return self._energies
