@@ -5,7 +5,9 @@ import io
 import re
 import subprocess
 import sys
+import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +19,7 @@ from lmssc.cli import main
 from lmssc.datasets import load_digits_views
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
+pytestmark = pytest.mark.filterwarnings("ignore:.*parts of the graph without a label:UserWarning")
 FIGURES = ["confusion_matrix", "convergence", "latent_map"]
 TABLES = ["predictions.csv", "scores.csv"]
 
@@ -215,6 +218,13 @@ def no_computation(monkeypatch):
     monkeypatch.setattr(demo, "run", lambda *args, **kwargs: pytest.fail("computed before the check"))
 
 
+@pytest.mark.filterwarnings("always")
+def test_a_warning_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "run", lambda *args, **kwargs: warnings.warn("mind the gap", stacklevel=1))
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == "lmssc: warning: mind the gap\n"
+
+
 def assert_one_error_line(capsys, message):
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -325,6 +335,13 @@ def test_run_as_a_module():
 
 
 def test_the_command_line_starts_without_the_heavy_modules():
-    code = "import sys, lmssc.cli; print([m for m in ('sklearn', 'scipy', 'matplotlib') if m in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout == "[]\n"
+    """With an empty package around it, because this is about cli.py and not about lmssc/__init__.py."""
+    code = (
+        "import sys, types; package = types.ModuleType('lmssc'); package.__path__ = [sys.argv[1]]; "
+        "sys.modules['lmssc'] = package; from lmssc.cli import main; main([]); "
+        "sys.exit(str([m for m in ('numpy', 'scipy', 'sklearn', 'matplotlib') if m in sys.modules]))"
+    )
+    command = [sys.executable, "-c", code, str(Path(demo.__file__).parent)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.stderr == "[]\n"
+    assert "lmssc demo" in ended.stdout

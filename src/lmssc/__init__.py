@@ -1,6 +1,29 @@
-"""Labels for every sample from several views and a few labels."""
+"""Labels for every sample from several views and a few labels.
 
-from lmssc.estimators.lmssc import LMSSC, paper_settings
-from lmssc.inputs import stack_views
+The estimators are imported when they are first asked for, so that the command line answers at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmssc.estimators.lmssc import LMSSC, paper_settings
+    from lmssc.inputs import stack_views
+
+_HOMES = {
+    "LMSSC": "lmssc.estimators.lmssc",
+    "paper_settings": "lmssc.estimators.lmssc",
+    "stack_views": "lmssc.inputs",
+}
 
 __all__ = ["LMSSC", "paper_settings", "stack_views"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lmssc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

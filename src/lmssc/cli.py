@@ -5,6 +5,7 @@ Whatever takes time to import is imported by the command that needs it: ``lmssc 
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _make_parser()
     args = parser.parse_args(argv)
     try:
-        return args.run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return args.run(args)
     except (CommandError, OSError) as error:
         print(f"lmssc: error: {error}", file=sys.stderr)
         return 2
@@ -71,6 +74,11 @@ def _make_parser() -> argparse.ArgumentParser:
     for add_command in COMMANDS:
         add_command(commands)
     return parser
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """Show a warning in one line, without the place in the code that a user of the command has no use for."""
+    print(f"lmssc: warning: {message}", file=sys.stderr)
 
 
 def _help_of(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:

@@ -62,58 +62,62 @@ def other_neighbors(points: NDArray, n_neighbors: int, rows: NDArray | None = No
     return Neighbors(found.indices[keep].reshape(shape), found.squared_distances[keep].reshape(shape))
 
 
-def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> float:
-    """Mean over the samples of the largest α_i for which row i has at most k non-zeros.
+def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
+    """For each sample the largest α_i for which row i of S has at most k non-zeros.
 
-    α = mean_i ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self left out. Where there are only k
-    others, d_{i,k} stands for d_{i,k+1}.
+    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self left out. Where there are only k others, d_{i,k}
+    stands for d_{i,k+1}.
 
     Examples
     --------
     >>> adaptive_alpha(np.array([[1.0, 2.0, 4.0]]), 2, beta=0.25)
-    5.0
+    array([5.])
     """
     beyond = squared_distances[:, min(n_neighbors, squared_distances.shape[1] - 1)]
-    gaps = n_neighbors * beyond - squared_distances[:, :n_neighbors].sum(axis=1)
-    return float(gaps.mean()) / (4 * beta)
+    return (n_neighbors * beyond - squared_distances[:, :n_neighbors].sum(axis=1)) / (4 * beta)
 
 
-def simplex_rows(squared_distances: NDArray, width: float) -> tuple[NDArray, NDArray]:
+def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
     """Project each row of −d/width onto the simplex; the rows of d are sorted, smallest first.
 
-    s_j = (φ − d_j/width)₊ with φ so that the row sums to 1. With width → 0 the nearest take all, evenly.
+    s_j = (φ − d_j/width)₊ with φ so that the row sums to 1. With width = 0 the nearest take all, evenly.
+
+    Parameters
+    ----------
+    squared_distances : ndarray of shape (n, m)
+        d.
+    width : ndarray of shape (n,)
+        One width a row, not negative.
 
     Returns
     -------
-    weights : ndarray of the shape of `squared_distances`
-    support : ndarray of int
+    weights : ndarray of shape (n, m)
+    support : ndarray of int of shape (n,)
         How many entries of each row are positive.
 
     Examples
     --------
-    >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=2.0)
+    >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=np.array([2.0]))
     (array([[0.75, 0.25, 0.  ]]), array([2]))
     """
-    length = squared_distances.shape[1]
     # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
     excess = squared_distances - squared_distances[:, :1]
-    counts = np.arange(1, length + 1, dtype=excess.dtype)
+    width = np.asarray(width, dtype=excess.dtype)[:, None]
+    counts = np.arange(1, excess.shape[1] + 1)
     sums = np.cumsum(excess, axis=1)
-    support = np.maximum((width + sums > counts * excess).sum(axis=1), (excess == 0).sum(axis=1))
-    last = (support - 1)[:, None]
-    if width > 0:
-        height = (width + np.take_along_axis(sums, last, 1)) / support[:, None]
-        weights = np.where(counts <= support[:, None], np.maximum(height - excess, 0), 0)
-    else:
-        weights = (counts <= support[:, None]).astype(excess.dtype)
-    return weights / weights.sum(axis=1, keepdims=True), support
+    support = ((excess == 0) | (width + sums > counts * excess)).sum(axis=1)
+    height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None]
+    weights = np.where(width > 0, np.maximum(height - excess, 0), 1) * (counts <= support[:, None])
+    weights /= weights.sum(axis=1, keepdims=True)
+    # What only rounding put there would tie parts of the graph together that are not.
+    return np.where(weights > 16 * np.finfo(weights.dtype).eps, weights, 0), support
 
 
 def simplex_graph(
     search: Callable[[NDArray, int], Neighbors],
     first: Neighbors,
     n_points: int,
-    width: float,
+    width: NDArray,
 ) -> sparse.csr_array:
     """Exact simplex rows from lists of neighbours that are as long as they need to be.
 
@@ -128,8 +132,8 @@ def simplex_graph(
         Lists of all rows to begin with.
     n_points : int
         Number of columns of the result.
-    width : float
-        Row i is the simplex projection of −d_i/width.
+    width : ndarray of shape (n_rows,)
+        Row i is the simplex projection of −d_i/width_i.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def simplex_graph(
     n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
     rows, columns, values = [], [], []
     while True:
-        weights, support = simplex_rows(found.squared_distances, width)
+        weights, support = simplex_rows(found.squared_distances, width[pending])
         done = (support < length) | (length >= most)
         taken = weights[done] > 0
         rows.append(np.repeat(pending[done], taken.sum(axis=1)))
@@ -158,11 +162,11 @@ def simplex_graph(
 
 
 def learn_graph(
-    points: NDArray, n_neighbors: int, beta: float, alpha: float | None = None
-) -> tuple[sparse.csr_array, float]:
-    """Update of S: each row is the simplex projection of −d_i/(4αβ), d_ij = ‖z_i − z_j‖².
+    points: NDArray, n_neighbors: int, beta: float, alpha: NDArray | None = None, *, shared_alpha: bool = False
+) -> tuple[sparse.csr_array, NDArray]:
+    """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
 
-    Row i minimises ½Σ_j d_ij·s_ij + αβ‖s_i‖² over the simplex, self left out.
+    Row i minimises ½Σ_j d_ij·s_ij + α_i·β‖s_i‖² over the simplex, self left out.
 
     Parameters
     ----------
@@ -172,18 +176,21 @@ def learn_graph(
         k, from which α is set if it is not given.
     beta : float
         β.
-    alpha : float, optional
-        α; by default the mean of the α_i that give each row at most k neighbours.
+    alpha : ndarray of shape (n,), optional
+        α of each row; by default the largest that gives the row at most k neighbours.
+    shared_alpha : bool
+        If α is set here: all rows get the mean.
 
     Returns
     -------
     graph : csr_array of shape (n, n)
         S: non-negative, rows sum to 1, no self-loops.
-    alpha : float
+    alpha : ndarray of shape (n,)
 
     Examples
     --------
-    >>> graph, alpha = learn_graph(np.array([[0.0], [1.0], [3.0], [3.5]]), n_neighbors=1, beta=1.0)
+    >>> points = np.array([[0.0], [1.0], [3.0], [3.5]])
+    >>> graph, alpha = learn_graph(points, n_neighbors=1, beta=1.0, shared_alpha=True)
     >>> graph.toarray().round(2)
     array([[0.  , 1.  , 0.  , 0.  ],
            [0.85, 0.  , 0.15, 0.  ],
@@ -193,27 +200,32 @@ def learn_graph(
     first = other_neighbors(points, min(2 * n_neighbors + 2, len(points) - 1))
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
+        if shared_alpha:
+            alpha = np.full_like(alpha, alpha.mean())
 
     def search(rows: NDArray, length: int) -> Neighbors:
         return other_neighbors(points, length, rows)
 
-    return simplex_graph(search, first, len(points), 4 * alpha * beta), alpha
+    return simplex_graph(search, first, len(points), 4 * beta * alpha), alpha
 
 
-def connect(points: NDArray, queries: NDArray, n_neighbors: int, width: float) -> sparse.csr_array:
-    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/width.
+def connect(points: NDArray, queries: NDArray, n_neighbors: int, alpha: float | None = None) -> sparse.csr_array:
+    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
+
+    Without α each row has its own, the largest that gives it at most k neighbours.
 
     Examples
     --------
-    >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, width=1.0).toarray().round(2)
+    >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, alpha=0.25).toarray().round(2)
     array([[0.6, 0.4, 0. ]])
     """
     first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, len(points)))
+    own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
 
     def search(rows: NDArray, length: int) -> Neighbors:
         return nearest_neighbors(points, queries[rows], length)
 
-    return simplex_graph(search, first, len(points), width)
+    return simplex_graph(search, first, len(points), 4 * (own if alpha is None else np.full_like(own, alpha)))
 
 
 def laplacian(graph: sparse.csr_array) -> sparse.csr_array:

@@ -37,7 +37,7 @@ def is_view_collection(X: Any) -> bool:
     (True, False)
     """
     if isinstance(X, Mapping):
-        return True
+        return not sparse.issparse(X)  # scipy's dictionary of keys is a dict
     return isinstance(X, list | tuple) and any(_dimensions(part) >= 2 for part in X)
 
 
@@ -108,8 +108,10 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> NDArray | sparse.c
             ensure_all_finite=False,
             ensure_min_samples=min_samples,
         )
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"{name}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from error
     if sparse.issparse(block):
         block = sparse.csr_array(block)
         if not block.has_canonical_format:

@@ -30,7 +30,11 @@ LEGEND_ROWS = 18
 
 
 class ConvergenceDisplay:
-    """The objective J and each of its terms over the iterations.
+    """How the objective J and each of its terms change over the iterations.
+
+    The terms differ by orders of magnitude, and most of J may be a part that hardly moves. So what is drawn
+    is the change since the first iteration, where the terms still sum to J; the legend has the first and the
+    last value of each.
 
     Parameters
     ----------
@@ -101,11 +105,11 @@ class ConvergenceDisplay:
                 "marker": MARKERS[1 + index % (len(MARKERS) - 1)],
             }
             self.lines_[name] = _curve(ax, TERM_LABELS.get(name, name), values, ls="--", lw=1.4, **style)
-        # The terms differ by orders of magnitude; what is exactly zero has no place on a logarithmic axis.
-        if np.any(np.asarray(self.objective) > 0):
-            ax.set_yscale("log", nonpositive="mask")
         ax.locator_params(axis="x", integer=True)
-        ax.set(xlabel="iteration", ylabel="value after the iteration", title="Convergence of the objective")
+        ax.set_xlim(left=0.5)
+        ax.set(
+            xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms"
+        )
         ax.grid(alpha=0.3)
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
@@ -222,7 +226,7 @@ class LatentMapDisplay:
             style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             # rasterized: a vector file with one shape a sample would be slow to open
             self._scatter(
-                ax, self.predicted == label, str(label), s=18, alpha=0.75, lw=0, rasterized=True, **style
+                ax, self.predicted == label, str(label), s=18, alpha=0.85, lw=0, rasterized=True, **style
             )
         if self.given is not None:
             label = f"label given ({np.sum(self.given)})"
@@ -297,16 +301,16 @@ def principal_plane(latent: ArrayLike) -> tuple[NDArray[np.floating], tuple[floa
 
 
 def _curve(ax: "Axes", label: str, values: ArrayLike, **style: Any) -> Any:
-    """Draw `values` over the iterations, with the first and the last of them in the legend."""
+    """Draw the change of `values` over the iterations, with the first and the last of them in the legend."""
     values = np.asarray(values, dtype=float)
-    label = f"{label}: {values[0]:.4g} → {values[-1]:.4g}"
-    (line,) = ax.plot(np.arange(1, len(values) + 1), values, ms=4.5, label=label, **style)
+    label = f"{label}: {values[0]:.6g} → {values[-1]:.6g}"
+    (line,) = ax.plot(np.arange(1, len(values) + 1), values - values[0], ms=4.5, label=label, **style)
     return line
 
 
 def _axes(ax: "Axes | None") -> "Axes":
-    """Return `ax`, or the axes of a new figure of pyplot."""
+    """Return `ax`, or the axes of a new figure of pyplot with room for a legend beside them."""
     if ax is not None:
         return ax
     pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
-    return pyplot.subplots(layout="constrained")[1]
+    return pyplot.subplots(figsize=(9, 5), layout="constrained")[1]

@@ -7,6 +7,11 @@ from scipy import linalg, sparse
 from lmssc.factors import orthonormal_loadings
 from lmssc.views import Views
 
+# Share of the energy that the latent dimensions hold, if at most so many can; else the spectrum is flat.
+ENERGY_SHARE = 0.9
+MOST_COMPONENTS = 100
+FLAT_COMPONENTS = 20
+
 
 def leading_directions(
     views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50
@@ -55,11 +60,42 @@ def leading_directions(
     return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype), wanted
 
 
-def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDArray, list[NDArray]]:
+def choose_components(singular_values: NDArray, energy: float) -> int:
+    """Number of latent dimensions from the leading singular values and the energy ‖X‖² of all.
+
+    As many as hold 90 % of the energy. Where that takes more than were computed the spectrum is flat, as that of
+    words is: then most of the energy is noise, and `FLAT_COMPONENTS` do better than more.
+
+    Examples
+    --------
+    >>> choose_components(np.array([3.0, 1.0, 0.1]), energy=10.01)
+    2
+    """
+    held = np.cumsum(singular_values**2) >= ENERGY_SHARE * energy
+    return int(held.argmax()) + 1 if held.any() else min(FLAT_COMPONENTS, len(singular_values))
+
+
+def latent_start(
+    views: Views, n_components: int | None = None, rounds: int = 20
+) -> tuple[NDArray, list[NDArray]]:
     """Latent positions and loadings from a truncated SVD of the scaled views.
 
     Where samples lack views, the SVD takes their rows for zeros; some rounds in which they are replaced by H·Wᵀ then
     mend that.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views.
+    n_components : int, optional
+        Latent dimensions r; by default chosen from the spectrum.
+    rounds : int
+        Rounds of replacement.
+
+    Returns
+    -------
+    latent : ndarray of shape (n, r)
+    loadings : list of ndarray of shape (d_v, r)
 
     Examples
     --------
@@ -67,7 +103,13 @@ def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDA
     >>> H.ravel().round(6)
     array([3., 0.])
     """
-    loadings = views.split(leading_directions(views, n_components)[0])
+    if n_components is None:
+        most = min(MOST_COMPONENTS, max(1, min(views.n_samples, views.n_features) // 2))
+        directions, values = leading_directions(views, most)
+        directions = directions[:, : choose_components(values, sum(views.energies))]
+    else:
+        directions, _ = leading_directions(views, n_components)
+    loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:
         for _ in range(rounds):

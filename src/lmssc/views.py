@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,20 +70,13 @@ class View:
 
     def squared_norm(self) -> float:
         """‖X‖²."""
-        return float(np.vdot(*(2 * [self.data.data if sparse.issparse(self.data) else self.data]))) + (
-            self._offset_energy() if self.offset is not None else 0.0
-        )
-
-    def _offset_energy(self) -> float:
-        """What centring adds to ‖data‖²: n·‖offset‖² − 2·offset·Σ rows."""
+        values = self.data.data if sparse.issparse(self.data) else self.data
+        energy = float(np.vdot(values, values))
+        if self.offset is None:
+            return energy
         count = self.data.shape[0] if self.present is None else int(self.present.sum())
         totals = np.asarray(self.data.sum(axis=0)).ravel()
-        return float(count * (self.offset @ self.offset) - 2 * (self.offset @ totals))
-
-    def gram(self, latent: NDArray) -> NDArray:
-        """HᵀH over the samples that have the view."""
-        kept = self.keep_present(latent)
-        return kept.T @ kept
+        return energy + float(count * (self.offset @ self.offset) - 2 * (self.offset @ totals))
 
 
 class Views(Sequence[View]):
@@ -140,6 +134,12 @@ class Views(Sequence[View]):
         """Σ X^v·W^v."""
         return sum(view.dot(loading) for view, loading in zip(self, loadings, strict=True))
 
+    def grams(self, latent: NDArray) -> list[NDArray]:
+        """HᵀH for each view, over the samples that have it."""
+        whole = latent.T @ latent
+        kept = [None if view.present is None else latent[view.present] for view in self]
+        return [whole if rows is None else rows.T @ rows for rows in kept]
+
     def fill_crosses(
         self, crosses: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]
     ) -> Sequence[NDArray]:
@@ -148,8 +148,8 @@ class Views(Sequence[View]):
             return crosses
         whole = latent.T @ latent
         return [
-            cross + loading @ (whole - view.gram(latent))
-            for view, cross, loading in zip(self, crosses, loadings, strict=True)
+            cross + loading @ (whole - gram)
+            for gram, cross, loading in zip(self.grams(latent), crosses, loadings, strict=True)
         ]
 
     def fill_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
@@ -169,14 +169,13 @@ class Views(Sequence[View]):
     ) -> float:
         """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `crosses` are X^vᵀH if known."""
         crosses = self.transpose_dot(latent) if crosses is None else crosses
-        total = 0.0
-        for view, loading, cross, energy in zip(self, loadings, crosses, self.energies(), strict=True):
-            total += energy - 2 * float(np.vdot(cross, loading))
-            total += float(np.vdot(view.gram(latent), loading.T @ loading))
-        return total
+        parts = zip(self.energies, loadings, crosses, self.grams(latent), strict=True)
+        return sum(
+            energy - 2 * float(np.vdot(cross, loading)) + float(np.vdot(gram, loading.T @ loading))
+            for energy, loading, cross, gram in parts
+        )
 
+    @cached_property
     def energies(self) -> list[float]:
         """‖X^v‖² of each view."""
-        if not hasattr(self, "_energies"):
-            self._energies = [view.squared_norm() for view in self]
-        return self._energies
+        return [view.squared_norm() for view in self]

@@ -35,7 +35,7 @@ from lmssc.parameters import (
 )
 from lmssc.propagation import one_hot, propagate
 from lmssc.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
-from lmssc.start import latent_start, random_graph
+from lmssc.start import FLAT_COMPONENTS, latent_start, random_graph
 from lmssc.views import RawView, Views
 
 
@@ -50,7 +50,7 @@ class State:
     laplacian: sparse.csr_array  # L
     scores: NDArray  # F
     unreached: NDArray
-    alpha: float | None  # α, None until it is set
+    alpha: NDArray | None  # α of each row, None until it is set
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Model:
     beta: float
     gamma: float
     nonnegative: bool
+    shared_alpha: bool
     freeze_alpha: bool
 
     def step(self, state: State) -> State:
@@ -77,8 +78,10 @@ class Model:
         """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
         if self.nonnegative:
             return [
-                nonnegative_loadings(cross, view.gram(state.latent), start)
-                for view, cross, start in zip(self.views, state.crosses, state.loadings, strict=True)
+                nonnegative_loadings(cross, gram, start)
+                for gram, cross, start in zip(
+                    self.views.grams(state.latent), state.crosses, state.loadings, strict=True
+                )
             ]
         return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
 
@@ -86,7 +89,13 @@ class Model:
         """S, and α if it is not frozen yet, from Z = [√β·H, √γ·F]."""
         points = np.hstack([np.sqrt(self.beta) * state.latent, np.sqrt(self.gamma) * state.scores])
         alpha = state.alpha if self.freeze_alpha else None
-        graph, alpha = learn_graph(points.astype(self.views.dtype), self.n_neighbors, self.beta, alpha)
+        graph, alpha = learn_graph(
+            points.astype(self.views.dtype, copy=False),
+            self.n_neighbors,
+            self.beta,
+            alpha,
+            shared_alpha=self.shared_alpha,
+        )
         return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
 
     def propagate(self, state: State) -> State:
@@ -96,11 +105,11 @@ class Model:
 
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
-        alpha = 0.0 if state.alpha is None else state.alpha
+        row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
         return {
             "fit": self.views.loss(state.latent, state.loadings, state.crosses),
             "smoothness": self.beta * roughness(state.laplacian, state.latent),
-            "graph": self.beta * alpha * float(np.vdot(state.graph.data, state.graph.data)),
+            "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
 
@@ -132,7 +141,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
         view, or if X is a list or dict of views.
     n_components : int or "auto"
-        Latent dimensions r. "auto" is 30, or fewer where the data have fewer.
+        Latent dimensions r. "auto" takes as many as hold 90 % of the energy of the scaled views, and 20 where it would
+        take more than 100 or half of what there are (as for words); 20 with `init="random"`.
     n_neighbors : int or "auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
     beta : float
@@ -150,6 +160,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     init : {"svd", "random"}
         Start: H from a truncated SVD, the graph on H alone and one propagation over it; or random H and S and
         F = 0 for the unlabelled, as in the paper.
+    alpha : {"row", "mean"}
+        α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the paper,
+        with which rows in dense regions get many neighbours and outliers one.
     freeze_alpha : bool
         Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
         the paper.
@@ -184,7 +197,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         J after each iteration.
     objective_terms_ : dict of str to ndarray
         Its terms: "fit", "smoothness", "graph" and "labels".
-    alpha_ : float
+    alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
         Iterations that were run.
@@ -218,6 +231,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "gamma": POSITIVE,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
+        "alpha": one_of("row", "mean"),
         "freeze_alpha": BOOLEAN,
         "max_iter": COUNT,
         "tol": NOT_NEGATIVE,
@@ -236,6 +250,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         scaling: str | None | Sequence[str | None] | Mapping[str, str | None] = "auto",
         loadings: str = "orthonormal",
         init: str = "svd",
+        alpha: str = "row",
         freeze_alpha: bool = True,
         max_iter: int = 30,
         tol: float = 1e-3,
@@ -251,6 +266,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.scaling = scaling
         self.loadings = loadings
         self.init = init
+        self.alpha = alpha
         self.freeze_alpha = freeze_alpha
         self.max_iter = max_iter
         self.tol = tol
@@ -273,22 +289,24 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
         self.objective_ = sum(terms.values())
-        self.alpha_ = state.alpha
+        self.alpha_ = float(state.alpha[0]) if self.alpha == "mean" else self._to_input(state.alpha)
         self.n_iter_ = len(self.objective_)
         return Solution(state.scores, state.graph, state.unreached)
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
         """The model and its first state, by `init`."""
-        n_components = self._resolve_components(views)
+        n_components = self._check_components(views)
         n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, default=10)
-        nonnegative = self.loadings == "nonnegative"
+        nonnegative, shared_alpha = self.loadings == "nonnegative", self.alpha == "mean"
         gamma = float(self.gamma)
         if self.init == "svd":
             latent, loadings = latent_start(views, n_components)
             gamma *= max(float(np.vdot(latent, latent)) / views.n_samples, np.finfo(float).tiny)
-            graph, _ = learn_graph(np.sqrt(self.beta) * latent, n_neighbors, self.beta)
+            points = (np.sqrt(self.beta) * latent).astype(views.dtype, copy=False)
+            graph, _ = learn_graph(points, n_neighbors, self.beta, shared_alpha=shared_alpha)
         else:
             random = check_random_state(self.random_state)
+            n_components = n_components or min(FLAT_COMPONENTS, views.n_samples, views.n_features)
             latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
             graph = random_graph(views.n_samples, n_neighbors, random, views.dtype)
             loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
@@ -303,14 +321,23 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             alpha=None,
         )
         model = Model(
-            views, problem.codes, problem.n_classes, n_neighbors, self.beta, gamma, nonnegative, self.freeze_alpha
+            views,
+            problem.codes,
+            problem.n_classes,
+            n_neighbors,
+            self.beta,
+            gamma,
+            nonnegative,
+            shared_alpha,
+            self.freeze_alpha,
         )
         return model, model.propagate(state) if self.init == "svd" else state
 
-    def _resolve_components(self, views: Views) -> int:
+    def _check_components(self, views: Views) -> int | None:
+        """The number of components asked for; None if the SVD is to choose."""
         most = min(views.n_samples, views.n_features)
         if isinstance(self.n_components, str):
-            return min(30, most)
+            return None
         if self.n_components > most and (self.init == "svd" or self.loadings == "orthonormal"):
             raise ValueError(
                 f"n_components={self.n_components} must be at most {most}, the smaller of the number of samples "
@@ -338,7 +365,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.latent_[samples],
             self._position(raws),
             resolve_neighbors(self.n_neighbors, len(samples), default=10),
-            width=4 * self.alpha_,
+            alpha=self.alpha_ if self.alpha == "mean" else None,
         )
         return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]
 
@@ -415,6 +442,7 @@ def paper_settings() -> dict[str, Any]:
         "scaling": None,
         "loadings": "nonnegative",
         "init": "random",
+        "alpha": "mean",
         "freeze_alpha": False,
         "max_iter": 100,
         "tol": 1e-5,

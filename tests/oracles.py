@@ -1,0 +1,101 @@
+"""Slow, dense and obvious versions of every update, to test the fast ones against."""
+
+import numpy as np
+import quadprog
+from scipy.optimize import nnls
+
+
+def nnls_loadings(X, H):
+    """Rows of W ≥ 0, one non-negative least squares problem each."""
+    return np.array([nnls(H, column)[0] for column in X.T])
+
+
+def minimum_norm_latent(Xs, loadings, L, beta, present):
+    """H from the normal equations of all its N·r unknowns at once; the smallest solution if there are many."""
+    n, r = len(L), loadings[0].shape[1]
+    system = beta * np.kron(L, np.eye(r))
+    rhs = np.zeros((n, r))
+    for X, W, has in zip(Xs, loadings, present, strict=True):
+        system += np.kron(np.diag(has.astype(float)), W.T @ W)
+        rhs += has[:, None] * (np.where(has[:, None], X, 0) @ W)
+    return np.linalg.lstsq(system, rhs.ravel(), rcond=1e-12)[0].reshape(n, r)
+
+
+def squared_distances(Z):
+    return ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+
+
+def project_onto_simplex(v):
+    """The textbook projection: sort, find the threshold, clip."""
+    u = np.sort(v)[::-1]
+    excess = np.cumsum(u) - 1
+    rho = np.flatnonzero(u - excess / np.arange(1, len(v) + 1) > 0)[-1]
+    return np.maximum(v - excess[rho] / (rho + 1), 0)
+
+
+def dense_graph(Z, alpha, beta):
+    """Every row of S projected over all other samples."""
+    D = squared_distances(Z)
+    S = np.zeros_like(D)
+    for i in range(len(Z)):
+        others = np.arange(len(Z)) != i
+        S[i, others] = project_onto_simplex(-D[i, others] / (4 * alpha[i] * beta))
+    return S
+
+
+def qp_row(d, alpha, beta):
+    """min ½ d·s + αβ‖s‖² over the simplex, by a general quadratic programming solver."""
+    n = len(d)
+    scale = 2 * alpha * beta
+    constraints = np.vstack([np.ones(n), np.eye(n)]).T
+    bounds = np.append(1.0, np.zeros(n))
+    return quadprog.solve_qp(np.eye(n), -d / 2 / scale, constraints, bounds, meq=1)[0]
+
+
+def dense_laplacian(S):
+    affinity = (S + S.T) / 2
+    return np.diag(affinity.sum(axis=1)) - affinity
+
+
+def components(S):
+    """Connected components by walking."""
+    n, seen, found = len(S), set(), []
+    neighbours = [set(np.flatnonzero((S[i] > 0) | (S[:, i] > 0))) for i in range(n)]
+    for i in range(n):
+        if i in seen:
+            continue
+        part, queue = set(), [i]
+        while queue:
+            j = queue.pop()
+            if j not in part:
+                part.add(j)
+                queue.extend(neighbours[j] - part)
+        seen |= part
+        found.append(sorted(part))
+    return found
+
+
+def dense_scores(S, codes, n_classes):
+    """F by a dense solve on the parts of the graph with a label; class frequencies elsewhere."""
+    L = dense_laplacian(S)
+    F = np.zeros((len(S), n_classes))
+    labelled = codes >= 0
+    F[labelled, codes[labelled]] = 1
+    frequencies = F[labelled].mean(axis=0)
+    for part in components(S):
+        known = [i for i in part if labelled[i]]
+        unknown = [i for i in part if not labelled[i]]
+        if not known:
+            F[part] = frequencies
+        elif unknown:
+            F[unknown] = np.linalg.solve(L[np.ix_(unknown, unknown)], -L[np.ix_(unknown, known)] @ F[known])
+    return F
+
+
+def objective(Xs, loadings, H, S, F, alpha, beta, gamma):
+    """J as it is printed, term by term."""
+    L = dense_laplacian(S)
+    fit = sum(((X - H @ W.T) ** 2).sum() for X, W in zip(Xs, loadings, strict=True))
+    alpha = np.broadcast_to(alpha, len(S))
+    penalty = (alpha[:, None] * S**2).sum()
+    return fit + beta * (np.trace(H.T @ L @ H) + penalty) + gamma * np.trace(F.T @ L @ F)
