@@ -2,6 +2,7 @@
 
 import numpy as np
 import quadprog
+from scipy.linalg import solve_sylvester
 from scipy.optimize import nnls
 
 
@@ -99,3 +100,20 @@ def objective(Xs, loadings, H, S, F, alpha, beta, gamma):
     alpha = np.broadcast_to(alpha, len(S))
     penalty = (alpha[:, None] * S**2).sum()
     return fit + beta * (np.trace(H.T @ L @ H) + penalty) + gamma * np.trace(F.T @ L @ F)
+
+
+def algorithm_1(Xs, codes, n_classes, H, S, beta, gamma, k, n_iterations):
+    """The paper's Algorithm 1, dense and line by line: W by NNLS, H by Sylvester, mean α, S, F."""
+    F = np.zeros((len(H), n_classes))
+    F[codes >= 0, codes[codes >= 0]] = 1
+    for _ in range(n_iterations):
+        loadings = [nnls_loadings(X, H) for X in Xs]
+        A = sum(W.T @ W for W in loadings)
+        B = sum(X @ W for X, W in zip(Xs, loadings, strict=True))
+        H = solve_sylvester(beta * dense_laplacian(S), A, B)
+        Z = np.hstack([np.sqrt(beta) * H, np.sqrt(gamma) * F])
+        D = np.sort(squared_distances(Z), axis=1)[:, 1:]
+        alpha = np.mean(k / 2 * D[:, k] - D[:, :k].sum(axis=1) / 2) / (2 * beta)
+        S = dense_graph(Z, np.full(len(H), alpha), beta)
+        F = dense_scores(S, codes, n_classes)
+    return loadings, H, S, F, alpha

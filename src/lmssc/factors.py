@@ -9,6 +9,10 @@ from scipy import linalg, sparse
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 from lmssc.views import Views
 
+# A group of samples that lack the same views leaves directions of H all but undetermined there, which takes
+# thousands of steps to settle. Every step lowers J, so what is left is for the next iteration.
+MOST_COUPLED_STEPS = 200
+
 
 def nonnegative_loadings(
     cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_sweeps: int = 1000
@@ -131,30 +135,44 @@ def update_latent(
     degrees = laplacian.diagonal()[:, None]
 
     if views.complete:
+        diagonal = eigenvalues + beta * degrees
 
         def operator(latent: NDArray) -> NDArray:
             return latent * eigenvalues + beta * (laplacian @ latent)
 
-        diagonal = eigenvalues + beta * degrees
+        def precondition(residual: NDArray) -> NDArray:
+            return residual / diagonal
     else:
-        rotated = [basis.T @ gram @ basis for gram in grams]
+        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams])
 
         def operator(latent: NDArray) -> NDArray:
             image = beta * (laplacian @ latent)
-            for view, gram in zip(views, rotated, strict=True):
-                image += view.keep_present(latent @ gram)
+            for rows, values, vectors in patterns:
+                image[rows] += (latent[rows] @ vectors * values) @ vectors.T
             return image
 
-        ones = np.ones((views.n_samples, 1), dtype=rhs.dtype)
-        parts = [view.keep_present(ones) * np.diag(gram) for view, gram in zip(views, rotated, strict=True)]
-        diagonal = sum(parts) + beta * degrees
+        def precondition(residual: NDArray) -> NDArray:
+            solution = np.empty_like(residual)
+            for rows, values, vectors in patterns:
+                solution[rows] = (residual[rows] @ vectors / (values + beta * degrees[rows])) @ vectors.T
+            return solution
 
     solution = conjugate_gradient(
         operator,
         rhs,
         start @ basis,
-        np.maximum(diagonal, np.finfo(rhs.dtype).tiny),
+        precondition,
         tol=solver_tolerance(rhs.dtype, tol),
+        max_iter=5000 if views.complete else MOST_COUPLED_STEPS,
         coupled=not views.complete,
     )
     return solution @ basis.T
+
+
+def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray]]:
+    """For each set of views that some samples have: these samples, and the eigen-decomposition of their A."""
+    patterns = []
+    for rows, has in views.patterns():
+        values, vectors = linalg.eigh(sum(gram for gram, there in zip(grams, has, strict=True) if there))
+        patterns.append((rows, np.maximum(values, 0), vectors))
+    return patterns

@@ -162,7 +162,12 @@ def simplex_graph(
 
 
 def learn_graph(
-    points: NDArray, n_neighbors: int, beta: float, alpha: NDArray | None = None, *, shared_alpha: bool = False
+    points: NDArray,
+    n_neighbors: int,
+    beta: float,
+    alpha: NDArray | None = None,
+    *,
+    shared_alpha: bool = False,
 ) -> tuple[sparse.csr_array, NDArray]:
     """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
 
@@ -209,7 +214,9 @@ def learn_graph(
     return simplex_graph(search, first, len(points), 4 * beta * alpha), alpha
 
 
-def connect(points: NDArray, queries: NDArray, n_neighbors: int, alpha: float | None = None) -> sparse.csr_array:
+def connect(
+    points: NDArray, queries: NDArray, n_neighbors: int, alpha: float | None = None
+) -> sparse.csr_array:
     """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
 
     Without α each row has its own, the largest that gives it at most k neighbours.

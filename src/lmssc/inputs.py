@@ -15,6 +15,9 @@ Columns = int | slice | Sequence[int] | Sequence[str]
 ViewSpec = Sequence[int] | Sequence[slice] | Mapping[str, Columns] | None
 Masks = Sequence[ArrayLike | None] | Mapping[str, ArrayLike | None] | None
 
+# Values up to this share of the root of the largest number can be squared and summed over all samples.
+LARGEST = 1e-3
+
 
 class Layout(NamedTuple):
     """Names of the views, and which columns of the stacked X are whose."""
@@ -38,7 +41,7 @@ def is_view_collection(X: Any) -> bool:
     """
     if isinstance(X, Mapping):
         return not sparse.issparse(X)  # scipy's dictionary of keys is a dict
-    return isinstance(X, list | tuple) and any(_dimensions(part) >= 2 for part in X)
+    return isinstance(X, list | tuple) and any(_dimensions(part) >= 2 or _is_lazy(part) for part in X)
 
 
 def _dimensions(part: Any) -> int:
@@ -56,7 +59,11 @@ def _nesting(part: Any) -> int:
 
 def is_frame(data: Any) -> bool:
     """Whether `data` is a data frame: it has named columns."""
-    return hasattr(data, "columns") and hasattr(data, "shape") and not isinstance(data, np.ndarray)
+    return hasattr(data, "shape") and hasattr(data, "columns") and not isinstance(data, np.ndarray)
+
+
+def _is_lazy(data: Any) -> bool:
+    return hasattr(data, "collect_schema") and not hasattr(data, "shape")
 
 
 def _narwhals() -> ModuleType:
@@ -91,15 +98,19 @@ def frame_to_array(frame: Any) -> NDArray:
     """
     nw = _narwhals()
     table = nw.from_native(frame, eager_only=True)
+    if not table.columns:
+        raise ValueError("the frame has no columns; a view has at least one")
     for name, dtype in table.schema.items():
         if not (dtype.is_numeric() or dtype == nw.Boolean):
-            raise TypeError(f"column {name!r} is {dtype}, not numbers; drop it or encode it as numbers")
+            kind = frame[name].dtype if dtype == nw.Unknown else dtype
+            raise TypeError(f"column {name!r} is {kind}, not numbers; drop it or encode it as numbers")
     single = all(dtype == nw.Float32 for dtype in table.schema.values())
     return np.asarray(table.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy())
 
 
 def read_block(data: Any, name: str, min_samples: int = 1) -> NDArray | sparse.csr_array:
-    """One view as a 2-D float array or CSR, with errors that name it; NaN and infinity are looked at later."""
+    """One view as a 2-D float array or CSR, with errors that name it; NaN and infinity are left for later."""
+    _refuse_unfit(data, name)
     try:
         block = check_array(
             frame_to_array(data) if is_frame(data) else data,
@@ -121,6 +132,24 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> NDArray | sparse.c
     return block
 
 
+def _refuse_unfit(data: Any, name: str) -> None:
+    """Say in a line what scikit-learn would say with the whole data in it, or not at all."""
+    if data is None:
+        raise TypeError(f"{name} is None; pass a 2-D array, data frame or sparse matrix")
+    if _is_lazy(data):
+        raise TypeError(f"{name} is a lazy frame; collect() it first")
+    if isinstance(data, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and its mask would be lost; pass filled(np.nan) instead")
+    if hasattr(data, "dtype") and np.iscomplexobj(data):
+        raise ValueError(f"{name}: Complex data not supported; pass real numbers")
+    if len(getattr(data, "shape", (0, 0))) == 1:
+        raise ValueError(
+            f"{name}: Expected 2D array, got 1D array instead, of shape {data.shape}. A view has one row a "
+            "sample and one column a feature. Reshape your data: reshape(-1, 1) makes one feature of it, "
+            "reshape(1, -1) one sample"
+        )
+
+
 def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | None) -> Layout:
     """How the columns of one 2-D X fall into views.
 
@@ -134,19 +163,22 @@ def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | 
     everything = np.arange(n_columns)
     if views is None:
         return Layout(["view0"], [everything])
-    if isinstance(views, Mapping):
-        names = [str(name) for name in views]
+    if isinstance(views, Mapping) and len(views):
+        names = _as_text(views, "views")
         columns = [_pick(spec, everything, feature_names, name) for name, spec in views.items()]
     elif isinstance(views, Sequence | np.ndarray) and not isinstance(views, str) and len(views):
-        names = default_names(len(views))
-        if all(isinstance(spec, slice) for spec in views):
-            columns = [everything[spec] for spec in views]
-        elif all(isinstance(spec, int | np.integer) and not isinstance(spec, bool) for spec in views):
-            if min(views) < 1:
-                raise ValueError(f"views has a width of {min(views)}: an empty view; widths are at least 1")
-            if sum(views) != n_columns:
-                raise ValueError(f"views has widths that add up to {sum(views)}, but X has {n_columns} columns")
-            columns = np.split(everything, np.cumsum(views)[:-1])
+        specs: list[Any] = list(views)
+        names = default_names(len(specs))
+        if all(isinstance(spec, slice) for spec in specs):
+            columns = [_cut(spec, everything, name) for name, spec in zip(names, specs, strict=True)]
+        elif all(isinstance(spec, int | np.integer) and not isinstance(spec, bool) for spec in specs):
+            if min(specs) < 1:
+                raise ValueError(f"views has a width of {min(specs)}: an empty view; widths are at least 1")
+            if sum(specs) != n_columns:
+                raise ValueError(
+                    f"views has widths that add up to {sum(specs)}, but X has {n_columns} columns"
+                )
+            columns = np.split(everything, np.cumsum(specs)[:-1])
         else:
             raise TypeError("views must be widths (integers), slices, or a dict of name → columns")
     else:
@@ -158,25 +190,48 @@ def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | 
     return Layout(names, columns)
 
 
-def _pick(spec: Columns, everything: NDArray, feature_names: Sequence[str] | None, view: str) -> NDArray:
+def _pick(spec: Any, everything: NDArray, feature_names: Sequence[str] | None, view: str) -> NDArray:
     """Column numbers that one entry of a `views` dict means."""
     if isinstance(spec, slice):
-        return everything[spec]
-    wanted = [spec] if isinstance(spec, int | str) else list(spec)
+        return _cut(spec, everything, view)
+    single = isinstance(spec, int | np.integer | str) or not isinstance(spec, Iterable)
+    wanted: list[Any] = [spec] if single else list(spec)
     if any(isinstance(column, str) for column in wanted):
         if feature_names is None:
-            raise ValueError(f"views: view {view!r} names columns, but X has no column names (it is not a frame)")
+            raise ValueError(
+                f"views: view {view!r} names columns, but X has no column names (it is not a frame)"
+            )
         known = {name: number for number, name in enumerate(feature_names)}
         absent = [column for column in wanted if column not in known]
         if absent:
             raise ValueError(f"views: view {view!r} names the columns {absent}, which X does not have")
         return np.array([known[column] for column in wanted])
-    if any(isinstance(column, bool | np.bool_) for column in wanted):
-        raise TypeError(f"views: view {view!r} must be column numbers, names or a slice, not a mask")
+    strange = [c for c in wanted if not isinstance(c, int | np.integer) or isinstance(c, bool)]
+    if strange:
+        raise TypeError(f"views: view {view!r} must be column numbers, names or a slice, not {strange[0]!r}")
     outside = [column for column in wanted if not 0 <= column < len(everything)]
     if outside:
-        raise ValueError(f"views: view {view!r} has the columns {outside}, but X has {len(everything)} columns")
+        raise ValueError(
+            f"views: view {view!r} has the columns {outside}, but X has {len(everything)} columns"
+        )
     return np.array(wanted, dtype=int)
+
+
+def _cut(spec: slice, everything: NDArray, view: str) -> NDArray:
+    """Column numbers of a slice; one that reaches beyond the last column is a mistake in `views`."""
+    if isinstance(spec.stop, int | np.integer) and spec.stop > len(everything):
+        raise ValueError(
+            f"views: view {view!r} ends at column {spec.stop}, but X has {len(everything)} columns"
+        )
+    return everything[spec]
+
+
+def _as_text(names: Iterable[Any], argument: str) -> list[str]:
+    """Names of views as text; two that become one would lose a view."""
+    texts = [str(name) for name in names]
+    if len(set(texts)) < len(texts):
+        raise ValueError(f"{argument} has two views of the same name: {texts}")
+    return texts
 
 
 def _check_partition(columns: Sequence[NDArray], n_columns: int) -> None:
@@ -184,7 +239,8 @@ def _check_partition(columns: Sequence[NDArray], n_columns: int) -> None:
     for wrong, what in ((times == 0, "in no view"), (times > 1, "in more than one view")):
         if wrong.any():
             raise ValueError(
-                f"views do not add up to the {n_columns} columns of X: columns {_some(np.flatnonzero(wrong))} are {what}"
+                f"views do not add up to the {n_columns} columns of X: columns "
+                f"{_some(np.flatnonzero(wrong))} are {what}"
             )
 
 
@@ -209,8 +265,9 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, NDArray | sparse.
     """
     if not len(X):
         raise ValueError("X is an empty collection: at least one view is needed")
-    parts = X if isinstance(X, Mapping) else dict(zip(default_names(len(X)), X, strict=True))
-    blocks = {str(name): read_block(part, f"view {name!r}", min_samples) for name, part in parts.items()}
+    names = _as_text(X, "X") if isinstance(X, Mapping) else default_names(len(X))
+    parts = zip(names, X.values() if isinstance(X, Mapping) else X, strict=True)
+    blocks = {name: read_block(part, f"view {name!r}", min_samples) for name, part in parts}
     lengths = {name: block.shape[0] for name, block in blocks.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -234,9 +291,7 @@ def make_raw_views(blocks: Mapping[str, NDArray | sparse.csr_array], present: Ma
     raws = []
     for (name, block), mask in zip(blocks.items(), masks, strict=True):
         has = mask & ~_check_rows(block, name, mask)
-        if not has.any():
-            raise ValueError(f"view {name!r} is missing (NaN) for every sample; leave it out")
-        raws.append(RawView(name, block, None if has.all() else has))
+        raws.append(RawView(name, _smaller(block), None if has.all() else has))
     nowhere = np.all([np.zeros(n_samples, bool) if r.present is None else ~r.present for r in raws], axis=0)
     if nowhere.any():
         raise ValueError(
@@ -246,25 +301,41 @@ def make_raw_views(blocks: Mapping[str, NDArray | sparse.csr_array], present: Ma
     return raws
 
 
+def _smaller(block: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
+    """Store a sparse view dense if that takes less memory: `stack_views` makes dense views sparse."""
+    if not sparse.issparse(block):
+        return block
+    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
+    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
+
+
 def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[NDArray]:
     if present is None:
         given: list[ArrayLike | None] = [None] * len(names)
     elif isinstance(present, Mapping):
-        unknown = sorted(set(present) - set(names))
+        named = dict(zip(_as_text(present, "present"), present.values(), strict=True))
+        unknown = sorted(set(named) - set(names))
         if unknown:
             raise ValueError(f"present names the views {unknown}, but the views are {list(names)}")
-        given = [present.get(name) for name in names]
+        given = [named.get(name) for name in names]
+    elif isinstance(present, str) or not isinstance(present, Iterable):
+        raise TypeError(
+            f"present must be a list or dict with a boolean mask (or None) for each view, got {present!r}"
+        )
     else:
         given = list(present)
         if len(given) != len(names):
             raise ValueError(f"present has {len(given)} masks, but there are {len(names)} views")
     masks = []
     for name, mask in zip(names, given, strict=True):
-        array = np.ones(n_samples, bool) if mask is None else np.asarray(mask)
+        try:
+            array = np.ones(n_samples, bool) if mask is None else np.asarray(mask)
+        except ValueError:
+            array = np.asarray(mask, dtype=object)  # ragged lists
         if array.dtype != bool or array.shape != (n_samples,):
             raise ValueError(
-                f"present: the mask of view {name!r} must be {n_samples} booleans, True where the sample has the "
-                f"view; got {array.dtype} of shape {array.shape}"
+                f"present: the mask of view {name!r} must be {n_samples} booleans, True where the sample has "
+                f"the view; got {array.dtype} of shape {array.shape}"
             )
         masks.append(array)
     return masks
@@ -273,20 +344,28 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
 def _check_rows(block: NDArray | sparse.csr_array, name: str, mask: NDArray) -> NDArray:
     """Rows that are all NaN; an error for rows (within `mask`) that are partly NaN or infinite."""
     values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return np.zeros(block.shape[0], dtype=bool)
+    largest = LARGEST * float(np.sqrt(np.finfo(values.dtype).max))
+    if not values.size or -largest <= values.min() <= values.max() <= largest:  # False if there is a NaN
+        return np.zeros(block.shape[0], dtype=bool)
     nan, stored = _count_by_row(block, np.isnan(values))
     infinite, _ = _count_by_row(block, np.isinf(values))
     bad = np.flatnonzero((infinite > 0) & mask)
     if len(bad):
         raise ValueError(f"view {name!r}, row {bad[0]}: contains infinity (inf); values must be finite")
+    with np.errstate(invalid="ignore"):
+        huge, _ = _count_by_row(block, np.abs(values) > largest)
+    bad = np.flatnonzero((huge > 0) & mask)
+    if len(bad):
+        raise ValueError(
+            f"view {name!r}, row {bad[0]}: contains a value beyond ±{largest:.1e}, too large to be squared "
+            f"in {values.dtype}. If it marks missing values, put NaN there; else use another unit"
+        )
     bad = np.flatnonzero((nan > 0) & (nan < stored) & mask)
     if len(bad):
         raise ValueError(
-            f"view {name!r}, row {bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A sample that "
-            "lacks the view has NaN in the whole row; single missing values must be filled in first, for example "
-            "with sklearn.impute.SimpleImputer or KNNImputer"
+            f"view {name!r}, row {bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A "
+            "sample that lacks the view has NaN in the whole row; single missing values must be filled in "
+            "first, for example with sklearn.impute.SimpleImputer or KNNImputer"
         )
     return nan > 0
 
@@ -311,8 +390,8 @@ def stack_views(
     views : sequence or mapping of 2-D arrays, data frames or sparse matrices
         All with one row a sample, in the same order.
     present : sequence or mapping of boolean arrays, optional
-        For each view, which samples have it; None for all. A sample that lacks a view gets NaN there (in sparse
-        views one stored NaN, which stands for the whole row).
+        For each view, which samples have it; None for all. A sample that lacks a view gets NaN there (in
+        sparse views one stored NaN, which stands for the whole row).
 
     Returns
     -------

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 
@@ -31,7 +30,11 @@ def is_missing(value: Any) -> bool:
 
 def _as_column(y: ArrayLike) -> NDArray:
     """`y` as a 1-D array in which every missing label is still there to be seen."""
-    if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
+    if hasattr(y, "null_count") and hasattr(
+        y, "to_list"
+    ):  # polars and pyarrow: to_numpy makes integers floats
+        y = y.to_list()
+    elif hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
         y = y.to_numpy()
     if isinstance(y, list | tuple) and any(is_missing(label) for label in y):
         column = np.empty(len(y), dtype=object)
@@ -59,23 +62,32 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     column = _as_column(y)
     if column.dtype.kind == "c":
-        raise ValueError("y has complex numbers. Complex data not supported: labels are integers, strings or booleans")
+        raise ValueError(
+            "y has complex numbers. Complex data not supported: labels are integers, strings or booleans"
+        )
     if column.dtype.kind in "iu":
         return column, column != -1
     if column.dtype.kind == "f":
         known = ~np.isnan(column)
         if np.isinf(column[known]).any():
             raise ValueError("Input y contains infinity or a value too large: labels must be finite")
+        if not known.all() and (column == -1).any():
+            warnings.warn(
+                "y has both NaN and -1.0: NaN is unlabelled, -1.0 is taken for a class, because y is not of "
+                "integers. If -1 means unlabelled, put NaN there, or make y integers",
+                UserWarning,
+                stacklevel=4,
+            )
         return column, known
     if column.dtype.kind == "O":
         known = np.array([not is_missing(label) for label in column], dtype=bool)
         return _plain(column, known)
     if column.dtype.kind in "US":
-        suspect = sorted(set(column.tolist()) & {"nan", "None", "<NA>"})
+        suspect = sorted(set(column.tolist()) & {"nan", "None", "<NA>", "-1"})
         if suspect:
             warnings.warn(
-                f"y has the text {suspect[0]!r} as a class: numpy turns missing values into text when it makes a "
-                "string array. If unlabelled was meant, pass y with dtype=object and None",
+                f"y has the text {suspect[0]!r} as a class: numpy turns missing values and numbers into text "
+                "when it makes a string array. If unlabelled was meant, pass y with dtype=object and None",
                 UserWarning,
                 stacklevel=4,
             )
@@ -83,12 +95,19 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
 
 
 def _plain(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
-    """Object labels whose known ones are all integers become integers, so that −1 means the same for them."""
+    """Object labels whose known ones are all numbers or booleans become such an array."""
     kinds = {_kind(label) for label in column[known]}
     if len(kinds) > 1:
         raise TypeError(
-            f"y mixes labels of the types {', '.join(sorted(kinds))}; use one type, and None or NaN for unlabelled"
+            f"y mixes labels of the types {', '.join(sorted(kinds))}; use one type, and None or NaN for "
+            "unlabelled"
         )
+    if kinds == {"float"}:
+        return known_labels(
+            np.array([label if has else np.nan for label, has in zip(column, known, strict=True)])
+        )
+    if kinds == {"bool"}:
+        return np.where(known, column, False).astype(bool), known
     if kinds == {"int"}:
         integers = np.full(len(column), -1, dtype=np.int64)
         integers[known] = column[known].astype(np.int64)
@@ -104,6 +123,25 @@ def _kind(label: Any) -> str:
     if isinstance(label, float | np.floating):
         return "float"
     return "str" if isinstance(label, str) else type(label).__name__
+
+
+def _check_discrete(labels: NDArray) -> None:
+    """Labels are whole numbers, text or booleans.
+
+    scikit-learn's own check takes many classes with few labels each for a regression, and refuses True beside
+    None.
+    """
+    if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
+        broken = labels[labels != np.rint(labels)][0]
+        raise ValueError(
+            f"Unknown label type: continuous. y has the label {broken}; labels are whole numbers, text or "
+            "booleans"
+        )
+    if labels.dtype.kind == "O" and _kind(labels[0]) != "str":
+        raise ValueError(
+            f"Unknown label type: {_kind(labels[0])}. Labels are whole numbers, text or booleans, and None "
+            "or NaN for unlabelled"
+        )
 
 
 def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
@@ -125,11 +163,11 @@ def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
             "y has no labelled sample. At least one label in each of two classes is needed "
             "(unlabelled is -1 for integers, None or NaN for anything else)"
         )
-    check_classification_targets(labels[known])
+    _check_discrete(labels[known])
     classes, known_codes = np.unique(labels[known], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has one class only ({classes[0]!r} in all {known.sum()} labelled samples); "
+            f"y has one class only ({str(classes[0])!r} in all {known.sum()} labelled samples); "
             "classification needs at least 2 classes"
         )
     codes = np.full(n_samples, -1)

@@ -23,7 +23,9 @@ def _is_number(value: Any) -> bool:
 
 
 COUNT = Rule(_is_count, "an integer of at least 1")
-COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
+COUNT_OR_AUTO = Rule(
+    lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'"
+)
 POSITIVE = Rule(lambda v: _is_number(v) and v > 0, "a positive number")
 NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, "a number of at least 0")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")

@@ -78,11 +78,12 @@ def propagate(
         inner = rows[:, unknown]
         rhs = -(rows[:, labelled] @ scores[labelled])
         guess = np.zeros_like(rhs) if start is None else start[unknown]
+        diagonal = inner.diagonal()[:, None]
         scores[unknown] = conjugate_gradient(
             inner.__matmul__,
             rhs,
             guess,
-            inner.diagonal()[:, None],
+            lambda residual: residual / diagonal,
             tol=solver_tolerance(laplacian.dtype, tol),
         )
     return Propagation(scores, unreached)

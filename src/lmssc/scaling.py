@@ -1,6 +1,6 @@
 """Scaling of the views, learned in fit and used again in predict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,11 +69,11 @@ def _scale_columns(data: NDArray | sparse.csr_array, scale: NDArray) -> NDArray 
 def _unit_rows(data: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
     if sparse.issparse(data):
         data = data.copy()
-        norms = np.sqrt(np.asarray(data.power(2).sum(axis=1)).ravel())
+        norms = np.sqrt(np.asarray(data.astype(np.float64).power(2).sum(axis=1)).ravel())
         data.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(data.indptr)).astype(data.dtype)
         return data
-    norms = np.sqrt(np.einsum("ij,ij->i", data, data))
-    return data / np.where(norms > 0, norms, 1)[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
+    return data / np.where(norms > 0, norms, 1)[:, None].astype(data.dtype)
 
 
 def choose_scaling(raw: RawView) -> str:
@@ -124,7 +124,9 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
         return ViewScaling(kind, scale.astype(data.dtype), mean.astype(data.dtype))
     if kind == "tfidf":
         if (_present_values(raw) < 0).any():
-            raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
+            raise ValueError(
+                f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'"
+            )
         frequency = data.astype(bool).sum(axis=0)
         idf = np.log((1 + data.shape[0]) / (1 + np.asarray(frequency).ravel())) + 1
         return ViewScaling(kind, idf.astype(data.dtype))
@@ -149,9 +151,9 @@ def _moments(data: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
         for first in range(0, len(data), rows):
             variance += ((data[first : first + rows] - mean) ** 2).sum(axis=0)
         variance /= len(data)
-    # What rounding alone leaves of a constant column.
-    noise = (8 * np.finfo(data.dtype).eps * mean) ** 2
-    varies = variance > noise
+    # What rounding alone leaves of a constant column, and what is too small to be divided by.
+    limits = np.finfo(data.dtype)
+    varies = variance > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny) ** 2
     return mean, np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
 
 
@@ -166,20 +168,26 @@ def scaling_by_view(
     ['auto', 'tfidf']
     """
     if isinstance(scaling, Mapping):
-        unknown = sorted(set(scaling) - set(names))
+        named = {str(name): one for name, one in scaling.items()}
+        unknown = sorted(set(named) - set(names))
         if unknown:
             raise ValueError(f"scaling names the views {unknown}, but the views are {list(names)}")
-        chosen = [scaling.get(name, "auto") for name in names]
-    elif scaling is None or isinstance(scaling, str):
+        chosen = [named.get(name, "auto") for name in names]
+    elif scaling is None or isinstance(scaling, str) or not isinstance(scaling, Iterable):
         chosen = [scaling] * len(names)
     else:
         chosen = list(scaling)
         if len(chosen) != len(names):
-            raise ValueError(f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}")
+            raise ValueError(
+                f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}"
+            )
     chosen = ["none" if one is None else one for one in chosen]
     for one in chosen:
-        if one not in ("auto", *SCALINGS):
-            raise ValueError(f"scaling must be 'auto', None or one of {SCALINGS}, got {one!r}")
+        if not isinstance(one, str) or one not in ("auto", *SCALINGS):
+            raise ValueError(
+                f"scaling must be 'auto', None or one of {SCALINGS}, for all views or a list or dict of "
+                f"these by view; got {one!r}"
+            )
     return [str(one) for one in chosen]
 
 
@@ -197,12 +205,27 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str]) -> list[ViewS
     """
     fitted = []
     for raw, scaling in zip(raws, scalings, strict=True):
+        if not _present_count(raw):
+            raise ValueError(f"view {raw.name!r} is missing (NaN) for every sample; leave it out")
         one = fit_scaling(raw, scaling)
-        if one.kind != "none":
-            energy = one.apply(raw).squared_norm() / max(_present_count(raw), 1)
+        if one.kind == "none":
+            _check_unscaled(raw)
+        else:
+            energy = one.apply(raw).squared_norm() / _present_count(raw)
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)
     return fitted
+
+
+def _check_unscaled(raw: RawView) -> None:
+    """Unscaled values end up squared and squared again: leave room for it."""
+    values = _present_values(raw)
+    largest = float(np.finfo(values.dtype).max) ** 0.25
+    if np.abs(values).max(initial=0) > largest:
+        raise ValueError(
+            f"view {raw.name!r} has values beyond ±{largest:.1e}, too large to be used unscaled in "
+            f"{values.dtype}; use another scaling than None, or another unit"
+        )
 
 
 def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling]) -> Views:

@@ -23,7 +23,7 @@ def conjugate_gradient(
     operator: Callable[[NDArray], NDArray],
     rhs: NDArray,
     start: NDArray,
-    diagonal: NDArray,
+    precondition: Callable[[NDArray], NDArray],
     *,
     tol: float = 1e-10,
     max_iter: int = 5000,
@@ -42,8 +42,8 @@ def conjugate_gradient(
         B.
     start : ndarray of shape (n, m)
         Where to begin. Columns whose right-hand side is zero begin (and end) at zero.
-    diagonal : ndarray, broadcastable to (n, m)
-        Diagonal of M, positive: the preconditioner.
+    precondition : callable
+        R ↦ an approximation of M⁻¹·R, symmetric positive definite; division by the diagonal of M, for example.
     tol : float
         A column is done when its residual is at most `tol` times its right-hand side.
     max_iter : int
@@ -60,7 +60,7 @@ def conjugate_gradient(
     --------
     >>> M = np.array([[4.0, 1.0], [1.0, 3.0]])
     >>> B = np.array([[1.0, 0.0], [2.0, 0.0]])
-    >>> conjugate_gradient(lambda X: M @ X, B, np.zeros_like(B), np.diag(M)[:, None]).round(4)
+    >>> conjugate_gradient(lambda X: M @ X, B, np.zeros_like(B), lambda R: R / np.diag(M)[:, None]).round(4)
     array([[0.0909, 0.    ],
            [0.6364, 0.    ]])
     """
@@ -72,7 +72,7 @@ def conjugate_gradient(
     size = dot(rhs, rhs)
     X = np.where(size > 0, start, 0)
     R = rhs - operator(X)
-    direction = R / diagonal
+    direction = precondition(R)
     residual = dot(R, direction)
     target = tol**2 * size
     for _ in range(max_iter):
@@ -85,7 +85,7 @@ def conjugate_gradient(
         step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
         X += step * direction
         R -= step * image
-        preconditioned = R / diagonal
+        preconditioned = precondition(R)
         previous, residual = residual, dot(R, preconditioned)
         ratio = np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0))
         direction = preconditioned + ratio * direction

@@ -119,7 +119,9 @@ def latent_start(
     return latent, loadings
 
 
-def random_graph(n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype) -> sparse.csr_array:
+def random_graph(
+    n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype
+) -> sparse.csr_array:
     """Random S: for each sample k others with random weights that sum to 1.
 
     Examples

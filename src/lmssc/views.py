@@ -126,6 +126,14 @@ class Views(Sequence[View]):
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
 
+    def patterns(self) -> list[tuple[NDArray, NDArray]]:
+        """Samples that have the same views: their row numbers, and which views they have."""
+        everyone = np.ones(self.n_samples, dtype=bool)
+        has = np.array([everyone if view.present is None else view.present for view in self])
+        kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
+        rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
+        return list(zip(rows, kinds, strict=True))
+
     def transpose_dot(self, latent: NDArray) -> list[NDArray]:
         """X^vᵀH of each view."""
         return [view.transpose_dot(latent) for view in self]

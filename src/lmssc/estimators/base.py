@@ -144,7 +144,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             blocks = read_collection(X, least)
             if reset:
                 if self.views is not None:
-                    raise ValueError("views says how the columns of one 2-D X fall into views; X is a collection of views")
+                    raise ValueError(
+                        "views says how the columns of one 2-D X fall into views; X is a collection of views"
+                    )
                 ends = np.cumsum([block.shape[1] for block in blocks.values()])
                 columns = np.split(np.arange(ends[-1]), ends[:-1])
                 self._layout, self.n_features_in_ = Layout(list(blocks), columns), int(ends[-1])
@@ -154,9 +156,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 blocks = self._match(blocks, by_name=not isinstance(X, list | tuple))
         else:
             block = read_block(X, "X", least)
-            validate_data(self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True)
+            validate_data(
+                self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True
+            )
             if reset:
-                self._layout = read_layout(self.views, block.shape[1], frame_columns(X) if is_frame(X) else None)
+                self._layout = read_layout(
+                    self.views, block.shape[1], frame_columns(X) if is_frame(X) else None
+                )
             blocks = {
                 name: block[:, columns]
                 for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
@@ -168,9 +174,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Blocks given after fit, in the order of fit; an error if they are not the views of fit."""
         names, widths = self._layout.names, self._layout.widths
         if len(blocks) != len(names):
-            raise ValueError(f"X has {len(blocks)} views, but {type(self).__name__} was fitted with {len(names)}: {names}")
+            raise ValueError(
+                f"X has {len(blocks)} views, but {type(self).__name__} was fitted with {len(names)}: {names}"
+            )
         if by_name and set(blocks) != set(names):
-            raise ValueError(f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}")
+            raise ValueError(
+                f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}"
+            )
         chosen = [blocks[name] for name in names] if by_name else list(blocks.values())
         for name, width, block in zip(names, widths, chosen, strict=True):
             if block.shape[1] != width:
@@ -254,7 +264,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError("y has no labelled sample to score")
         unknown = sorted(set(labels[known].tolist()) - set(self.classes_.tolist()), key=str)
         if unknown:
-            raise ValueError(f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}")
+            raise ValueError(
+                f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}"
+            )
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(labels[known], predicted[known], sample_weight=weight))
 

@@ -283,7 +283,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         views = scale_views(problem.views, self._scalings)
         model, state = self._start(views, problem)
         state, terms, _ = alternate(
-            state, model.step, model.objective, max_iter=self.max_iter, tol=self.tol, callback=self._progress()
+            state,
+            model.step,
+            model.objective,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self._progress(),
         )
         self.latent_ = self._to_input(state.latent)
         self.loadings_ = in_input_order(state.loadings, self._order)
@@ -350,13 +355,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         views = scale_views(raws, self._scalings)
         loadings = [self.loadings_[v] for v in self._order.views]
         rhs = views.dot(loadings)
-        has = np.array([np.ones(len(rhs), bool) if view.present is None else view.present for view in views])
-        patterns, pattern = np.unique(has.T, axis=0, return_inverse=True)
         positions = np.empty_like(rhs)
-        for number, kept in enumerate(patterns):
-            gram = sum(loading.T @ loading for loading, there in zip(loadings, kept, strict=True) if there)
-            rows = pattern.ravel() == number
-            positions[rows] = rhs[rows] @ regular_inverse(gram)
+        for rows, has in views.patterns():
+            gram = sum(loading.T @ loading for loading, there in zip(loadings, has, strict=True) if there)
+            positions[rows] = rhs[rows] @ linalg.pinvh(gram)
         return positions
 
     def _extend(self, raws: list[RawView]) -> NDArray:
@@ -409,11 +411,6 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     @property
     def _n_features_out(self) -> int:
         return self.latent_.shape[1]
-
-
-def regular_inverse(gram: NDArray) -> NDArray:
-    """Pseudo-inverse of a Gram matrix."""
-    return linalg.pinvh(gram)
 
 
 def paper_settings() -> dict[str, Any]:

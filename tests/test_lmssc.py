@@ -1,0 +1,370 @@
+"""LMSSC as a whole: the objective, Algorithm 1, order, storage, missing views, new samples."""
+
+import resource
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import oracles
+from lmssc import LMSSC, paper_settings, stack_views
+from lmssc.datasets import make_multiview
+from lmssc.estimators.lmssc import Model, State
+from lmssc.graph import laplacian
+from lmssc.propagation import one_hot
+from lmssc.start import leading_directions, random_graph
+from lmssc.views import View, Views
+
+
+def some_labels(target, rate, seed):
+    """Stratified labels for a share of each class; −1 elsewhere."""
+    rng = np.random.default_rng(seed)
+    y = np.full(len(target), -1)
+    for c in np.unique(target):
+        members = np.flatnonzero(target == c)
+        chosen = rng.choice(members, max(1, round(rate * len(members))), replace=False)
+        y[chosen] = c
+    return y
+
+
+def drop_views(views, share, seed):
+    """NaN for a share of the sample-views; every sample keeps one."""
+    rng = np.random.default_rng(seed)
+    has = rng.uniform(size=(len(views[0]), len(views))) >= share
+    has[~has.any(axis=1), 0] = True
+    return [np.where(has[:, [v]], view, np.nan) for v, view in enumerate(views)]
+
+
+def fit_quietly(clf, views, y):
+    """Fit where some samples may be out of reach, which is warned of and is not the point of the test."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*without a label")
+        return clf.fit(views, y)
+
+
+def accuracy(clf, target, y):
+    return (clf.transduction_ == target)[y == -1].mean()
+
+
+@pytest.fixture(scope="module")
+def small():
+    return make_multiview(150, labelled=0.15, random_state=0)
+
+
+class TestObjective:
+    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("settings", ["defaults", "paper"])
+    @pytest.mark.parametrize("data", ["digits", "synthetic", "synthetic with missing views"])
+    def test_never_rises(self, digits, data, settings, seed):
+        if data == "digits":
+            views, y = digits.views, some_labels(digits.target, 0.05, seed)
+        else:
+            bunch = make_multiview(
+                200, n_classes=4, labelled=0.1, missing=0.3 * (data != "synthetic"), random_state=seed
+            )
+            views, y = bunch.views, bunch.y
+        parameters = (
+            {"max_iter": 100} if settings == "defaults" else {**paper_settings(), "freeze_alpha": True}
+        )
+        clf = LMSSC(**{**parameters, "tol": 0, "random_state": seed})
+        fit_quietly(clf, views, y)
+        assert clf.n_iter_ == 100
+        assert (np.diff(clf.objective_) <= 1e-9 * clf.objective_[:-1]).all()
+
+    def test_is_the_printed_formula(self, small):
+        clf = LMSSC(**{**paper_settings(), "max_iter": 5}, random_state=0).fit(small.views, small.y)
+        right = oracles.objective(
+            small.views,
+            clf.loadings_,
+            clf.latent_,
+            clf.graph_.toarray(),
+            clf.label_distributions_,
+            clf.alpha_,
+            clf.beta,
+            clf.gamma,
+        )
+        assert clf.objective_[-1] == pytest.approx(right, rel=1e-8)
+
+    def test_terms_add_up(self, small):
+        clf = LMSSC().fit(small.views, small.y)
+        assert set(clf.objective_terms_) == {"fit", "smoothness", "graph", "labels"}
+        np.testing.assert_allclose(sum(clf.objective_terms_.values()), clf.objective_)
+        assert all((term >= 0).all() for term in clf.objective_terms_.values())
+
+
+class TestAlgorithm1:
+    def test_iterations_are_those_of_the_paper(self):
+        data = make_multiview(60, n_features=[6, 5], n_views=2, labelled=0.2, random_state=1)
+        k, beta, gamma, r = 15, 0.1, 1.0, 3
+        views = Views.from_arrays(data.views)
+        random = np.random.RandomState(0)
+        latent = random.uniform(size=(60, r))
+        graph = random_graph(60, k, random, np.dtype(float))
+        state = State(
+            loadings=[np.zeros((6, r)), np.zeros((5, r))],
+            latent=latent,
+            crosses=views.transpose_dot(latent),
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=one_hot(data.y, 3, np.dtype(float)),
+            unreached=np.zeros(60, bool),
+            alpha=None,
+        )
+        model = Model(
+            views, data.y, 3, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False
+        )
+        for _ in range(4):
+            state = model.step(state)
+        loadings, H, S, F, alpha = oracles.algorithm_1(
+            data.views, data.y, 3, latent, graph.toarray(), beta, gamma, k, 4
+        )
+        for found, right in zip(state.loadings, loadings, strict=True):
+            np.testing.assert_allclose(found, right, atol=1e-6 * np.abs(right).max())
+        np.testing.assert_allclose(state.latent, H, atol=1e-6 * np.abs(H).max())
+        np.testing.assert_allclose(state.graph.toarray(), S, atol=1e-6)
+        np.testing.assert_allclose(state.scores, F, atol=1e-6)
+        assert state.alpha[0] == pytest.approx(alpha, rel=1e-6)
+
+    def test_settings(self):
+        clf = LMSSC(**paper_settings())
+        assert (clf.n_neighbors, clf.max_iter, clf.tol, clf.scaling) == (15, 100, 1e-5, None)
+        assert (clf.loadings, clf.init, clf.alpha, clf.freeze_alpha) == (
+            "nonnegative",
+            "random",
+            "mean",
+            False,
+        )
+
+    def test_alpha_changes_unless_frozen(self, small):
+        alphas = {}
+        for freeze in (True, False):
+            first, last = (
+                LMSSC(
+                    **{**paper_settings(), "freeze_alpha": freeze, "max_iter": n, "random_state": 0, "tol": 0}
+                ).fit(small.views, small.y)
+                for n in (1, 5)
+            )
+            alphas[freeze] = first.alpha_ == last.alpha_
+        assert alphas == {True: True, False: False}
+
+
+class TestOrder:
+    def test_permuting_samples_permutes_the_answer(self, digits):
+        y = some_labels(digits.target, 0.05, 0)
+        clf = LMSSC().fit(digits.views, y)
+        for seed in range(20):
+            shuffle = np.random.default_rng(seed).permutation(len(y))
+            other = LMSSC().fit([view[shuffle] for view in digits.views], y[shuffle])
+            np.testing.assert_array_equal(other.transduction_, clf.transduction_[shuffle])
+            np.testing.assert_array_equal(other.label_distributions_, clf.label_distributions_[shuffle])
+            np.testing.assert_array_equal(other.latent_, clf.latent_[shuffle])
+            assert (other.graph_ != clf.graph_[shuffle][:, shuffle]).nnz == 0
+
+    @pytest.mark.parametrize("parameters", [{}, {**paper_settings(), "random_state": 0, "max_iter": 5}])
+    def test_permuting_samples_views_and_classes(self, small, parameters):
+        clf = LMSSC(**parameters).fit(small.views, small.y)
+        names = np.array(["pear", "apple", "fig"], dtype=object)
+        for seed in range(20):
+            shuffle = np.random.default_rng(seed).permutation(len(small.y))
+            views = [view[shuffle] for view in small.views]
+            named = np.where(small.y[shuffle] < 0, None, names[small.y[shuffle]])
+            other = LMSSC(**parameters).fit([views[2], views[0], views[1]], named)
+            np.testing.assert_array_equal(other.transduction_, names[clf.transduction_[shuffle]])
+            columns = [list(names).index(name) for name in other.classes_]
+            np.testing.assert_array_equal(
+                other.label_distributions_, clf.label_distributions_[shuffle][:, columns]
+            )
+            for a, b in zip(other.loadings_, [clf.loadings_[v] for v in (2, 0, 1)], strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert other.objective_[-1] == clf.objective_[-1]
+
+    def test_duplicates_with_and_without_labels(self):
+        data = make_multiview(60, labelled=0.2, random_state=3)
+        views = [np.vstack([view, view[:20], view[:20]]) for view in data.views]
+        y = np.concatenate([data.y, np.full(20, -1), np.full(20, -1)])
+        clf = LMSSC().fit(views, y)
+        np.testing.assert_array_equal(clf.label_distributions_[60:80], clf.label_distributions_[80:])
+        for seed in range(5):
+            shuffle = np.random.default_rng(seed).permutation(len(y))
+            other = LMSSC().fit([view[shuffle] for view in views], y[shuffle])
+            np.testing.assert_array_equal(other.transduction_, clf.transduction_[shuffle])
+
+    def test_same_seed_same_bits(self, small):
+        for parameters in ({}, {**paper_settings(), "max_iter": 5}):
+            one, two = (LMSSC(**parameters, random_state=7).fit(small.views, small.y) for _ in range(2))
+            np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
+            np.testing.assert_array_equal(one.latent_, two.latent_)
+            np.testing.assert_array_equal(one.objective_, two.objective_)
+
+    def test_other_seed_other_start(self, small):
+        one, two = (
+            LMSSC(**{**paper_settings(), "max_iter": 2}, random_state=s).fit(small.views, small.y)
+            for s in (0, 1)
+        )
+        assert not np.allclose(one.latent_, two.latent_)
+
+
+class TestStorage:
+    @pytest.mark.parametrize("scaling", ["auto", "zscore", "unit", "tfidf", None])
+    def test_sparse_and_dense_agree(self, scaling):
+        data = make_multiview(150, n_features=80, sparse=True, labelled=0.2, random_state=0)
+        dense = [view.toarray() for view in data.views]
+        kinds = [sparse.csr_matrix, sparse.csc_array, sparse.coo_array]
+        mixed = [kind(view) for kind, view in zip(kinds, data.views, strict=True)]
+        one, two = (LMSSC(scaling=scaling).fit(views, data.y) for views in (dense, mixed))
+        assert one.scalings_ == two.scalings_
+        np.testing.assert_array_equal(one.transduction_, two.transduction_)
+        np.testing.assert_allclose(one.label_distributions_, two.label_distributions_, atol=1e-6)
+        new = make_multiview(40, n_features=80, sparse=True, random_state=9).views
+        np.testing.assert_array_equal(two.predict(new), one.predict([view.toarray() for view in new]))
+
+    def test_stacked_views_agree(self, small):
+        clf = LMSSC().fit(small.views, small.y)
+        for form in (small.views, dict(zip("abc", small.views, strict=True))):
+            X, views = stack_views(form)
+            stacked = LMSSC(views=views).fit(X, small.y)
+            np.testing.assert_array_equal(stacked.label_distributions_, clf.label_distributions_)
+
+    def test_float32_stays(self, small):
+        clf = LMSSC().fit([view.astype(np.float32) for view in small.views], small.y)
+        for array in (clf.latent_, clf.graph_, clf.label_distributions_, *clf.loadings_):
+            assert array.dtype == np.float32
+        double = LMSSC().fit(small.views, small.y)
+        assert (clf.transduction_ == double.transduction_).mean() > 0.98
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+    def test_wide_sparse_view_fits_in_a_gigabyte(self):
+        program = """
+import resource, numpy as np
+from scipy import sparse
+from lmssc import LMSSC
+rng = np.random.default_rng(0)
+target = rng.integers(0, 4, 5000)
+words = sparse.random_array((5000, 20000), density=0.0045, rng=rng, format="csr")
+topic = sparse.coo_array((np.ones(50000), (np.repeat(np.arange(5000), 10),
+    (target.repeat(10) * 40 + rng.integers(0, 40, 50000)))), shape=(5000, 20000))
+X = (words + topic).tocsr()
+assert 0.0045 < X.nnz / 1e8 < 0.0055
+y = np.where(rng.uniform(size=5000) < 0.05, target, -1)
+clf = LMSSC(max_iter=5).fit([X], y)
+print((clf.transduction_ == target)[y == -1].mean(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        accuracy, kilobytes = map(float, run.stdout.split())
+        assert accuracy > 0.9
+        assert kilobytes < 1_000_000
+
+
+class TestMissingViews:
+    def test_accuracy_falls_by_less_than_three_points(self, digits):
+        whole, partial = [], []
+        for seed in range(5):
+            y = some_labels(digits.target, 0.05, seed)
+            whole.append(accuracy(LMSSC().fit(digits.views, y), digits.target, y))
+            clf = fit_quietly(LMSSC(), drop_views(digits.views, 0.3, seed), y)
+            partial.append(accuracy(clf, digits.target, y))
+        assert np.mean(whole) - np.mean(partial) < 0.03
+
+    def test_loss_counts_what_exists(self):
+        rng = np.random.default_rng(0)
+        Xs = [rng.normal(size=(9, 4)), rng.normal(size=(9, 3))]
+        has = rng.uniform(size=9) > 0.4
+        H, loadings = rng.normal(size=(9, 2)), [rng.normal(size=(4, 2)), rng.normal(size=(3, 2))]
+        views = Views([View(Xs[0]), View(np.where(has[:, None], Xs[1], 0), present=has)])
+        right = ((Xs[0] - H @ loadings[0].T) ** 2).sum() + ((Xs[1] - H @ loadings[1].T) ** 2)[has].sum()
+        assert views.loss(H, loadings) == pytest.approx(right)
+
+    def test_prediction_uses_the_views_there_are(self, small):
+        clf = LMSSC().fit(small.views, small.y)
+        new = make_multiview(150, random_state=0).views  # the same draws, so these are the training samples
+        partial = [new[0] + 1e-9, np.full_like(new[1], np.nan), new[2]]
+        positions = clf.transform(partial)
+        Xs = [
+            (view - small.views[v].mean(0)) / small.views[v].std(0)
+            for v, view in enumerate(partial)
+            if v != 1
+        ]
+        Xs = [X / np.sqrt(3 * X.shape[1]) for X in Xs]
+        right = np.linalg.lstsq(np.vstack([clf.loadings_[0], clf.loadings_[2]]), np.hstack(Xs).T, rcond=None)[
+            0
+        ].T
+        np.testing.assert_allclose(positions, right, atol=1e-6)
+
+
+class TestNewSamples:
+    def test_training_samples_keep_their_answer(self, digits):
+        y = some_labels(digits.target, 0.05, 0)
+        clf = LMSSC().fit(digits.views, y)
+        np.testing.assert_array_equal(clf.predict(digits.views), clf.transduction_)
+        np.testing.assert_array_equal(clf.predict_proba(digits.views), clf.label_distributions_)
+        assert (clf.predict(digits.views)[y >= 0] == y[y >= 0]).all()
+        # A hair's breadth away nothing is recognised, and the neighbours have to say the same.
+        near = [view + 1e-9 for view in digits.views]
+        assert (clf.predict(near) == clf.transduction_).mean() >= 0.995
+
+    def test_rows_never_seen(self, digits):
+        y = some_labels(digits.target, 0.1, 0)
+        train = np.random.default_rng(0).uniform(size=len(y)) < 0.7
+        clf = LMSSC().fit([view[train] for view in digits.views], y[train])
+        new = [view[~train] for view in digits.views]
+        proba = clf.predict_proba(new)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        assert proba.min() >= 0
+        assert (clf.predict(new) == digits.target[~train]).mean() > 0.93
+        assert clf.transform(new).shape == ((~train).sum(), clf.latent_.shape[1])
+
+    def test_weights_are_the_simplex_weights_of_the_neighbours(self, small):
+        clf = LMSSC(alpha="mean").fit(small.views, small.y)
+        new = [view[:5] + 0.05 for view in small.views]
+        d = ((clf.transform(new)[:, None] - clf.latent_[None]) ** 2).sum(axis=2)
+        weights = np.array([oracles.project_onto_simplex(-row / (4 * clf.alpha_)) for row in d])
+        np.testing.assert_allclose(clf.predict_proba(new), weights @ clf.label_distributions_, atol=1e-9)
+
+    def test_far_away_is_still_a_distribution(self, small):
+        clf = LMSSC().fit(small.views, small.y)
+        proba = clf.predict_proba([view[:3] + 1e6 for view in small.views])
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+    def test_identical_samples_prefer_the_label(self):
+        data = make_multiview(80, labelled=0.2, random_state=5)
+        views = [np.vstack([view, view]) for view in data.views]
+        clf = LMSSC().fit(views, np.concatenate([np.full(80, -1), data.y]))
+        given = data.y >= 0
+        np.testing.assert_array_equal(clf.predict(data.views)[given], data.y[given])
+
+
+class TestStart:
+    @pytest.mark.parametrize(("n", "d", "r"), [(40, 12, 5), (12, 40, 5), (30, 30, 30), (50, 8, 8)])
+    def test_directions_are_those_of_a_dense_svd(self, n, d, r):
+        X = np.random.default_rng(0).normal(size=(n, d)) * np.linspace(3, 0.1, d)
+        directions, values = leading_directions(Views.from_arrays([X[:, :3], X[:, 3:]]), r, tol=1e-14)
+        _, right_values, right = np.linalg.svd(X, full_matrices=False)
+        np.testing.assert_allclose(values, right_values[:r], rtol=1e-6)
+        overlap = np.abs(np.sum(directions * right[:r].T, axis=0))
+        np.testing.assert_allclose(overlap, 1, atol=1e-5)
+        assert (directions[np.abs(directions).argmax(axis=0), np.arange(r)] > 0).all()
+
+
+class TestProgress:
+    def test_callback_hears_every_iteration(self, small):
+        heard = []
+        clf = LMSSC(callback=heard.append).fit(small.views, small.y)
+        assert [progress.iteration for progress in heard] == list(range(1, clf.n_iter_ + 1))
+        np.testing.assert_allclose([progress.objective for progress in heard], clf.objective_)
+        assert heard[-1].change < clf.tol or clf.n_iter_ == clf.max_iter
+
+    def test_verbose_prints_a_line_an_iteration(self, small, capsys):
+        clf = LMSSC(verbose=1).fit(small.views, small.y)
+        assert len(capsys.readouterr().out.splitlines()) == clf.n_iter_
+
+
+def test_no_memory_of_the_order_of_n_squared():
+    """A fit of 20,000 samples would need 3.2 GB for one dense N×N matrix."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    data = make_multiview(20_000, n_features=8, labelled=0.01, random_state=0)
+    LMSSC(max_iter=1).fit(data.views, data.y)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 1_000_000
