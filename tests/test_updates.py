@@ -63,20 +63,27 @@ class TestLoadings:
         H[:, 5] = 0
         X = rng.normal(size=(20, 5))
         X[:, 0], X[:, 1] = 0, 2.5
-        found = nonnegative_loadings(X.T @ H, H.T @ H, max_sweeps=20_000)
-        # The minimiser is not unique, the minimum is.
-        least = ((X - H @ oracles.nnls_loadings(X, H).T) ** 2).sum()
-        assert found.min() >= 0
+        found = nonnegative_loadings(X.T @ H, H.T @ H)
+        # The minimiser is not unique, the minimum is. Plain `nnls` may run away along directions that only rounding
+        # keeps apart, so it gets a hair of a ridge, and the minimum is certified: W ≥ 0 with a gradient that is nowhere
+        # negative, and zero where W is not.
+        ridged = oracles.nnls_loadings(np.vstack([X, np.zeros((6, 5))]), np.vstack([H, 1e-5 * np.eye(6)]))
+        least = ((X - H @ ridged.T) ** 2).sum()
         assert ((X - H @ found.T) ** 2).sum() <= least * (1 + TOLERANCE)
+        gradient = found @ (H.T @ H) - X.T @ H
+        assert found.min() >= 0
+        assert gradient.min() >= -TOLERANCE * np.abs(X.T @ H).max()
+        assert np.abs(found * gradient).max() <= TOLERANCE * least
         assert (found[0] == 0).all()
         assert (found[:, 5] == 0).all()
 
     @many
-    @given(seeds, st.integers(0, 5))
-    def test_a_sweep_from_anywhere_never_raises_the_loss(self, seed, sweeps):
+    @given(seeds, st.integers(0, 3))
+    def test_no_round_raises_the_loss(self, seed, rounds):
         rng = np.random.default_rng(seed)
         H, X, start = rng.normal(size=(15, 4)), rng.normal(size=(15, 6)), rng.uniform(size=(6, 4))
-        found = nonnegative_loadings(X.T @ H, H.T @ H, start, max_sweeps=sweeps)
+        H[:, 3] = H[:, 2] + 1e-4 * H[:, 1]
+        found = nonnegative_loadings(X.T @ H, H.T @ H, start, max_rounds=1 + rounds)
         assert ((X - H @ found.T) ** 2).sum() <= ((X - H @ start.T) ** 2).sum() * (1 + 1e-12)
 
     @many

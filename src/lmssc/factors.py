@@ -6,22 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from lmssc.graph import BLOCK_BYTES
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 from lmssc.views import Views
 
+SWEEPS_A_ROUND = 5
 # A group of samples that lack the same views leaves directions of H all but undetermined there, which takes
 # thousands of steps to settle. Every step lowers J, so what is left is for the next iteration.
 MOST_COUPLED_STEPS = 200
 
 
 def nonnegative_loadings(
-    cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_sweeps: int = 1000
+    cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_rounds: int = 100
 ) -> NDArray:
     """Update of W for one view: min ‖X − H·Wᵀ‖² over W ≥ 0, by coordinate descent.
 
     The rows of W are non-negative least squares that share the Gram matrix G = HᵀH; with C = XᵀH a sweep sets,
     for each component j in turn and all rows at once, w_j = ( w_j + (c_j − W·g_j)/g_jj )₊. Each such step is the
-    exact minimiser over w_j, so the loss never rises.
+    exact minimiser over w_j, so the loss never rises. Where columns of H are alike sweeps creep; a step to the
+    minimiser over the loadings that are not zero, as far as it stays non-negative, follows every few sweeps.
 
     Parameters
     ----------
@@ -32,9 +35,9 @@ def nonnegative_loadings(
     start : ndarray of shape (d, r), optional
         Loadings to start from; zeros by default.
     tol : float
-        Stop when no step in a sweep moved further than `tol` times the largest loading.
-    max_sweeps : int
-        Most sweeps.
+        A row is done when no step in a sweep moved it further than `tol` times its largest loading.
+    max_rounds : int
+        Most rounds of sweeps.
 
     Returns
     -------
@@ -46,19 +49,53 @@ def nonnegative_loadings(
     >>> nonnegative_loadings(np.array([[2.0, -1.0]]), np.eye(2))
     array([[2., 0.]])
     """
-    loadings = np.zeros_like(cross) if start is None else start.copy()
+    tol = solver_tolerance(cross.dtype, tol)
     used = np.flatnonzero(np.diag(gram) > 0)
-    loadings[:, np.diag(gram) <= 0] = 0
-    for _ in range(max_sweeps):
-        furthest = 0.0
-        for j in used:
-            old = loadings[:, j].copy()
-            new = np.maximum(old + (cross[:, j] - loadings @ gram[:, j]) / gram[j, j], 0)
-            loadings[:, j] = new
-            furthest = max(furthest, float(np.abs(new - old).max()))
-        if furthest <= tol * float(loadings.max(initial=0)):
+    gram = gram[np.ix_(used, used)]
+    result = np.zeros_like(cross)
+    if len(used) == 0:
+        return result
+    open_rows = np.arange(len(cross))
+    loadings = result[:, used] if start is None else start[:, used]
+    for _ in range(max_rounds):
+        wanted = cross[np.ix_(open_rows, used)]
+        for _ in range(SWEEPS_A_ROUND):
+            furthest = _sweep(loadings, wanted, gram)
+        result[np.ix_(open_rows, used)] = loadings
+        moving = furthest > tol * loadings.max(axis=1)
+        if not moving.any():
             break
-    return loadings
+        open_rows = open_rows[moving]
+        loadings = _face_step(loadings[moving], wanted[moving], gram)
+    return result
+
+
+def _sweep(loadings: NDArray, cross: NDArray, gram: NDArray) -> NDArray:
+    """One step in each component, in place; how far each row moved at most."""
+    furthest = np.zeros(len(loadings), dtype=loadings.dtype)
+    for j in range(gram.shape[0]):
+        new = np.maximum(loadings[:, j] + (cross[:, j] - loadings @ gram[:, j]) / gram[j, j], 0)
+        furthest = np.maximum(furthest, np.abs(new - loadings[:, j]))
+        loadings[:, j] = new
+    return furthest
+
+
+def _face_step(loadings: NDArray, cross: NDArray, gram: NDArray) -> NDArray:
+    """From each row towards its minimiser over the loadings that are not zero, up to the first that becomes zero."""
+    result = np.empty_like(loadings)
+    rows = max(1, BLOCK_BYTES // gram.nbytes)
+    for first in range(0, len(loadings), rows):
+        block = loadings[first : first + rows]
+        free = block > 0
+        slope = np.where(free, cross[first : first + rows] - block @ gram, 0)
+        faces = gram * (free[:, :, None] & free[:, None, :])
+        cutoff = len(gram) * 100 * float(np.finfo(gram.dtype).eps)
+        move = np.einsum("ijk,ik->ij", np.linalg.pinv(faces, rcond=cutoff, hermitian=True), slope) * free
+        falling = move < 0
+        ratio = np.where(falling, block / -np.where(falling, move, -1), np.inf)
+        step = np.minimum(ratio.min(axis=1, keepdims=True), 1)
+        result[first : first + rows] = np.where(ratio <= step, 0, np.maximum(block + step * move, 0))
+    return result
 
 
 def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
@@ -129,7 +166,8 @@ def update_latent(
     """
     grams = [loading.T @ loading for loading in loadings]
     eigenvalues, basis = linalg.eigh(sum(grams))
-    seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * np.finfo(eigenvalues.dtype).eps
+    # What rounding leaves of an eigenvalue that is zero.
+    seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
     eigenvalues, basis = eigenvalues[seen], basis[:, seen]
     rhs = views.dot([loading @ basis for loading in loadings])
     degrees = laplacian.diagonal()[:, None]

@@ -106,7 +106,9 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     counts = np.arange(1, excess.shape[1] + 1)
     sums = np.cumsum(excess, axis=1)
     support = ((excess == 0) | (width + sums > counts * excess)).sum(axis=1)
-    height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None]
+    height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None].astype(
+        excess.dtype
+    )
     weights = np.where(width > 0, np.maximum(height - excess, 0), 1) * (counts <= support[:, None])
     weights /= weights.sum(axis=1, keepdims=True)
     # What only rounding put there would tie parts of the graph together that are not.
@@ -244,6 +246,6 @@ def laplacian(graph: sparse.csr_array) -> sparse.csr_array:
     array([[ 0.75, -0.75],
            [-0.75,  0.75]])
     """
-    affinity = ((graph + graph.T) / 2).tocsr()
+    affinity = ((graph + graph.T) * graph.dtype.type(0.5)).tocsr()
     degrees = np.asarray(affinity.sum(axis=1)).ravel()
-    return (sparse.diags_array(degrees) - affinity).tocsr()
+    return (sparse.diags_array(degrees, dtype=degrees.dtype) - affinity).tocsr()

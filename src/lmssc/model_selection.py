@@ -32,8 +32,8 @@ class LabelledKFold:
     >>> y = np.array([0, 0, 1, 1, -1, -1])
     >>> for train, test in LabelledKFold(2, random_state=0).split(np.zeros((6, 1)), y):
     ...     print(train, test)
-    [1 3 4 5] [0 2]
-    [0 2 4 5] [1 3]
+    [0 3 4 5] [1 2]
+    [1 2 4 5] [0 3]
     """
 
     def __init__(

@@ -63,7 +63,7 @@ def row_keys(view: RawView) -> NDArray:
             block = slice(first, first + rows)
             keys[block] = _entry_keys(data[block], columns).sum(axis=1, dtype=np.uint64)
     if view.present is not None:
-        keys[~view.present] = np.uint64(0)
+        keys[~view.present] = np.uint64(1)  # 0 is a row of zeros
     return scramble(keys)
 
 

@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
+# Larger numbers leave nothing of the others in floating-point arithmetic.
+MOST = 1e12
+
+
 class Rule(NamedTuple):
     """Which values of a parameter are right, and how to say so."""
 
@@ -19,15 +23,15 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(value))
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and abs(value) <= MOST
 
 
 COUNT = Rule(_is_count, "an integer of at least 1")
 COUNT_OR_AUTO = Rule(
     lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'"
 )
-POSITIVE = Rule(lambda v: _is_number(v) and v > 0, "a positive number")
-NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, "a number of at least 0")
+POSITIVE = Rule(lambda v: _is_number(v) and v > 0, f"a positive number of at most {MOST:g}")
+NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")
 CALLABLE_OR_NONE = Rule(lambda v: v is None or callable(v), "a callable or None")
 VERBOSITY = Rule(lambda v: isinstance(v, Integral | np.bool_) and v >= 0, "an integer of at least 0")
@@ -53,7 +57,7 @@ def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
     >>> check_parameters(SimpleNamespace(beta=-1.0), {"beta": POSITIVE})
     Traceback (most recent call last):
         ...
-    ValueError: beta must be a positive number, got -1.0
+    ValueError: beta must be a positive number of at most 1e+12, got -1.0
     """
     for name, rule in rules.items():
         value = getattr(estimator, name)

@@ -71,13 +71,14 @@ def propagate(
     scores = one_hot(codes, n_classes, laplacian.dtype)
     _, component = connected_components(laplacian, directed=False)
     unreached = ~np.isin(component, component[labelled])
-    scores[unreached] = scores[labelled].mean(axis=0)
+    frequencies = scores[labelled].mean(axis=0)
+    scores[unreached] = frequencies
     unknown = np.flatnonzero(~labelled & ~unreached)
     if len(unknown):
         rows = laplacian[unknown]
         inner = rows[:, unknown]
         rhs = -(rows[:, labelled] @ scores[labelled])
-        guess = np.zeros_like(rhs) if start is None else start[unknown]
+        guess = np.broadcast_to(frequencies, rhs.shape) if start is None else start[unknown]
         diagonal = inner.diagonal()[:, None]
         scores[unknown] = conjugate_gradient(
             inner.__matmul__,

@@ -78,6 +78,17 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, present)
+        except BaseException:
+            # Nothing half-done: what was fitted before stays, and nothing of this attempt does.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
         check_parameters(self, self._rules)
         raws = self._read_views(X, y=y, present=present, reset=True)
         classes, codes = encode_labels(y, raws[0].data.shape[0])
@@ -91,7 +102,6 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._order, self._class_order = order, class_order
         self.classes_ = classes
         self._store(self._solve(problem), problem)
-        return self
 
     @abstractmethod
     def _solve(self, problem: Problem) -> Solution:
@@ -124,7 +134,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _to_input(self, rows: NDArray) -> NDArray:
@@ -267,8 +277,16 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}"
             )
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(labels[known], predicted[known], sample_weight=weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        if weight is not None and weight.shape != known.shape:
+            raise ValueError(
+                f"sample_weight has the shape {weight.shape}, but there are {len(known)} samples"
+            )
+        return float(
+            accuracy_score(
+                labels[known], predicted[known], sample_weight=None if weight is None else weight[known]
+            )
+        )
 
     def _progress(self) -> Any:
         """The user's callback, after a printed line if `verbose`."""

@@ -77,11 +77,13 @@ class Model:
     def update_loadings(self, state: State) -> list[NDArray]:
         """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
         if self.nonnegative:
+            grams = self.views.grams(state.latent)
+            if self.views.complete:
+                stacked = nonnegative_loadings(np.vstack(state.crosses), grams[0], np.vstack(state.loadings))
+                return self.views.split(stacked)
             return [
                 nonnegative_loadings(cross, gram, start)
-                for gram, cross, start in zip(
-                    self.views.grams(state.latent), state.crosses, state.loadings, strict=True
-                )
+                for cross, gram, start in zip(state.crosses, grams, state.loadings, strict=True)
             ]
         return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
 
