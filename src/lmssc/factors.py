@@ -13,7 +13,7 @@ from lmssc.views import Views
 SWEEPS_A_ROUND = 5
 # A group of samples that lack the same views leaves directions of H all but undetermined there, which takes
 # thousands of steps to settle. Every step lowers J, so what is left is for the next iteration.
-MOST_COUPLED_STEPS = 200
+MOST_COUPLED_STEPS = 50
 
 
 def nonnegative_loadings(
@@ -42,7 +42,7 @@ def nonnegative_loadings(
     Returns
     -------
     ndarray of shape (d, r)
-        W. The loadings of a component that H does not use (g_jj = 0) are 0.
+        W. The loadings of a component of which H has nothing but rounding errors are 0.
 
     Examples
     --------
@@ -50,23 +50,27 @@ def nonnegative_loadings(
     array([[2., 0.]])
     """
     tol = solver_tolerance(cross.dtype, tol)
-    used = np.flatnonzero(np.diag(gram) > 0)
-    gram = gram[np.ix_(used, used)]
+    norms = np.sqrt(np.diag(gram))
+    used = norms > 100 * np.finfo(norms.dtype).eps * norms.max()
     result = np.zeros_like(cross)
-    if len(used) == 0:
+    if not used.any():
         return result
-    open_rows = np.arange(len(cross))
-    loadings = result[:, used] if start is None else start[:, used]
+    # Columns of H of unit norm, so that components of all sizes are solved with the same care.
+    norms = norms[used]
+    gram = gram[np.ix_(used, used)] / np.outer(norms, norms)
+    cross = cross[:, used] / norms
+    best = result[:, used] if start is None else start[:, used] * norms
+    open_rows, loadings = np.arange(len(cross)), best.copy()
     for _ in range(max_rounds):
-        wanted = cross[np.ix_(open_rows, used)]
         for _ in range(SWEEPS_A_ROUND):
-            furthest = _sweep(loadings, wanted, gram)
-        result[np.ix_(open_rows, used)] = loadings
+            furthest = _sweep(loadings, cross[open_rows], gram)
+        best[open_rows] = loadings
         moving = furthest > tol * loadings.max(axis=1)
         if not moving.any():
             break
         open_rows = open_rows[moving]
-        loadings = _face_step(loadings[moving], wanted[moving], gram)
+        loadings = _face_step(loadings[moving], cross[open_rows], gram)
+    result[:, used] = best / norms
     return result
 
 
@@ -131,7 +135,7 @@ def update_latent(
 
     H·A + β·L·H = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With A = UΛUᵀ the columns of HU fall into r independent
     systems (λ_j·I + βL)·h̃_j = b̃_j, solved by one run of conjugate gradients. A direction that no loading uses
-    (λ_j = 0) has b̃_j = 0 and gets h̃_j = 0, the smallest solution.
+    (λ_j = 0) has b̃_j = 0 and gets h̃_j = 0, the smallest solution; so does a component without loadings.
 
     Where samples lack views, a sample's A is the sum over the views it has; the systems are then coupled and are
     solved as one.
@@ -164,6 +168,11 @@ def update_latent(
     array([[1.5],
            [2.5]])
     """
+    alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
+    latent = np.zeros_like(start)
+    if not alive.any():
+        return latent
+    loadings = [loading[:, alive] for loading in loadings]
     grams = [loading.T @ loading for loading in loadings]
     eigenvalues, basis = linalg.eigh(sum(grams))
     # What rounding leaves of an eigenvalue that is zero.
@@ -198,13 +207,14 @@ def update_latent(
     solution = conjugate_gradient(
         operator,
         rhs,
-        start @ basis,
+        start[:, alive] @ basis,
         precondition,
         tol=solver_tolerance(rhs.dtype, tol),
         max_iter=5000 if views.complete else MOST_COUPLED_STEPS,
         coupled=not views.complete,
     )
-    return solution @ basis.T
+    latent[:, alive] = solution @ basis.T
+    return latent
 
 
 def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray]]:
