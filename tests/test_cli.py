@@ -133,9 +133,7 @@ def test_demo_figures_are_images_with_something_on_them(full_demo, name):
 @pytest.mark.usefixtures("few_digits")
 def test_quiet_is_quiet_and_repeats_give_the_same_predictions(tmp_path, capsys):
     for name in ("one", "two"):
-        code = main(
-            ["demo", "-q", "--no-figures", "--rate", "0.1", "--seed", "3", "--out", str(tmp_path / name)]
-        )
+        code = main(["demo", "-q", "--no-figures", "--rate", "0.1", "--seed", "3", "--out", str(tmp_path / name)])
         assert code == 0
     assert capsys.readouterr() == ("", "")
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == TABLES
@@ -205,9 +203,7 @@ def test_out_is_not_writable(tmp_path, capsys, monkeypatch, no_computation):
     def refuse(self):
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(
-        "pathlib.Path.touch", refuse
-    )  # a mode of the folder would not stop a test run by root
+    monkeypatch.setattr("pathlib.Path.touch", refuse)  # a mode of the folder would not stop a test run by root
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert_one_error_line(capsys, "cannot be written to: Permission denied")
 
@@ -319,9 +315,7 @@ def test_version(capsys, monkeypatch):
     assert capsys.readouterr().out == "lmssc 9.8.7\n"
 
 
-@pytest.mark.parametrize(
-    "argv", [["no-such-command"], ["demo", "--rate", "many"], ["demo", "--no-such-option"]]
-)
+@pytest.mark.parametrize("argv", [["no-such-command"], ["demo", "--rate", "many"], ["demo", "--no-such-option"]])
 def test_unknown_words_get_the_usage(argv, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(argv)

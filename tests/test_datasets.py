@@ -96,9 +96,7 @@ def test_fourier_keeps_all_frequencies_once(digits):
 def test_profiles_of_one_stroke():
     image = np.zeros((1, 8, 8))
     image[0, 2:5, 3] = 16  # three pixels, one below the other
-    row_ink, column_ink, left, right, top, bottom = np.split(
-        digits_module.profiles(image)[0], [8, 16, 24, 32, 39]
-    )
+    row_ink, column_ink, left, right, top, bottom = np.split(digits_module.profiles(image)[0], [8, 16, 24, 32, 39])
     assert row_ink.tolist() == [0, 0, 16, 16, 16, 0, 0, 0]
     assert column_ink.tolist() == [0, 0, 0, 48, 0, 0, 0, 0]
     assert left.tolist() == [8, 8, 3, 3, 3, 8, 8, 8]
@@ -308,9 +306,7 @@ def test_columns_are_drawn_in_proportion_to_their_weights():
     weights = np.array([[1.0, 3.0, 0.0, 4.0], [0.0, 0.0, 5.0, 0.0]])
     rows = np.repeat([0, 1], [20000, 500])
     drawn = _draw_columns(weights, rows, np.random.default_rng(0))
-    np.testing.assert_allclose(
-        np.bincount(drawn[:20000], minlength=4) / 20000, [1 / 8, 3 / 8, 0, 1 / 2], atol=0.02
-    )
+    np.testing.assert_allclose(np.bincount(drawn[:20000], minlength=4) / 20000, [1 / 8, 3 / 8, 0, 1 / 2], atol=0.02)
     assert (drawn[20000:] == 2).all()
 
 

@@ -285,10 +285,7 @@ class TestObject:
             assert np.array_equal(other.predict_proba(new), two_views.predict_proba(new))
         fresh = clone(two_views)
         assert not [name for name in vars(fresh) if name.endswith("_")]
-        assert (
-            repr(LMSSC(beta=0.5, views={"a": slice(0, 2)}))
-            == "LMSSC(beta=0.5, views={'a': slice(0, 2, None)})"
-        )
+        assert repr(LMSSC(beta=0.5, views={"a": slice(0, 2)})) == "LMSSC(beta=0.5, views={'a': slice(0, 2, None)})"
 
     def test_refit_leaves_nothing_behind(self):
         clf = LMSSC(views={"a": list("abcd"), "b": list("efg")}).fit(FRAME, np.where(Y == 1, "x", "y"))
@@ -309,9 +306,7 @@ class TestObject:
 
 
 @pytest.mark.parametrize("distance", [1e1, 1e3, 1e6, 1e9, 1e12, 1e50, 1e150])
-@pytest.mark.parametrize(
-    "settings", [{}, {"alpha": "mean"}, {"scaling": "unit"}, {"loadings": "nonnegative"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"alpha": "mean"}, {"scaling": "unit"}, {"loadings": "nonnegative"}])
 def test_samples_far_away(settings, distance):
     clf = LMSSC(**settings).fit([A, B], Y)
     found = clf.predict_proba([A[:5] + distance, B[:5] - distance])

@@ -66,9 +66,7 @@ class TestObjective:
                 200, n_classes=4, labelled=0.1, missing=0.3 * (data != "synthetic"), random_state=seed
             )
             views, y = bunch.views, bunch.y
-        parameters = (
-            {"max_iter": 100} if settings == "defaults" else {**paper_settings(), "freeze_alpha": True}
-        )
+        parameters = {"max_iter": 100} if settings == "defaults" else {**paper_settings(), "freeze_alpha": True}
         clf = LMSSC(**{**parameters, "tol": 0, "random_state": seed})
         fit_quietly(clf, views, y)
         assert clf.n_iter_ == 100
@@ -113,9 +111,7 @@ class TestAlgorithm1:
             unreached=np.zeros(60, bool),
             alpha=None,
         )
-        model = Model(
-            views, data.y, 3, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False
-        )
+        model = Model(views, data.y, 3, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
         for _ in range(4):
             state = model.step(state)
         loadings, H, S, F, alpha = oracles.algorithm_1(
@@ -142,9 +138,9 @@ class TestAlgorithm1:
         alphas = {}
         for freeze in (True, False):
             first, last = (
-                LMSSC(
-                    **{**paper_settings(), "freeze_alpha": freeze, "max_iter": n, "random_state": 0, "tol": 0}
-                ).fit(small.views, small.y)
+                LMSSC(**{**paper_settings(), "freeze_alpha": freeze, "max_iter": n, "random_state": 0, "tol": 0}).fit(
+                    small.views, small.y
+                )
                 for n in (1, 5)
             )
             alphas[freeze] = first.alpha_ == last.alpha_
@@ -174,9 +170,7 @@ class TestOrder:
             other = LMSSC(**parameters).fit([views[2], views[0], views[1]], named)
             np.testing.assert_array_equal(other.transduction_, names[clf.transduction_[shuffle]])
             columns = [list(names).index(name) for name in other.classes_]
-            np.testing.assert_array_equal(
-                other.label_distributions_, clf.label_distributions_[shuffle][:, columns]
-            )
+            np.testing.assert_array_equal(other.label_distributions_, clf.label_distributions_[shuffle][:, columns])
             for a, b in zip(other.loadings_, [clf.loadings_[v] for v in (2, 0, 1)], strict=True):
                 np.testing.assert_array_equal(a, b)
             assert other.objective_[-1] == clf.objective_[-1]
@@ -201,8 +195,7 @@ class TestOrder:
 
     def test_other_seed_other_start(self, small):
         one, two = (
-            LMSSC(**{**paper_settings(), "max_iter": 2}, random_state=s).fit(small.views, small.y)
-            for s in (0, 1)
+            LMSSC(**{**paper_settings(), "max_iter": 2}, random_state=s).fit(small.views, small.y) for s in (0, 1)
         )
         assert not np.allclose(one.latent_, two.latent_)
 
@@ -282,15 +275,9 @@ class TestMissingViews:
         new = make_multiview(150, random_state=0).views  # the same draws, so these are the training samples
         partial = [new[0] + 1e-9, np.full_like(new[1], np.nan), new[2]]
         positions = clf.transform(partial)
-        Xs = [
-            (view - small.views[v].mean(0)) / small.views[v].std(0)
-            for v, view in enumerate(partial)
-            if v != 1
-        ]
+        Xs = [(view - small.views[v].mean(0)) / small.views[v].std(0) for v, view in enumerate(partial) if v != 1]
         Xs = [X / np.sqrt(3 * X.shape[1]) for X in Xs]
-        right = np.linalg.lstsq(np.vstack([clf.loadings_[0], clf.loadings_[2]]), np.hstack(Xs).T, rcond=None)[
-            0
-        ].T
+        right = np.linalg.lstsq(np.vstack([clf.loadings_[0], clf.loadings_[2]]), np.hstack(Xs).T, rcond=None)[0].T
         np.testing.assert_allclose(positions, right, atol=1e-6)
 
 

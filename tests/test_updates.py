@@ -108,9 +108,7 @@ class TestLatent:
         Xs = [rng.normal(size=(n, r + 1)), rng.normal(size=(n, 3))]
         loadings = [np.abs(rng.normal(size=(X.shape[1], r))) for X in Xs]
         L = oracles.dense_laplacian(random_row_stochastic(rng, n, 4))
-        found = update_latent(
-            Views.from_arrays(Xs), loadings, sparse.csr_array(L), beta, np.zeros((n, r)), tol=1e-12
-        )
+        found = update_latent(Views.from_arrays(Xs), loadings, sparse.csr_array(L), beta, np.zeros((n, r)), tol=1e-12)
         A = sum(W.T @ W for W in loadings)
         right = solve_sylvester(beta * L, A, sum(X @ W for X, W in zip(Xs, loadings, strict=True)))
         assert relative_error(found, right) <= TOLERANCE
@@ -123,9 +121,7 @@ class TestLatent:
         X = rng.normal(size=(n, 6))
         W = rng.normal(size=(6, rank)) @ rng.normal(size=(rank, r))
         L = oracles.dense_laplacian(random_row_stochastic(rng, n, 3, n_parts=2))
-        found = update_latent(
-            Views.from_arrays([X]), [W], sparse.csr_array(L), 0.5, rng.normal(size=(n, r)), tol=1e-12
-        )
+        found = update_latent(Views.from_arrays([X]), [W], sparse.csr_array(L), 0.5, rng.normal(size=(n, r)), tol=1e-12)
         right = oracles.minimum_norm_latent([X], [W], L, 0.5, [np.ones(n, bool)])
         np.testing.assert_allclose(found, right, atol=TOLERANCE * max(1, np.abs(right).max()))
 
@@ -236,9 +232,7 @@ class TestGraph:
     @given(seeds, st.integers(2, 20))
     def test_laplacian(self, seed, n):
         S = random_row_stochastic(np.random.default_rng(seed), n, 3)
-        np.testing.assert_allclose(
-            laplacian(sparse.csr_array(S)).toarray(), oracles.dense_laplacian(S), atol=1e-14
-        )
+        np.testing.assert_allclose(laplacian(sparse.csr_array(S)).toarray(), oracles.dense_laplacian(S), atol=1e-14)
 
 
 class TestPropagation:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +45,10 @@ class Progress:
     seconds: float
 
 
-class Alternation(NamedTuple):
+class Alternation(NamedTuple, Generic[State]):
     """The last state, the terms of the objective after each iteration, and whether the stop rule was met."""
 
-    state: HasScores
+    state: State
     terms: dict[str, NDArray]
     converged: bool
 
@@ -73,7 +73,7 @@ def alternate(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
-) -> Alternation:
+) -> Alternation[State]:
     """Repeat `step` until the class scores change by less than `tol` of themselves, at most `max_iter` times.
 
     Parameters

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from lmssc.views import RawView
+from lmssc.views import Matrix, RawView
 
 Columns = int | slice | Sequence[int] | Sequence[str]
 ViewSpec = Sequence[int] | Sequence[slice] | Mapping[str, Columns] | None
@@ -108,7 +108,7 @@ def frame_to_array(frame: Any) -> NDArray:
     return np.asarray(table.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy())
 
 
-def read_block(data: Any, name: str, min_samples: int = 1) -> NDArray | sparse.csr_array:
+def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
     """One view as a 2-D float array or CSR, with errors that name it; NaN and infinity are left for later."""
     _refuse_unfit(data, name)
     try:
@@ -175,9 +175,7 @@ def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | 
             if min(specs) < 1:
                 raise ValueError(f"views has a width of {min(specs)}: an empty view; widths are at least 1")
             if sum(specs) != n_columns:
-                raise ValueError(
-                    f"views has widths that add up to {sum(specs)}, but X has {n_columns} columns"
-                )
+                raise ValueError(f"views has widths that add up to {sum(specs)}, but X has {n_columns} columns")
             columns = np.split(everything, np.cumsum(specs)[:-1])
         else:
             raise TypeError("views must be widths (integers), slices, or a dict of name → columns")
@@ -198,9 +196,7 @@ def _pick(spec: Any, everything: NDArray, feature_names: Sequence[str] | None, v
     wanted: list[Any] = [spec] if single else list(spec)
     if any(isinstance(column, str) for column in wanted):
         if feature_names is None:
-            raise ValueError(
-                f"views: view {view!r} names columns, but X has no column names (it is not a frame)"
-            )
+            raise ValueError(f"views: view {view!r} names columns, but X has no column names (it is not a frame)")
         known = {name: number for number, name in enumerate(feature_names)}
         absent = [column for column in wanted if column not in known]
         if absent:
@@ -211,18 +207,14 @@ def _pick(spec: Any, everything: NDArray, feature_names: Sequence[str] | None, v
         raise TypeError(f"views: view {view!r} must be column numbers, names or a slice, not {strange[0]!r}")
     outside = [column for column in wanted if not 0 <= column < len(everything)]
     if outside:
-        raise ValueError(
-            f"views: view {view!r} has the columns {outside}, but X has {len(everything)} columns"
-        )
+        raise ValueError(f"views: view {view!r} has the columns {outside}, but X has {len(everything)} columns")
     return np.array(wanted, dtype=int)
 
 
 def _cut(spec: slice, everything: NDArray, view: str) -> NDArray:
     """Column numbers of a slice; one that reaches beyond the last column is a mistake in `views`."""
     if isinstance(spec.stop, int | np.integer) and spec.stop > len(everything):
-        raise ValueError(
-            f"views: view {view!r} ends at column {spec.stop}, but X has {len(everything)} columns"
-        )
+        raise ValueError(f"views: view {view!r} ends at column {spec.stop}, but X has {len(everything)} columns")
     return everything[spec]
 
 
@@ -255,7 +247,7 @@ def default_names(n_views: int) -> list[str]:
     return [f"view{v}" for v in range(n_views)]
 
 
-def read_collection(X: Any, min_samples: int = 1) -> dict[str, NDArray | sparse.csr_array]:
+def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:
     """A list, tuple or dict of views as name → block, all of one length.
 
     Examples
@@ -277,7 +269,7 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, NDArray | sparse.
     return blocks
 
 
-def make_raw_views(blocks: Mapping[str, NDArray | sparse.csr_array], present: Masks) -> list[RawView]:
+def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView]:
     """Find the sample-views that are missing, and refuse what is neither whole nor missing.
 
     Examples
@@ -301,7 +293,7 @@ def make_raw_views(blocks: Mapping[str, NDArray | sparse.csr_array], present: Ma
     return raws
 
 
-def _smaller(block: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
+def _smaller(block: Matrix) -> Matrix:
     """Store a sparse view dense if that takes less memory: `stack_views` makes dense views sparse."""
     if not sparse.issparse(block):
         return block
@@ -319,9 +311,7 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
             raise ValueError(f"present names the views {unknown}, but the views are {list(names)}")
         given = [named.get(name) for name in names]
     elif isinstance(present, str) or not isinstance(present, Iterable):
-        raise TypeError(
-            f"present must be a list or dict with a boolean mask (or None) for each view, got {present!r}"
-        )
+        raise TypeError(f"present must be a list or dict with a boolean mask (or None) for each view, got {present!r}")
     else:
         given = list(present)
         if len(given) != len(names):
@@ -341,7 +331,7 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
     return masks
 
 
-def _check_rows(block: NDArray | sparse.csr_array, name: str, mask: NDArray) -> NDArray:
+def _check_rows(block: Matrix, name: str, mask: NDArray) -> NDArray:
     """Rows that are all NaN; an error for rows (within `mask`) that are partly NaN or infinite."""
     values = block.data if sparse.issparse(block) else block
     largest = LARGEST * float(np.sqrt(np.finfo(values.dtype).max))
@@ -370,7 +360,7 @@ def _check_rows(block: NDArray | sparse.csr_array, name: str, mask: NDArray) -> 
     return nan > 0
 
 
-def _count_by_row(block: NDArray | sparse.csr_array, flags: NDArray) -> tuple[NDArray, NDArray]:
+def _count_by_row(block: Matrix, flags: NDArray) -> tuple[NDArray, NDArray]:
     """Flagged and stored values of each row."""
     if sparse.issparse(block):
         sums = np.concatenate([[0], np.cumsum(flags)])
@@ -380,7 +370,7 @@ def _count_by_row(block: NDArray | sparse.csr_array, flags: NDArray) -> tuple[ND
 
 def stack_views(
     views: Sequence[Any] | Mapping[str, Any], present: Masks = None
-) -> tuple[NDArray | sparse.csr_array, list[int] | dict[str, slice]]:
+) -> tuple[Matrix, list[int] | dict[str, slice]]:
     """Turn a list or dict of views into one 2-D X and the matching `views` parameter.
 
     One X is what `cross_val_score`, `GridSearchCV`, `Pipeline` and the like can cut into rows.
@@ -421,7 +411,7 @@ def stack_views(
     return X, {name: slice(first, end) for name, first, end in zip(blocks, [0, *ends], ends, strict=False)}
 
 
-def _with_nan_rows(raw: RawView) -> NDArray | sparse.csr_array:
+def _with_nan_rows(raw: RawView) -> Matrix:
     if raw.present is None:
         return raw.data
     missing = np.flatnonzero(~raw.present)

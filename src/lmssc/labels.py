@@ -30,9 +30,7 @@ def is_missing(value: Any) -> bool:
 
 def _as_column(y: ArrayLike) -> NDArray:
     """`y` as a 1-D array in which every missing label is still there to be seen."""
-    if hasattr(y, "null_count") and hasattr(
-        y, "to_list"
-    ):  # polars and pyarrow: to_numpy makes integers floats
+    if hasattr(y, "null_count") and hasattr(y, "to_list"):  # polars and pyarrow: to_numpy makes integers floats
         y = y.to_list()
     elif hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
         y = y.to_numpy()
@@ -62,9 +60,7 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     column = _as_column(y)
     if column.dtype.kind == "c":
-        raise ValueError(
-            "y has complex numbers. Complex data not supported: labels are integers, strings or booleans"
-        )
+        raise ValueError("y has complex numbers. Complex data not supported: labels are integers, strings or booleans")
     if column.dtype.kind in "iu":
         return column, column != -1
     if column.dtype.kind == "f":
@@ -99,13 +95,10 @@ def _plain(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
     kinds = {_kind(label) for label in column[known]}
     if len(kinds) > 1:
         raise TypeError(
-            f"y mixes labels of the types {', '.join(sorted(kinds))}; use one type, and None or NaN for "
-            "unlabelled"
+            f"y mixes labels of the types {', '.join(sorted(kinds))}; use one type, and None or NaN for unlabelled"
         )
     if kinds == {"float"}:
-        return known_labels(
-            np.array([label if has else np.nan for label, has in zip(column, known, strict=True)])
-        )
+        return known_labels(np.array([label if has else np.nan for label, has in zip(column, known, strict=True)]))
     if kinds == {"bool"}:
         return np.where(known, column, False).astype(bool), known
     if kinds == {"int"}:
@@ -134,8 +127,7 @@ def _check_discrete(labels: NDArray) -> None:
     if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
         broken = labels[labels != np.rint(labels)][0]
         raise ValueError(
-            f"Unknown label type: continuous. y has the label {broken}; labels are whole numbers, text or "
-            "booleans"
+            f"Unknown label type: continuous. y has the label {broken}; labels are whole numbers, text or booleans"
         )
     if labels.dtype.kind == "O" and _kind(labels[0]) != "str":
         raise ValueError(

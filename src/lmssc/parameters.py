@@ -1,11 +1,9 @@
 """Ranges of parameters as data, and one check for all of them."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-
 
 # Larger numbers leave nothing of the others in floating-point arithmetic.
 MOST = 1e12
@@ -19,22 +17,21 @@ class Rule(NamedTuple):
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and abs(value) <= MOST
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool) and bool(abs(value) <= MOST)
 
 
 COUNT = Rule(_is_count, "an integer of at least 1")
-COUNT_OR_AUTO = Rule(
-    lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'"
-)
+COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
 POSITIVE = Rule(lambda v: _is_number(v) and v > 0, f"a positive number of at most {MOST:g}")
 NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")
 CALLABLE_OR_NONE = Rule(lambda v: v is None or callable(v), "a callable or None")
-VERBOSITY = Rule(lambda v: isinstance(v, Integral | np.bool_) and v >= 0, "an integer of at least 0")
+VERBOSITY = Rule(lambda v: isinstance(v, int | np.integer) and bool(v >= 0), "an integer of at least 0")
 
 
 def one_of(*words: str) -> Rule:

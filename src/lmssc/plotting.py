@@ -96,9 +96,7 @@ class ConvergenceDisplay:
             This object.
         """
         ax = _axes(ax)
-        self.lines_ = {
-            "objective": _curve(ax, "objective J", self.objective, color="black", marker="o", lw=3)
-        }
+        self.lines_ = {"objective": _curve(ax, "objective J", self.objective, color="black", marker="o", lw=3)}
         for index, (name, values) in enumerate(self.terms.items()):
             style = {
                 "color": COLOURS[index % len(COLOURS)],
@@ -107,9 +105,7 @@ class ConvergenceDisplay:
             self.lines_[name] = _curve(ax, TERM_LABELS.get(name, name), values, ls="--", lw=1.4, **style)
         ax.locator_params(axis="x", integer=True)
         ax.set_xlim(left=0.5)
-        ax.set(
-            xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms"
-        )
+        ax.set(xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms")
         ax.grid(alpha=0.3)
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
@@ -225,9 +221,7 @@ class LatentMapDisplay:
         for index, label in enumerate(self.classes):
             style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             # rasterized: a vector file with one shape a sample would be slow to open
-            self._scatter(
-                ax, self.predicted == label, str(label), s=18, alpha=0.85, lw=0, rasterized=True, **style
-            )
+            self._scatter(ax, self.predicted == label, str(label), s=18, alpha=0.85, lw=0, rasterized=True, **style)
         if self.given is not None:
             label = f"label given ({np.sum(self.given)})"
             self._scatter(ax, self.given, label, marker="o", s=50, fc="none", ec="black", lw=0.9)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.views import RawView, View, Views
+from lmssc.views import Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
@@ -48,7 +48,7 @@ class ViewScaling:
         return View(data, offset, raw.present)
 
 
-def _zero_rows(data: NDArray | sparse.csr_array, rows: NDArray) -> NDArray | sparse.csr_array:
+def _zero_rows(data: Matrix, rows: NDArray) -> Matrix:
     data = data.copy()
     if sparse.issparse(data):
         data.data[np.repeat(rows, np.diff(data.indptr))] = 0
@@ -58,7 +58,7 @@ def _zero_rows(data: NDArray | sparse.csr_array, rows: NDArray) -> NDArray | spa
     return data
 
 
-def _scale_columns(data: NDArray | sparse.csr_array, scale: NDArray) -> NDArray | sparse.csr_array:
+def _scale_columns(data: Matrix, scale: NDArray) -> Matrix:
     if sparse.issparse(data):
         data = data.copy()
         data.data *= scale[data.indices]
@@ -66,7 +66,7 @@ def _scale_columns(data: NDArray | sparse.csr_array, scale: NDArray) -> NDArray 
     return data * scale
 
 
-def _unit_rows(data: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
+def _unit_rows(data: Matrix) -> Matrix:
     if sparse.issparse(data):
         data = data.copy()
         norms = np.sqrt(np.asarray(data.astype(np.float64).power(2).sum(axis=1)).ravel())
@@ -100,7 +100,7 @@ def _present_count(raw: RawView) -> int:
     return raw.data.shape[0] if raw.present is None else int(raw.present.sum())
 
 
-def _present_rows(raw: RawView) -> NDArray | sparse.csr_array:
+def _present_rows(raw: RawView) -> Matrix:
     return raw.data if raw.present is None else raw.data[raw.present]
 
 
@@ -124,25 +124,21 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
         return ViewScaling(kind, scale.astype(data.dtype), mean.astype(data.dtype))
     if kind == "tfidf":
         if (_present_values(raw) < 0).any():
-            raise ValueError(
-                f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'"
-            )
+            raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
         frequency = data.astype(bool).sum(axis=0)
         idf = np.log((1 + data.shape[0]) / (1 + np.asarray(frequency).ravel())) + 1
         return ViewScaling(kind, idf.astype(data.dtype))
     return ViewScaling(kind)
 
 
-def _moments(data: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
+def _moments(data: Matrix) -> tuple[NDArray, NDArray]:
     """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
     if sparse.issparse(data):
         n = data.shape[0]
         exact = data.astype(np.float64)
         mean = np.asarray(exact.sum(axis=0)).ravel() / n
         stored = np.bincount(exact.indices, minlength=exact.shape[1])
-        squares = np.bincount(
-            exact.indices, weights=(exact.data - mean[exact.indices]) ** 2, minlength=exact.shape[1]
-        )
+        squares = np.bincount(exact.indices, weights=(exact.data - mean[exact.indices]) ** 2, minlength=exact.shape[1])
         variance = (squares + (n - stored) * mean**2) / n
     else:
         mean = data.mean(axis=0, dtype=np.float64)
@@ -158,7 +154,7 @@ def _moments(data: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
 
 
 def scaling_by_view(
-    scaling: str | None | Sequence[str | None] | Mapping[str, str | None], names: Sequence[str]
+    scaling: str | Sequence[str | None] | Mapping[str, str | None] | None, names: Sequence[str]
 ) -> list[str]:
     """One scaling name for each view, from one for all, a list, or a dict by view name (absent: auto).
 
@@ -178,9 +174,7 @@ def scaling_by_view(
     else:
         chosen = list(scaling)
         if len(chosen) != len(names):
-            raise ValueError(
-                f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}"
-            )
+            raise ValueError(f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}")
     chosen = ["none" if one is None else one for one in chosen]
     for one in chosen:
         if not isinstance(one, str) or one not in ("auto", *SCALINGS):

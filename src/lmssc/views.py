@@ -3,10 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+# A dense array or a CSR array; scipy has no types that would tell.
+Matrix = Any
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class RawView:
     """
 
     name: str
-    data: NDArray | sparse.csr_array
+    data: Matrix
     present: NDArray | None
 
     def take(self, rows: NDArray) -> "RawView":
@@ -46,7 +50,7 @@ class View:
         Which samples have the view; None if all do.
     """
 
-    data: NDArray | sparse.csr_array
+    data: Matrix
     offset: NDArray | None = None
     present: NDArray | None = None
 
@@ -93,7 +97,7 @@ class Views(Sequence[View]):
         self._views = list(views)
 
     @classmethod
-    def from_arrays(cls, arrays: Sequence[NDArray | sparse.csr_array]) -> "Views":
+    def from_arrays(cls, arrays: Sequence[Matrix]) -> "Views":
         """Views that are used as they are."""
         return cls([View(array) for array in arrays])
 
@@ -140,7 +144,10 @@ class Views(Sequence[View]):
 
     def dot(self, loadings: Sequence[NDArray]) -> NDArray:
         """Σ X^v·W^v."""
-        return sum(view.dot(loading) for view, loading in zip(self, loadings, strict=True))
+        total = self[0].dot(loadings[0])
+        for view, loading in zip(self._views[1:], loadings[1:], strict=True):
+            total = total + view.dot(loading)
+        return total
 
     def grams(self, latent: NDArray) -> list[NDArray]:
         """HᵀH for each view, over the samples that have it."""
@@ -172,9 +179,7 @@ class Views(Sequence[View]):
         """Rows of an array over all features, cut into views."""
         return np.vsplit(stacked, np.cumsum([view.data.shape[1] for view in self])[:-1])
 
-    def loss(
-        self, latent: NDArray, loadings: Sequence[NDArray], crosses: Sequence[NDArray] | None = None
-    ) -> float:
+    def loss(self, latent: NDArray, loadings: Sequence[NDArray], crosses: Sequence[NDArray] | None = None) -> float:
         """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `crosses` are X^vᵀH if known."""
         crosses = self.transpose_dot(latent) if crosses is None else crosses
         parts = zip(self.energies, loadings, crosses, self.grams(latent), strict=True)

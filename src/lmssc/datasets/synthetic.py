@@ -203,9 +203,7 @@ def _draw_present(
     return list(present)
 
 
-def _observe(
-    latent: npt.NDArray[Any], n_scores: int, noise: float, rng: np.random.Generator
-) -> npt.NDArray[Any]:
+def _observe(latent: npt.NDArray[Any], n_scores: int, noise: float, rng: np.random.Generator) -> npt.NDArray[Any]:
     """Show a view its latent window z: 2·tanh(A z / 2) + noise·ε."""
     dtype = latent.dtype
     n_latent = latent.shape[1]
@@ -256,23 +254,17 @@ def _draw_columns(
     return np.clip(found, 0, n_columns - 1)  # a draw of almost 0 or 1 can be rounded into the next row
 
 
-def _hide_labels(
-    target: npt.NDArray[np.intp], labelled: float | int, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
+def _hide_labels(target: npt.NDArray[np.intp], labelled: float | int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Labels with −1 for all but a share, or a number, of every class."""
     sizes = np.bincount(target)
     if _is_count(labelled):
         if labelled > sizes.min():
-            raise ValueError(
-                f"labelled must be at most {sizes.min()}, the size of the smallest class, got {labelled}."
-            )
+            raise ValueError(f"labelled must be at most {sizes.min()}, the size of the smallest class, got {labelled}.")
         quota = np.full(len(sizes), labelled)
     elif isinstance(labelled, Real) and not isinstance(labelled, Integral) and 0 < labelled <= 1:
         quota = np.maximum(1, np.rint(labelled * sizes))
     else:
-        raise ValueError(
-            f"labelled must be a share in (0, 1] (float) or a positive int a class, got {labelled!r}."
-        )
+        raise ValueError(f"labelled must be a share in (0, 1] (float) or a positive int a class, got {labelled!r}.")
     order = np.lexsort((rng.random(len(target)), target))  # by class, in random order within a class
     rank = np.empty_like(target)
     rank[order] = np.arange(len(target)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -316,9 +308,7 @@ def _check_counts(n_samples: int, n_views: int, n_classes: int, n_latent: int, n
 
 def _check_reals(noise: float, separation: float, missing: float, n_views: int) -> None:
     for name, value in (("noise", noise), ("separation", separation)):
-        _require(
-            isinstance(value, Real) and 0 <= value < np.inf, name, "a finite number of at least 0", value
-        )
+        _require(isinstance(value, Real) and 0 <= value < np.inf, name, "a finite number of at least 0", value)
     most = 1 - 1 / n_views
     fits = isinstance(missing, Real) and 0 <= missing <= most
     _require(fits, "missing", f"a share from 0 to {most:.3g}, so that every sample keeps a view", missing)
@@ -334,9 +324,7 @@ def _check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return resolved
 
 
-def _one_per_view(
-    name: str, value: Any, n_views: int, is_valid: Callable[[object], bool], expected: str
-) -> list[Any]:
+def _one_per_view(name: str, value: Any, n_views: int, is_valid: Callable[[object], bool], expected: str) -> list[Any]:
     """Turn one value, or one value a view, into a list with one value a view."""
     values = [value] * n_views if np.ndim(value) == 0 else list(value)
     fits = len(values) == n_views and all(is_valid(entry) for entry in values)

@@ -83,8 +83,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             self._fit(X, y, present)
         except BaseException:
             # Nothing half-done: what was fitted before stays, and nothing of this attempt does.
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 
@@ -166,16 +166,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 blocks = self._match(blocks, by_name=not isinstance(X, list | tuple))
         else:
             block = read_block(X, "X", least)
-            validate_data(
-                self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True
-            )
+            validate_data(self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True)
             if reset:
-                self._layout = read_layout(
-                    self.views, block.shape[1], frame_columns(X) if is_frame(X) else None
-                )
+                self._layout = read_layout(self.views, block.shape[1], frame_columns(X) if is_frame(X) else None)
             blocks = {
-                name: block[:, columns]
-                for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
+                name: block[:, columns] for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
             }
         self.view_names_ = list(self._layout.names)
         return make_raw_views(blocks, present)
@@ -188,9 +183,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"X has {len(blocks)} views, but {type(self).__name__} was fitted with {len(names)}: {names}"
             )
         if by_name and set(blocks) != set(names):
-            raise ValueError(
-                f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}"
-            )
+            raise ValueError(f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}")
         chosen = [blocks[name] for name in names] if by_name else list(blocks.values())
         for name, width, block in zip(names, widths, chosen, strict=True):
             if block.shape[1] != width:
@@ -274,18 +267,12 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError("y has no labelled sample to score")
         unknown = sorted(set(labels[known].tolist()) - set(self.classes_.tolist()), key=str)
         if unknown:
-            raise ValueError(
-                f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}"
-            )
+            raise ValueError(f"y has classes that were not in fit: {unknown}; the classes are {self.classes_.tolist()}")
         weight = None if sample_weight is None else np.asarray(sample_weight)
         if weight is not None and weight.shape != known.shape:
-            raise ValueError(
-                f"sample_weight has the shape {weight.shape}, but there are {len(known)} samples"
-            )
+            raise ValueError(f"sample_weight has the shape {weight.shape}, but there are {len(known)} samples")
         return float(
-            accuracy_score(
-                labels[known], predicted[known], sample_weight=None if weight is None else weight[known]
-            )
+            accuracy_score(labels[known], predicted[known], sample_weight=None if weight is None else weight[known])
         )
 
     def _progress(self) -> Any:

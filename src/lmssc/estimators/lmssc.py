@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from lmssc.parameters import (
     one_of,
 )
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
 from lmssc.start import FLAT_COMPONENTS, latent_start, random_graph
 from lmssc.views import RawView, Views
 
@@ -50,7 +50,7 @@ class State:
     laplacian: sparse.csr_array  # L
     scores: NDArray  # F
     unreached: NDArray
-    alpha: NDArray | None  # α of each row, None until it is set
+    alpha: NDArray | None  # α of each row; None until the first iteration has set it
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Start: H from a truncated SVD, the graph on H alone and one propagation over it; or random H and S and
         F = 0 for the unlabelled, as in the paper.
     alpha : {"row", "mean"}
-        α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the paper,
-        with which rows in dense regions get many neighbours and outliers one.
+        α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the
+        paper, with which rows in dense regions get many neighbours and outliers one.
     freeze_alpha : bool
         Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
         the paper.
@@ -217,12 +217,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     --------
     >>> from lmssc import LMSSC
     >>> from lmssc.datasets import make_multiview
-    >>> data = make_multiview(200, labelled=0.1, random_state=0)
+    >>> data = make_multiview(500, labelled=0.1, random_state=1)
     >>> clf = LMSSC().fit(data.views, data.y)
-    >>> clf.transduction_[:5], clf.label_distributions_.shape
-    (array([0, 0, 1, 1, 0]), (200, 3))
+    >>> clf.transduction_.shape, clf.label_distributions_.shape
+    ((500,), (500, 3))
     >>> unlabelled = data.y == -1
-    >>> bool((clf.transduction_ == data.target)[unlabelled].mean() > 0.8)
+    >>> bool((clf.transduction_ == data.target)[unlabelled].mean() > 0.9)
     True
     """
 
@@ -249,7 +249,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         n_neighbors: int | str = "auto",
         beta: float = 0.1,
         gamma: float = 0.01,
-        scaling: str | None | Sequence[str | None] | Mapping[str, str | None] = "auto",
+        scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
         init: str = "svd",
         alpha: str = "row",
@@ -295,8 +295,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.latent_ = self._to_input(state.latent)
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
-        self.objective_ = sum(terms.values())
-        self.alpha_ = float(state.alpha[0]) if self.alpha == "mean" else self._to_input(state.alpha)
+        self.objective_ = np.sum(list(terms.values()), axis=0)
+        alpha = self._to_input(np.asarray(state.alpha))
+        self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
         return Solution(state.scores, state.graph, state.unreached)
 
@@ -369,7 +370,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.latent_[samples],
             self._position(raws),
             resolve_neighbors(self.n_neighbors, len(samples), default=10),
-            alpha=self.alpha_ if self.alpha == "mean" else None,
+            alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
         )
         return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]
 
@@ -419,8 +420,8 @@ def paper_settings() -> dict[str, Any]:
     """Parameters of `LMSSC` that make it Algorithm 1 of the paper, to the letter.
 
     Random H and S, F = 0 for the unlabelled, k = 15, the mean α in each iteration, W ≥ 0, views as they are, at most
-    100 iterations, stop at a change of F of 1e-5. The paper gives no single r, β and γ; these are from the middle of the
-    range that it searches. A random S is one with k random neighbours a sample.
+    100 iterations, stop at a change of F of 1e-5. The paper gives no single r, β and γ; these are from the middle of
+    the range that its program searches. A random S is one with k random neighbours a sample.
 
     Returns
     -------
