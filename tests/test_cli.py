@@ -19,7 +19,6 @@ from lmssc.cli import main
 from lmssc.datasets import load_digits_views
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
-pytestmark = pytest.mark.filterwarnings("ignore:.*parts of the graph without a label:UserWarning")
 FIGURES = ["confusion_matrix", "convergence", "latent_map"]
 TABLES = ["predictions.csv", "scores.csv"]
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from lmssc._optional import import_optional
 from lmssc.views import Matrix, RawView
 
 Columns = int | slice | Sequence[int] | Sequence[str]
@@ -67,11 +68,7 @@ def _is_lazy(data: Any) -> bool:
 
 
 def _narwhals() -> ModuleType:
-    try:
-        import narwhals
-    except ImportError:
-        raise ImportError("data frames need narwhals: pip install 'lmssc[frames]'") from None
-    return narwhals
+    return import_optional("narwhals", purpose="data frames", extra="frames")
 
 
 def frame_columns(frame: Any) -> list[str]:

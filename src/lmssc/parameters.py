@@ -21,8 +21,8 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    kinds = int | float | np.integer | np.floating
-    return isinstance(value, kinds) and not isinstance(value, bool) and bool(abs(value) <= MOST)
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(abs(value) <= MOST)
 
 
 COUNT = Rule(_is_count, "an integer of at least 1")
