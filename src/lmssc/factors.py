@@ -194,13 +194,13 @@ def update_latent(
 
         def operator(latent: NDArray) -> NDArray:
             image = beta * (laplacian @ latent)
-            for rows, values, vectors in patterns:
-                image[rows] += (latent[rows] @ vectors * values) @ vectors.T
+            for rows, gram, _, _ in patterns:
+                image[rows] += latent[rows] @ gram
             return image
 
         def precondition(residual: NDArray) -> NDArray:
             solution = np.empty_like(residual)
-            for rows, values, vectors in patterns:
+            for rows, _, values, vectors in patterns:
                 solution[rows] = (residual[rows] @ vectors / (values + beta * degrees[rows])) @ vectors.T
             return solution
 
@@ -217,10 +217,11 @@ def update_latent(
     return latent
 
 
-def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray]]:
-    """For each set of views that some samples have: these samples, and the eigen-decomposition of their A."""
+def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray, NDArray]]:
+    """For each set of views that some samples have: these samples, their A, and its eigen-decomposition."""
     patterns = []
     for rows, has in views.patterns():
-        values, vectors = linalg.eigh(sum(gram for gram, there in zip(grams, has, strict=True) if there))
-        patterns.append((rows, np.maximum(values, 0), vectors))
+        gram = np.sum([gram for gram, there in zip(grams, has, strict=True) if there], axis=0)
+        values, vectors = linalg.eigh(gram)
+        patterns.append((rows, gram, np.maximum(values, 0), vectors))
     return patterns

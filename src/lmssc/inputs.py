@@ -125,7 +125,6 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
         if not block.has_canonical_format:
             block = block.copy()
             block.sum_duplicates()
-        return block
     return block
 
 
