@@ -15,6 +15,7 @@ _HOMES = {
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
+_MODULES = ("datasets", "model_selection", "plotting")
 
 __all__ = ["LMSSC", "paper_settings", "stack_views"]
 
@@ -22,8 +23,10 @@ __all__ = ["LMSSC", "paper_settings", "stack_views"]
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"lmssc.{name}")
     raise AttributeError(f"module 'lmssc' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__all__, *_MODULES])
