@@ -17,6 +17,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from lmssc import demo
 from lmssc.cli import main
 from lmssc.datasets import load_digits_views
+from lmssc.io import open_atomically
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
 FIGURES = ["confusion_matrix", "convergence", "latent_map"]
@@ -254,10 +255,10 @@ def test_interrupted_while_writing_a_figure(tmp_path, capsys, monkeypatch):
 
 def test_a_file_is_replaced_only_by_a_complete_one(tmp_path):
     path = tmp_path / "file"
-    with demo.open_atomically(path) as file:
+    with open_atomically(path) as file:
         file.write(b"old")
         assert not path.exists()
-    with suppress(RuntimeError), demo.open_atomically(path) as file:
+    with suppress(RuntimeError), open_atomically(path) as file:
         file.write(b"new")
         raise RuntimeError
     assert path.read_bytes() == b"old"

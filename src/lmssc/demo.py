@@ -25,6 +25,7 @@ from lmssc import LMSSC
 from lmssc._optional import import_optional
 from lmssc.alternation import Progress
 from lmssc.datasets import load_digits_views
+from lmssc.io import open_atomically
 from lmssc.plotting import ConvergenceDisplay, LatentMapDisplay
 
 UNLABELLED = -1
@@ -133,30 +134,6 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
             )
         y[members[:n_given]] = label
     return y
-
-
-def prepare_folder(folder: Path) -> None:
-    """Make `folder`, and find out now rather than after the computation whether files can be written there.
-
-    Parameters
-    ----------
-    folder : Path
-        Where files are to be written.
-
-    Raises
-    ------
-    OSError
-        If it is a file, or cannot be made or written to.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"--out {folder} is a file; it has to be a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".lmssc-{os.getpid()}.tmp"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OSError(f"--out {folder} cannot be written to: {error.strerror}") from error
 
 
 def run(task: Task, folder: Path, *, seed: int, figures: bool, quiet: bool) -> None:
@@ -348,26 +325,3 @@ def _write_figures(task: Task, model: LMSSC, folder: Path) -> list[Path]:
                 figure.savefig(file, format=suffix, dpi=150)
             written.append(path)
     return written
-
-
-@contextmanager
-def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
-    """Open a file for writing that appears under its name only once it is complete.
-
-    Parameters
-    ----------
-    path : Path
-        Name of the file. One that exists is replaced at the end, and left as it is if something goes wrong.
-
-    Yields
-    ------
-    file
-        Open for bytes.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

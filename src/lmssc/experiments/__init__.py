@@ -1,0 +1,1 @@
+"""Experiments: splits, scores, and fair comparisons of methods."""

@@ -1,0 +1,47 @@
+"""Data that `lmssc compare` can be given by name or as a file."""
+
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.datasets import load_digits_views, make_multiview
+
+
+def load_for_comparison(data: str) -> tuple[dict[str, NDArray], Any]:
+    """Views and labels of "digits", of "synthetic", or of an .npz file with 2-D arrays and `y`.
+
+    Parameters
+    ----------
+    data : str
+        Name or path.
+
+    Returns
+    -------
+    views : dict of ndarray
+    y : ndarray
+
+    Examples
+    --------
+    >>> views, y = load_for_comparison("synthetic")
+    >>> len(views), len(y)
+    (3, 1000)
+    """
+    if data in ("digits", "synthetic"):
+        bunch = load_digits_views() if data == "digits" else make_multiview(1000, random_state=0)
+        return dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target
+    if not data.endswith(".npz"):
+        raise ValueError(f"DATA must be 'digits', 'synthetic' or a file that ends in .npz, got {data!r}")
+    try:
+        with np.load(data, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise ValueError(f"{data} is not an .npz file of plain arrays: {error}") from error
+    if "y" not in arrays:
+        raise ValueError(f"{data} has no array 'y' with the labels; it has {sorted(arrays)}")
+    y = arrays.pop("y")
+    views = {name: array for name, array in arrays.items() if array.ndim == 2}
+    if not views:
+        raise ValueError(f"{data} has no 2-D array; every 2-D array in it is a view")
+    return views, y

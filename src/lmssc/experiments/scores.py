@@ -1,0 +1,103 @@
+"""What is measured of a method: how right it is, how well it knows, and what it costs."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, log_loss
+
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
+
+
+def expected_calibration_error(right: NDArray, confidence: NDArray, n_bins: int = 15) -> float:
+    """Mean gap between confidence and accuracy, over bins of equal width of the confidence.
+
+    Parameters
+    ----------
+    right : ndarray of bool
+        Whether each answer is right.
+    confidence : ndarray
+        Its probability, from 0 to 1.
+    n_bins : int
+        Number of bins.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(expected_calibration_error(np.array([True, False]), np.array([0.9, 0.9])), 6)
+    0.4
+    """
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = np.bincount(bins, weights=confidence - right, minlength=n_bins)
+    return float(np.abs(gaps).sum() / len(right))
+
+
+def score(truth: NDArray, proba: NDArray, predicted: NDArray) -> dict[str, float]:
+    """All `METRICS` of a method's answers.
+
+    Parameters
+    ----------
+    truth : ndarray of int of shape (n,)
+        True classes, numbers of columns of `proba`.
+    proba : ndarray of shape (n, c)
+        Distributions over the classes.
+    predicted : ndarray of int of shape (n,)
+        Answers.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> scores = score(np.array([0, 1]), np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([0, 1]))
+    >>> scores["accuracy"], round(scores["calibration_error"], 6)
+    (1.0, 0.2)
+    """
+    right = predicted == truth
+    present = np.unique(truth)
+    return {
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "balanced_accuracy": float(np.mean([right[truth == c].mean() for c in present]))
+        if len(present) < proba.shape[1]
+        else float(balanced_accuracy_score(truth, predicted)),
+        "macro_f1": float(f1_score(truth, predicted, labels=present, average="macro", zero_division=0)),
+        "log_loss": float(log_loss(truth, proba.astype(np.float64), labels=np.arange(proba.shape[1]))),
+        "calibration_error": expected_calibration_error(right, proba[np.arange(len(truth)), predicted]),
+    }
+
+
+class PeakMemory:
+    """Most memory that the process took beyond what it had, in megabytes, by what Linux counts; NaN elsewhere.
+
+    Examples
+    --------
+    >>> with PeakMemory() as memory:
+    ...     block = np.ones(4_000_000)
+    >>> bool(np.isnan(memory.megabytes) or memory.megabytes > 20)
+    True
+    """
+
+    megabytes = float("nan")
+
+    def __enter__(self) -> "PeakMemory":
+        self._before = self._read("VmRSS")
+        try:
+            Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        except OSError:
+            self._before = float("nan")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.megabytes = float(np.maximum(self._read("VmHWM") - self._before, 0)) / 1024  # NaN stays
+
+    @staticmethod
+    def _read(name: str) -> float:
+        try:
+            lines = Path("/proc/self/status").read_text().splitlines()
+        except OSError:
+            return float("nan")
+        return next((float(line.split()[1]) for line in lines if line.startswith(f"{name}:")), float("nan"))
