@@ -72,6 +72,14 @@ class View:
             product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
         return product
 
+    def points(self) -> Matrix:
+        """Rows that are as far from each other as those of X; sparse if the view is, so not shifted by the offset."""
+        if self.offset is None or self.present is None:
+            return self.data
+        # A sample that lacks the view is a row of zeros in X, so one of the offset here.
+        missing = sparse.csr_array((~self.present).astype(self.data.dtype)[:, None])
+        return (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
+
     def squared_norm(self) -> float:
         """‖X‖²."""
         values = self.data.data if sparse.issparse(self.data) else self.data

@@ -29,7 +29,8 @@ from lmssc.inputs import (
 from lmssc.labels import encode_labels, known_labels
 from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
 from lmssc.parameters import Rule, check_parameters
-from lmssc.views import RawView
+from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.views import RawView, Views
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _extend(self, raws: list[RawView]) -> NDArray:
         """Class scores of new samples, classes and views in content order."""
+
+    def _fit_scalings(self, problem: Problem, *, equalise: bool = True) -> Views:
+        """Learn the scalings that the parameter `scaling` asks for, and apply them."""
+        wanted = scaling_by_view(self.scaling, self.view_names_)
+        self._scalings = fit_scalings(problem.views, [wanted[v] for v in self._order.views], equalise=equalise)
+        kinds = [scaling.kind for scaling in in_input_order(self._scalings, self._order)]
+        self.scalings_ = dict(zip(self.view_names_, kinds, strict=True))
+        return scale_views(problem.views, self._scalings)
 
     def _store(self, solution: Solution, problem: Problem) -> None:
         """Store the answer in the user's order."""
