@@ -7,17 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmssc.estimators.amgl import AMGL
+    from lmssc.estimators.gfhf import GFHF
     from lmssc.estimators.lmssc import LMSSC, paper_settings
+    from lmssc.estimators.mlan import MLAN
     from lmssc.inputs import stack_views
 
 _HOMES = {
+    "AMGL": "lmssc.estimators.amgl",
+    "GFHF": "lmssc.estimators.gfhf",
     "LMSSC": "lmssc.estimators.lmssc",
+    "MLAN": "lmssc.estimators.mlan",
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
 _MODULES = ("datasets", "model_selection", "plotting")
 
-__all__ = ["LMSSC", "paper_settings", "stack_views"]
+__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "paper_settings", "stack_views"]
 
 
 def __getattr__(name: str) -> Any:

@@ -73,8 +73,9 @@ def alternate(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
+    by_objective: bool = False,
 ) -> Alternation[State]:
-    """Repeat `step` until the class scores change by less than `tol` of themselves, at most `max_iter` times.
+    """Repeat `step` until it changes less than `tol`, at most `max_iter` times.
 
     Parameters
     ----------
@@ -90,6 +91,8 @@ def alternate(
         Stop when ‖F_new − F‖ < tol·‖F‖.
     callback : callable, optional
         Called with a `Progress` after each round.
+    by_objective : bool
+        Stop when J − J_new < tol·J instead.
 
     Returns
     -------
@@ -108,15 +111,16 @@ def alternate(
     began = time.perf_counter()
     history: list[dict[str, float]] = []
     converged = False
+    total = np.inf
     for iteration in range(1, max_iter + 1):
         new = step(state)
         change = relative_change(new.scores, state.scores)
         state = new
         history.append(objective(state))
+        before, total = total, sum(history[-1].values())
         if callback is not None:
-            total = sum(history[-1].values())
             callback(Progress(iteration, max_iter, total, change, time.perf_counter() - began))
-        if change < tol:
+        if (before - total < tol * before) if by_objective else (change < tol):
             converged = True
             break
     terms = {name: np.array([record[name] for record in history]) for name in history[0]}

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from lmssc.views import Matrix
+
 # Bytes that one block of a chunked computation may take.
 BLOCK_BYTES = 1 << 26
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
@@ -21,8 +23,8 @@ class Neighbors(NamedTuple):
     squared_distances: NDArray
 
 
-def nearest_neighbors(points: NDArray, queries: NDArray, n_neighbors: int) -> Neighbors:
-    """Nearest `points` of each query, exactly, ties by index.
+def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
+    """Nearest `points` (dense or sparse) of each query, exactly, ties by index.
 
     The search may use the expansion ‖a‖² − 2ab + ‖b‖², which loses digits where points almost coincide, so the
     distances of what was found are computed again from the differences.
@@ -35,17 +37,37 @@ def nearest_neighbors(points: NDArray, queries: NDArray, n_neighbors: int) -> Ne
     """
     search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="auto").fit(points)
     indices = search.kneighbors(queries, return_distance=False)
-    distances = np.empty(indices.shape, dtype=points.dtype)
-    rows = max(1, BLOCK_BYTES // (n_neighbors * points.shape[1] * points.itemsize + 1))
-    for first in range(0, len(queries), rows):
-        block = slice(first, first + rows)
-        difference = points[indices[block]] - queries[block, None]
-        distances[block] = np.einsum("ijk,ijk->ij", difference, difference)
+    distances = listed_distances(points, queries, indices)
     order = np.lexsort((indices, distances))
     return Neighbors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))
 
 
-def other_neighbors(points: NDArray, n_neighbors: int, rows: NDArray | None = None) -> Neighbors:
+def listed_distances(points: Matrix, queries: Matrix, indices: NDArray) -> NDArray:
+    """Squared distances of each query to the points that are listed for it, from the differences, block by block.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> listed_distances(points, np.array([[0.5]]), np.array([[2, 0]]))
+    array([[6.25, 0.25]])
+    """
+    distances = np.empty(indices.shape, dtype=points.dtype)
+    n_listed = indices.shape[1]
+    rows = max(1, BLOCK_BYTES // (n_listed * points.shape[1] * points.dtype.itemsize + 1))
+    for first in range(0, len(indices), rows):
+        block = slice(first, first + rows)
+        if sparse.issparse(points):
+            listed = indices[block]
+            repeated = np.repeat(np.arange(first, first + len(listed)), n_listed)
+            difference = points[listed.ravel()] - queries[repeated]
+            distances[block] = np.asarray(difference.power(2).sum(axis=1)).reshape(listed.shape)
+        else:
+            difference = points[indices[block]] - queries[block, None]
+            distances[block] = np.einsum("ijk,ijk->ij", difference, difference)
+    return distances
+
+
+def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = None) -> Neighbors:
     """Nearest other samples of the samples `rows` (all of them if None).
 
     Examples
@@ -53,7 +75,7 @@ def other_neighbors(points: NDArray, n_neighbors: int, rows: NDArray | None = No
     >>> other_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
     array([1, 0, 1])
     """
-    rows = np.arange(len(points)) if rows is None else rows
+    rows = np.arange(points.shape[0]) if rows is None else rows
     found = nearest_neighbors(points, points[rows], n_neighbors + 1)
     keep = found.indices != rows[:, None]
     # Among many duplicates a sample may not find itself: then its last neighbour is the one too many.
@@ -162,7 +184,7 @@ def simplex_graph(
 
 
 def learn_graph(
-    points: NDArray,
+    points: Matrix,
     n_neighbors: int,
     beta: float,
     alpha: NDArray | None = None,
@@ -175,8 +197,8 @@ def learn_graph(
 
     Parameters
     ----------
-    points : ndarray of shape (n, r + c)
-        Z = [√β·H, √γ·F], or √β·H alone.
+    points : ndarray or csr_array of shape (n, r + c)
+        Z = [√β·H, √γ·F], or √β·H alone; for other methods, whatever the samples are to be compared by.
     n_neighbors : int
         k, from which α is set if it is not given.
     beta : float
@@ -202,7 +224,8 @@ def learn_graph(
            [0.  , 0.14, 0.  , 0.86],
            [0.  , 0.  , 1.  , 0.  ]])
     """
-    first = other_neighbors(points, min(2 * n_neighbors + 2, len(points) - 1))
+    n_points = points.shape[0]
+    first = other_neighbors(points, min(2 * n_neighbors + 2, n_points - 1))
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
@@ -211,10 +234,10 @@ def learn_graph(
     def search(rows: NDArray, length: int) -> Neighbors:
         return other_neighbors(points, length, rows)
 
-    return simplex_graph(search, first, len(points), 4 * beta * alpha), alpha
+    return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
 
 
-def connect(points: NDArray, queries: NDArray, n_neighbors: int, alpha: float | None = None) -> sparse.csr_array:
+def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None) -> sparse.csr_array:
     """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
 
     Without α each row has its own, the largest that gives it at most k neighbours.
@@ -224,17 +247,59 @@ def connect(points: NDArray, queries: NDArray, n_neighbors: int, alpha: float | 
     >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, alpha=0.25).toarray().round(2)
     array([[0.6, 0.4, 0. ]])
     """
-    first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, len(points)))
+    n_points = points.shape[0]
+    first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, n_points))
     own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
 
     def search(rows: NDArray, length: int) -> Neighbors:
         return nearest_neighbors(points, queries[rows], length)
 
-    return simplex_graph(search, first, len(points), 4 * (own if alpha is None else np.full_like(own, alpha)))
+    return simplex_graph(search, first, n_points, 4 * (own if alpha is None else np.full_like(own, alpha)))
 
 
-def laplacian(graph: sparse.csr_array) -> sparse.csr_array:
-    """L = D − (S + Sᵀ)/2, D the row sums of (S + Sᵀ)/2.
+def graph_from_rows(indices: NDArray, weights: NDArray, n_points: int) -> sparse.csr_array:
+    """Sparse graph from a list of columns and of weights for each row; weights of zero are left out.
+
+    Examples
+    --------
+    >>> graph_from_rows(np.array([[1, 2], [0, 2]]), np.array([[0.5, 0.5], [1.0, 0.0]]), 3).toarray()
+    array([[0. , 0.5, 0.5],
+           [1. , 0. , 0. ]])
+    """
+    starts = np.arange(0, indices.size + 1, indices.shape[1])
+    graph = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=(len(indices), n_points))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def symmetrise(graph: sparse.csr_array) -> sparse.csr_array:
+    """(S + Sᵀ)/2.
+
+    Examples
+    --------
+    >>> symmetrise(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]])).toarray()
+    array([[0.  , 0.75],
+           [0.75, 0.  ]])
+    """
+    return ((graph + graph.T) * graph.dtype.type(0.5)).tocsr()
+
+
+def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
+    """Tr(RᵀLR).
+
+    Examples
+    --------
+    >>> roughness(sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.0], [3.0]]))
+    9.0
+    """
+    return float(np.vdot(rows, laplacian @ rows))
+
+
+def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.csr_array:
+    """L = D − W, W = (S + Sᵀ)/2 and D its row sums; normalised: D^−½·L·D^−½.
+
+    A sample without neighbours has a row of zeros in both.
 
     Examples
     --------
@@ -242,6 +307,11 @@ def laplacian(graph: sparse.csr_array) -> sparse.csr_array:
     array([[ 0.75, -0.75],
            [-0.75,  0.75]])
     """
-    affinity = ((graph + graph.T) * graph.dtype.type(0.5)).tocsr()
+    affinity = symmetrise(graph)
     degrees = np.asarray(affinity.sum(axis=1)).ravel()
-    return (sparse.diags_array(degrees, dtype=degrees.dtype) - affinity).tocsr()
+    result = (sparse.diags_array(degrees, dtype=degrees.dtype) - affinity).tocsr()
+    if not normalised:
+        return result
+    roots = np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+    scale = sparse.diags_array(roots, dtype=roots.dtype)
+    return (scale @ result @ scale).tocsr()

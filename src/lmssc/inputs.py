@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from lmssc._optional import import_optional
-from lmssc.views import Matrix, RawView
+from lmssc.views import Matrix, RawView, smaller
 
 Columns = int | slice | Sequence[int] | Sequence[str]
 ViewSpec = Sequence[int] | Sequence[slice] | Mapping[str, Columns] | None
@@ -279,7 +279,8 @@ def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView
     raws = []
     for (name, block), mask in zip(blocks.items(), masks, strict=True):
         has = mask & ~_check_rows(block, name, mask)
-        raws.append(RawView(name, _smaller(block), None if has.all() else has))
+        # `stack_views` makes dense views sparse.
+        raws.append(RawView(name, smaller(block), None if has.all() else has))
     nowhere = np.all([np.zeros(n_samples, bool) if r.present is None else ~r.present for r in raws], axis=0)
     if nowhere.any():
         raise ValueError(
@@ -287,14 +288,6 @@ def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView
             "Nothing is known of them; drop them"
         )
     return raws
-
-
-def _smaller(block: Matrix) -> Matrix:
-    """Store a sparse view dense if that takes less memory: `stack_views` makes dense views sparse."""
-    if not sparse.issparse(block):
-        return block
-    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
-    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
 
 
 def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[NDArray]:

@@ -9,9 +9,11 @@ from scipy import sparse
 
 from lmssc.views import Matrix, RawView, View, Views
 
-SCALINGS = ("none", "zscore", "unit", "tfidf")
+SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
+# Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
+FEWEST_FEATURES = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class ViewScaling:
             data = _scale_columns(data, self.column_scale)
         if self.kind in ("unit", "tfidf"):
             data = _unit_rows(data)
+        if self.kind == "sample":
+            data = _standard_rows(data)
         if self.factor != 1.0:
             data = data * data.dtype.type(self.factor)
         return View(data, offset, raw.present)
@@ -74,6 +78,24 @@ def _unit_rows(data: Matrix) -> Matrix:
         return data
     norms = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
     return data / np.where(norms > 0, norms, 1)[:, None].astype(data.dtype)
+
+
+def _standard_rows(data: Matrix) -> NDArray:
+    """Each row minus its mean, over its standard deviation; dense, and zero for a constant row.
+
+    Examples
+    --------
+    >>> _standard_rows(np.array([[1.0, 3.0], [5.0, 5.0]]))
+    array([[-1.,  1.],
+           [ 0.,  0.]])
+    """
+    data = data.toarray() if sparse.issparse(data) else data
+    mean = data.mean(axis=1, dtype=np.float64, keepdims=True).astype(data.dtype)
+    centred = data - mean
+    deviation = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64) / data.shape[1])[:, None]
+    limits = np.finfo(data.dtype)
+    varies = deviation > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny)
+    return np.where(varies, centred / np.where(varies, deviation, 1), 0).astype(data.dtype)
 
 
 def choose_scaling(raw: RawView) -> str:
@@ -112,12 +134,17 @@ def _present_values(raw: RawView) -> NDArray:
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
 
+    `"sample"` standardises each row, and makes a sparse view dense; a view of fewer than 4 features, of which it would
+    leave nothing, is standardised by column instead.
+
     Examples
     --------
     >>> fit_scaling(RawView("a", np.array([[1.0, 7.0], [3.0, 7.0]]), None), "zscore").column_scale
     array([1., 0.])
     """
     kind = choose_scaling(raw) if scaling == "auto" else scaling
+    if kind == "sample" and raw.data.shape[1] < FEWEST_FEATURES:
+        kind = "zscore"
     data = _present_rows(raw)
     if kind == "zscore":
         mean, scale = _moments(data)
@@ -185,8 +212,8 @@ def scaling_by_view(
     return [str(one) for one in chosen]
 
 
-def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str]) -> list[ViewScaling]:
-    """Scaling of all views, so that each scaled view has the same mean squared row norm 1/V.
+def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: bool = True) -> list[ViewScaling]:
+    """Scaling of all views, if `equalise` so that each scaled view has the same mean squared row norm 1/V.
 
     A view with scaling `"none"` is used as it is. A view of zeros keeps its zeros.
 
@@ -204,7 +231,7 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str]) -> list[ViewS
         one = fit_scaling(raw, scaling)
         if one.kind == "none":
             _check_unscaled(raw)
-        else:
+        elif equalise:
             energy = one.apply(raw).squared_norm() / _present_count(raw)
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)

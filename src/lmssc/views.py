@@ -13,6 +13,20 @@ from scipy import sparse
 Matrix = Any
 
 
+def smaller(block: Matrix) -> Matrix:
+    """A sparse block stored dense if that takes less memory.
+
+    Examples
+    --------
+    >>> type(smaller(sparse.csr_array(np.ones((3, 3))))).__name__
+    'ndarray'
+    """
+    if not sparse.issparse(block):
+        return block
+    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
+    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
+
+
 @dataclass(frozen=True)
 class RawView:
     """One view as the user gave it, checked but not scaled.
@@ -72,6 +86,14 @@ class View:
             product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
         return product
 
+    def points(self) -> Matrix:
+        """Rows that are as far from each other as those of X; sparse if the view is, so not shifted by the offset."""
+        if self.offset is None or self.present is None:
+            return self.data
+        # A sample that lacks the view is a row of zeros in X, so one of the offset here.
+        missing = sparse.csr_array((~self.present).astype(self.data.dtype)[:, None])
+        return (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
+
     def squared_norm(self) -> float:
         """‖X‖²."""
         values = self.data.data if sparse.issparse(self.data) else self.data
@@ -129,6 +151,17 @@ class Views(Sequence[View]):
     def complete(self) -> bool:
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
+
+    def points(self, weights: Sequence[float] | None = None) -> Matrix:
+        """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
+
+        Squared distances between rows are Σ_v w_v·‖x_i^v − x_j^v‖², with zeros for views that a sample lacks.
+        """
+        scales = np.sqrt(np.ones(len(self)) if weights is None else weights)
+        blocks = [view.points() * self.dtype.type(scale) for view, scale in zip(self, scales, strict=True)]
+        if not any(sparse.issparse(block) for block in blocks):
+            return np.hstack(blocks)
+        return smaller(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
 
     def patterns(self) -> list[tuple[NDArray, NDArray]]:
         """Samples that have the same views: their row numbers, and which views they have."""

@@ -29,7 +29,8 @@ from lmssc.inputs import (
 from lmssc.labels import encode_labels, known_labels
 from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
 from lmssc.parameters import Rule, check_parameters
-from lmssc.views import RawView
+from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.views import RawView, Views
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,18 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _extend(self, raws: list[RawView]) -> NDArray:
         """Class scores of new samples, classes and views in content order."""
+
+    def _fit_scalings(self, problem: Problem, *, used: Sequence[int] | None = None, equalise: bool = True) -> Views:
+        """Learn the scalings that the parameter `scaling` asks for, and apply them.
+
+        `used` are the numbers, in content order, of the views that `problem` has, if not all.
+        """
+        wanted = scaling_by_view(self.scaling, self.view_names_)
+        numbers = [self._order.views[v] for v in (range(len(wanted)) if used is None else used)]
+        self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
+        kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
+        self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        return scale_views(problem.views, self._scalings)
 
     def _store(self, solution: Solution, problem: Problem) -> None:
         """Store the answer in the user's order."""
@@ -313,3 +326,15 @@ def resolve_neighbors(n_neighbors: int | str, n_samples: int, default: int) -> i
 def in_input_order(items: Sequence[Any], order: ContentOrder) -> list[Any]:
     """Things of the views in content order, put into the order in which the views came."""
     return [items[order.views.index(v)] for v in range(len(items))]
+
+
+def self_weights(energies: NDArray) -> NDArray:
+    """Weights 1/(2·√e_v) of the views, which lower Σ_v √e_v by turns; none more than 10⁶ times another.
+
+    Examples
+    --------
+    >>> self_weights(np.array([1.0, 4.0, 0.0]))
+    array([5.0e-01, 2.5e-01, 2.5e+05])
+    """
+    least = max(1e-12 * float(energies.max()), float(np.finfo(np.float64).tiny))
+    return 1 / (2 * np.sqrt(np.maximum(energies, least)))

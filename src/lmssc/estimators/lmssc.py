@@ -20,7 +20,7 @@ from lmssc.estimators.base import (
     resolve_neighbors,
 )
 from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
-from lmssc.graph import connect, laplacian, learn_graph
+from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.parameters import (
     BOOLEAN,
@@ -34,7 +34,7 @@ from lmssc.parameters import (
     one_of,
 )
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.scaling import scale_views
 from lmssc.start import FLAT_COMPONENTS, latent_start, random_graph
 from lmssc.views import RawView, Views
 
@@ -116,17 +116,6 @@ class Model:
         }
 
 
-def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
-    """Tr(RᵀLR).
-
-    Examples
-    --------
-    >>> roughness(sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.0], [3.0]]))
-    9.0
-    """
-    return float(np.vdot(rows, laplacian @ rows))
-
-
 class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
@@ -152,9 +141,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     gamma : float
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
         latent positions at the start, so that it means the same on all data.
-    scaling : "auto", "zscore", "unit", "tfidf" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" takes a view that is mostly zeros and nowhere negative for text ("tfidf" for counts, else "unit" rows)
-        and standardises ("zscore") any other. Scaled views then get equal mean squared row norms; None leaves
+        and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views then get equal mean squared row norms; None leaves
         them as they are.
     loadings : {"orthonormal", "nonnegative"}
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
@@ -277,12 +266,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.verbose = verbose
 
     def _solve(self, problem: Problem) -> Solution:
-        wanted = scaling_by_view(self.scaling, self.view_names_)
-        self._scalings = fit_scalings(problem.views, [wanted[v] for v in self._order.views])
-        self.scalings_ = dict(
-            zip(self.view_names_, [s.kind for s in in_input_order(self._scalings, self._order)], strict=True)
-        )
-        views = scale_views(problem.views, self._scalings)
+        views = self._fit_scalings(problem)
         model, state = self._start(views, problem)
         state, terms, _ = alternate(
             state,

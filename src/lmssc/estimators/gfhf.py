@@ -1,0 +1,268 @@
+"""GFHF: labels propagated over one graph, of one view or of all views side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Tags
+
+from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
+from lmssc.graph import (
+    connect,
+    graph_from_rows,
+    laplacian,
+    learn_graph,
+    nearest_neighbors,
+    other_neighbors,
+    roughness,
+)
+from lmssc.inputs import ViewSpec
+from lmssc.order import sample_keys
+from lmssc.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
+from lmssc.propagation import one_hot, propagate
+from lmssc.scaling import scale_views
+from lmssc.views import Matrix, RawView
+
+# Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
+LEAST_WEIGHT = 1e-12
+
+WIDTH = Rule(lambda v: POSITIVE.accepts(v) or (isinstance(v, str) and v == "median"), f"'median' or {POSITIVE.wanted}")
+VIEW = Rule(
+    lambda v: v is None or isinstance(v, str) or (isinstance(v, int | np.integer) and not isinstance(v, bool)),
+    "the name or number of a view, or None for all",
+)
+
+
+class GFHF(MultiViewClassifier):
+    """Gaussian fields and harmonic functions: one graph, and labels that are propagated over it.
+
+    With W the symmetrised graph, D its row sums and L = D − W, the class scores F keep the known labels, F_l = Y_l,
+    and are harmonic elsewhere, each the weighted mean of its neighbours':
+
+        F_u = −L_uu⁻¹·L_ul·Y_l,    the minimiser of Tr(FᵀLF).
+
+    On all views, scaled and side by side (the default), this is the strongest simple baseline there is; on a single
+    view it is what the paper of LMSSC calls HFPF(v).
+
+    Parameters
+    ----------
+    views : list of int, list of slices, dict of name → columns, or None
+        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
+        view, or if X is a list or dict of views.
+    view : str, int or None
+        Name or number (in the order in which they are given) of the only view that is used; None for all of them.
+    graph : {"adaptive", "gaussian", "precomputed"}
+        "adaptive": k neighbours a sample, s_j = (d_{k+1} − d_j) / (k·d_{k+1} − Σ_{m≤k} d_m) with d the sorted squared
+        distances. "gaussian": w_ij = exp(−d_ij / (2·width²)) if i is among the k nearest of j or j among those of i.
+        "precomputed": X is the graph, a sparse or dense affinity, n × n and not negative; of one that is not symmetric
+        (W + Wᵀ)/2 is used, and the diagonal does not matter. `predict` then takes the affinities of new samples (rows)
+        to the samples of fit (columns).
+    n_neighbors : int or "auto"
+        Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
+    width : "median" or float
+        Width of the Gaussian, in units of the scaled views. "median" is the median distance between neighbours.
+    scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+        As for `LMSSC`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        Classes, sorted.
+    transduction_ : ndarray of shape (n,)
+        Label of each sample.
+    label_distributions_ : ndarray of shape (n, c)
+        Distribution over the classes of each sample; rows sum to 1.
+    unreached_ : ndarray of int
+        Samples in parts of the graph without a label; they have the frequencies of the labelled classes.
+    graph_ : csr_array of shape (n, n)
+        The graph, no self-loops: S with rows that sum to 1 for "adaptive", the symmetric W for "gaussian", and X for
+        "precomputed".
+    width_ : float
+        Width of the Gaussian, for `graph="gaussian"`.
+    objective_ : ndarray of shape (1,)
+        Tr(FᵀLF).
+    n_iter_ : int
+        1: there is nothing to iterate.
+    scalings_ : dict of str to str
+        Scaling of each view that is used; none for `graph="precomputed"`.
+    view_names_ : list of str
+        Names of the views.
+
+    See Also
+    --------
+    AMGL : One graph a view, with learned weights.
+    MLAN : One graph, learned from weighted views.
+
+    Notes
+    -----
+    A view that a sample lacks counts as zeros after scaling, which is the mean of a standardised view. A new sample
+    gets the mean of its neighbours' distributions, with weights like those of the graph.
+
+    References
+    ----------
+    Zhu, Ghahramani and Lafferty, "Semi-supervised learning using Gaussian fields and harmonic functions", ICML 2003.
+
+    Examples
+    --------
+    >>> from lmssc import GFHF
+    >>> from lmssc.datasets import make_multiview
+    >>> data = make_multiview(500, labelled=0.1, random_state=1)
+    >>> unlabelled = data.y == -1
+    >>> clf = GFHF().fit(data.views, data.y)
+    >>> bool((clf.transduction_ == data.target)[unlabelled].mean() > 0.85)
+    True
+    >>> same = GFHF(graph="precomputed").fit(clf.graph_, data.y)
+    >>> bool((same.transduction_ == clf.transduction_).all())
+    True
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "view": VIEW,
+        "graph": one_of("adaptive", "gaussian", "precomputed"),
+        "n_neighbors": COUNT_OR_AUTO,
+        "width": WIDTH,
+    }
+
+    def __init__(
+        self,
+        views: ViewSpec = None,
+        *,
+        view: str | int | None = None,
+        graph: str = "adaptive",
+        n_neighbors: int | str = "auto",
+        width: float | str = "median",
+        scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
+    ) -> None:
+        self.views = views
+        self.view = view
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.width = width
+        self.scaling = scaling
+
+    def _solve(self, problem: Problem) -> Solution:
+        if self.graph == "precomputed":
+            graph = self._read_affinity(problem.views, square=True)
+            self.scalings_ = {}
+        else:
+            graph = self._learn(self._place(problem))
+        fields = laplacian(graph)
+        scores, unreached = propagate(fields, problem.codes, problem.n_classes)
+        self.objective_ = np.array([roughness(fields, scores)])
+        self.n_iter_ = 1
+        self._frequencies = one_hot(problem.codes[problem.codes >= 0], problem.n_classes, scores.dtype).mean(axis=0)
+        return Solution(scores, graph, unreached)
+
+    def _place(self, problem: Problem) -> Matrix:
+        """Scale the views that are used, and keep where the samples are."""
+        self._used = self._choose_views()
+        chosen = Problem([problem.views[v] for v in self._used], problem.codes, problem.n_classes)
+        self._points = self._fit_scalings(chosen, used=self._used).points()
+        return self._points
+
+    def _choose_views(self) -> list[int]:
+        """Numbers, in content order, of the views that are used."""
+        if self.view is None:
+            return list(range(len(self.view_names_)))
+        names = self.view_names_
+        if isinstance(self.view, str):
+            if self.view not in names:
+                raise ValueError(f"view={self.view!r} is not one of the views {names}")
+            number = names.index(self.view)
+        else:
+            number = int(self.view)
+            if not 0 <= number < len(names):
+                raise ValueError(f"view={number} must be from 0 to {len(names) - 1}: the views are {names}")
+        return [self._order.views.index(number)]
+
+    def _learn(self, points: Matrix) -> sparse.csr_array:
+        n_samples = points.shape[0]
+        n_neighbors = resolve_neighbors(self.n_neighbors, n_samples, default=10)
+        if self.graph == "adaptive":
+            return learn_graph(points, n_neighbors, beta=1.0)[0]
+        found = other_neighbors(points, n_neighbors)
+        self.width_ = median_distance(found.squared_distances) if isinstance(self.width, str) else float(self.width)
+        one_way = graph_from_rows(found.indices, gaussian(found.squared_distances, self.width_), n_samples)
+        return one_way.maximum(one_way.T).tocsr()
+
+    def _read_affinity(self, raws: list[RawView], *, square: bool) -> sparse.csr_array:
+        """The affinities given as X, columns in content order like the rows."""
+        if len(raws) > 1 or self.view is not None:
+            raise ValueError("graph='precomputed' takes one affinity as X, without views and view")
+        (raw,) = raws
+        n_rows, n_columns = raw.data.shape
+        if square and n_rows != n_columns:
+            raise ValueError(
+                f"graph='precomputed' takes a square affinity, n × n, as X; got {n_rows} rows and {n_columns} columns"
+            )
+        if raw.present is not None:
+            raise ValueError("graph='precomputed' takes an affinity without missing (NaN) rows; no edge is 0")
+        affinity = sparse.csr_array(raw.data[:, self._order.samples])
+        affinity.eliminate_zeros()
+        if affinity.nnz and affinity.data.min() < 0:
+            raise ValueError(
+                f"graph='precomputed' takes affinities that are not negative, but X has {affinity.data.min():g}; "
+                "of distances d, exp(−d²/(2·width²)) is an affinity"
+            )
+        if square:
+            # An edge to oneself cancels in L.
+            affinity = (affinity - sparse.diags_array(affinity.diagonal(), dtype=affinity.dtype)).tocsr()
+            affinity.eliminate_zeros()
+        return affinity
+
+    def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
+        known, new = super()._recognise(keys)
+        if self.graph == "precomputed":
+            # Rows of an affinity that have no entry are equal, but they are not the same sample.
+            new |= keys == self._empty_key()
+        return known, new
+
+    def _empty_key(self) -> NDArray:
+        return sample_keys([RawView("X", sparse.csr_array((1, self.n_features_in_)), None)])[0]
+
+    def _extend(self, raws: list[RawView]) -> NDArray:
+        samples = self._order.samples
+        distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
+        if self.graph == "precomputed":
+            scores = self._read_affinity(raws, square=False) @ distributions
+            return np.where(scores.sum(axis=1, keepdims=True) > 0, scores, self._frequencies)
+        queries = scale_views([raws[v] for v in self._used], self._scalings).points()
+        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), default=10)
+        if self.graph == "adaptive":
+            return connect(self._points, queries, n_neighbors) @ distributions
+        found = nearest_neighbors(self._points, queries, n_neighbors)
+        # Relative to the nearest, so that far from all samples there are still weights.
+        excess = found.squared_distances - found.squared_distances[:, :1]
+        weights = gaussian(excess, self.width_)
+        return graph_from_rows(found.indices, weights, len(samples)) @ distributions
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.graph == "precomputed"
+        return tags
+
+
+def median_distance(squared_distances: NDArray) -> float:
+    """Median of the distances that are not zero; 1 if all are.
+
+    Examples
+    --------
+    >>> median_distance(np.array([[1.0, 4.0], [0.0, 9.0]]))
+    2.0
+    """
+    apart = squared_distances[squared_distances > 0]
+    return float(np.sqrt(np.median(apart))) if len(apart) else 1.0
+
+
+def gaussian(squared_distances: NDArray, width: float) -> NDArray:
+    """exp(−d/(2·width²)), at least `LEAST_WEIGHT`, so that an outlier keeps its neighbours.
+
+    Examples
+    --------
+    >>> gaussian(np.array([0.0, 2.0, 1e9]), 1.0).round(3)
+    array([1.   , 0.368, 0.   ])
+    """
+    ratio: Any = squared_distances / squared_distances.dtype.type(2 * width**2)
+    return np.maximum(np.exp(-ratio), squared_distances.dtype.type(LEAST_WEIGHT))
