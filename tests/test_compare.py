@@ -136,7 +136,7 @@ class TestCompare:
         assert all(np.isnan(row["p_value"]) == row["best"] for row in rows)
         assert len(result.table().splitlines()) == 3
         assert result.table(markdown=True).splitlines()[1] == "| --- | --- | --- |"
-        lowest = [row for row in result.summary("log_loss") if row["best"] and row["rate"] == 0.1][0]
+        lowest = next(row for row in result.summary("log_loss") if row["best"] and row["rate"] == 0.1)
         assert lowest["mean"] == min(row["mean"] for row in result.summary("log_loss")[:2])
         frame = result.to_frame()
         assert len(frame) == 24

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lmssc.estimators.gfhf import GFHF
     from lmssc.estimators.lmssc import LMSSC, paper_settings
     from lmssc.estimators.mlan import MLAN
+    from lmssc.experiments.compare import compare
     from lmssc.inputs import stack_views
 
 _HOMES = {
@@ -18,12 +19,13 @@ _HOMES = {
     "GFHF": "lmssc.estimators.gfhf",
     "LMSSC": "lmssc.estimators.lmssc",
     "MLAN": "lmssc.estimators.mlan",
+    "compare": "lmssc.experiments.compare",
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
 _MODULES = ("datasets", "model_selection", "plotting")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "paper_settings", "stack_views"]
+__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "paper_settings", "stack_views"]
 
 
 def __getattr__(name: str) -> Any:

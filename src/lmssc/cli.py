@@ -186,7 +186,9 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--repeats", type=int, default=20, metavar="N", help="splits at each rate (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first split (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the first split (default: %(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time (default: %(default)s)")
     parser.add_argument(
         "--metric",

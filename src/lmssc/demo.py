@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import sys
 import textwrap
 import time
@@ -19,7 +18,7 @@ from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, balanced_acc
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from lmssc import LMSSC
 from lmssc._optional import import_optional

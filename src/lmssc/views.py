@@ -152,7 +152,7 @@ class Views(Sequence[View]):
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
 
-    def points(self, weights: Sequence[float] | None = None) -> Matrix:
+    def points(self, weights: Sequence[float] | NDArray | None = None) -> Matrix:
         """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
 
         Squared distances between rows are Σ_v w_v·‖x_i^v − x_j^v‖², with zeros for views that a sample lacks.

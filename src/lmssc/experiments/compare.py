@@ -137,17 +137,30 @@ class Comparison:
         rows = self.summary(metric)
         rates = _unique(row["rate"] for row in rows)
         scale = 1.0 if metric in ("log_loss", "calibration_error") else 100.0
-        head = [f"{metric.replace('_', ' ')}{'' if scale == 1 else ' %'}", *(f"{100 * rate:g} % labels" for rate in rates)]
+        head = [
+            f"{metric.replace('_', ' ')}{'' if scale == 1 else ' %'}",
+            *(f"{100 * rate:g} % labels" for rate in rates),
+        ]
         body = []
         for method in _unique(row["method"] for row in rows):
-            cells = [_summary_cell(row, scale) for rate in rates for row in rows if (row["method"], row["rate"]) == (method, rate)]
+            cells = [
+                _summary_cell(row, scale)
+                for rate in rates
+                for row in rows
+                if (row["method"], row["rate"]) == (method, rate)
+            ]
             body.append([method, *cells])
         if markdown:
             lines = [head, ["---"] * len(head), *body]
             return "\n".join("| " + " | ".join(line) + " |" for line in lines)
         widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
         return "\n".join(
-            "  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))])
+            "  ".join(
+                [
+                    line[0].ljust(widths[0]),
+                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+                ]
+            )
             for line in [head, *body]
         )
 

@@ -34,9 +34,9 @@ def load_for_comparison(data: str) -> tuple[dict[str, NDArray], Any]:
     if not data.endswith(".npz"):
         raise ValueError(f"DATA must be 'digits', 'synthetic' or a file that ends in .npz, got {data!r}")
     try:
-        with np.load(data, allow_pickle=False) as archive:
+        with open(data, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, EOFError, TypeError) as error:
         raise ValueError(f"{data} is not an .npz file of plain arrays: {error}") from error
     if "y" not in arrays:
         raise ValueError(f"{data} has no array 'y' with the labels; it has {sorted(arrays)}")

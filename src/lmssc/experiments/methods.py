@@ -66,7 +66,9 @@ def resolve_methods(
     wanted: dict[str, Any] = {}
     if methods is None:
         methods = NAMES
-    given = methods if isinstance(methods, Mapping) else dict.fromkeys([methods] if isinstance(methods, str) else methods)
+    given = (
+        methods if isinstance(methods, Mapping) else dict.fromkeys([methods] if isinstance(methods, str) else methods)
+    )
     known = {**_built_in(seed), **{f"GFHF (view {name})": GFHF(view=name) for name in view_names}}
     for name, estimator in given.items():
         if estimator is not None:
@@ -89,9 +91,7 @@ def scaled_concatenation(raws: list[RawView]) -> Any:
     return scale_views(raws, fit_scalings(raws, ["auto"] * len(raws))).points()
 
 
-def fit_and_answer(
-    estimator: Any, raws: list[RawView], labels: NDArray, joined: Any
-) -> tuple[NDArray, NDArray]:
+def fit_and_answer(estimator: Any, raws: list[RawView], labels: NDArray, joined: Any) -> tuple[NDArray, NDArray]:
     """Distributions over the classes and answers for the rows without a label.
 
     Multi-view methods see all views of all rows; semi-supervised ones of scikit-learn all rows of the scaled
