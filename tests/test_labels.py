@@ -146,7 +146,8 @@ SUSPECT = {
     "text made of NaN": (np.array(labelled(WORDS, np.nan)), "'nan' as a class"),
     "text made of None": (np.array(labelled(WORDS, None)).astype(str), "'None' as a class"),
     "text made of -1": (np.array(labelled(WORDS, -1)), "'-1' as a class"),
-    "NaN and -1.0": (np.append(np.nan, CODES[1:].astype(float)), "both NaN and -1.0"),
+    "NaN and -1.0": (np.append(np.nan, CODES[1:].astype(float)), "-1.0 as a class"),
+    "-1.0": (CODES.astype(float), "-1.0 as a class"),
 }
 
 

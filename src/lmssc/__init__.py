@@ -31,6 +31,8 @@ __all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "paper_settings", "stack_
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("lmssc")
     if name in _MODULES:
         return import_module(f"lmssc.{name}")
     raise AttributeError(f"module 'lmssc' has no attribute {name!r}")

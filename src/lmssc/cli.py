@@ -148,7 +148,7 @@ def _run_demo(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(error) from error
     prepare_folder(args.out)
-    demo.run(task, args.out, seed=args.seed, figures=not args.no_figures, quiet=args.quiet)
+    demo.run(task, args.out, figures=not args.no_figures, quiet=args.quiet)
     return 0
 
 

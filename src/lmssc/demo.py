@@ -135,7 +135,7 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
     return y
 
 
-def run(task: Task, folder: Path, *, seed: int, figures: bool, quiet: bool) -> None:
+def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
     """Run all methods, print the table, write the files.
 
     Parameters
@@ -144,8 +144,6 @@ def run(task: Task, folder: Path, *, seed: int, figures: bool, quiet: bool) -> N
         What to label.
     folder : Path
         Where the files go; it exists.
-    seed : int
-        Random state of LMSSC.
     figures : bool
         Whether to draw figures.
     quiet : bool
@@ -158,7 +156,7 @@ def run(task: Task, folder: Path, *, seed: int, figures: bool, quiet: bool) -> N
 
     say(_describe(task))
     with _progress_bar(show=not quiet) as callback:
-        model = LMSSC(random_state=seed, callback=callback)
+        model = LMSSC(callback=callback)
         scores = score_methods(task, model)
     say(format_scores(scores))
     written = [_write_scores(scores, folder), _write_predictions(task, model, folder)]

@@ -253,9 +253,9 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:
     """
     if not len(X):
         raise ValueError("X is an empty collection: at least one view is needed")
-    names = _as_text(X, "X") if isinstance(X, Mapping) else default_names(len(X))
-    parts = zip(names, X.values() if isinstance(X, Mapping) else X, strict=True)
-    blocks = {name: read_block(part, f"view {name!r}", min_samples) for name, part in parts}
+    parts = name_parts(X)
+    blocks = {name: read_block(part, f"view {name!r}", min_samples) for name, part in parts.items()}
+    _check_indices(parts)
     lengths = {name: block.shape[0] for name, block in blocks.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -263,6 +263,31 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:
             "a sample that lacks a view has a row of NaN there"
         )
     return blocks
+
+
+def name_parts(X: Any) -> dict[str, Any]:
+    """The views of a list, tuple or dict by name.
+
+    Examples
+    --------
+    >>> name_parts(["first", "second"])
+    {'view0': 'first', 'view1': 'second'}
+    """
+    if isinstance(X, Mapping):
+        return dict(zip(_as_text(X, "X"), X.values(), strict=True))
+    return dict(zip(default_names(len(X)), X, strict=True))
+
+
+def _check_indices(parts: Mapping[str, Any]) -> None:
+    """Refuse pandas frames that have the same samples in another order: rows are joined by position."""
+    indexed = {name: part.index for name, part in parts.items() if is_frame(part) and hasattr(part, "index")}
+    for name, index in indexed.items():
+        first, reference = next(iter(indexed.items()))
+        if not index.equals(reference) and set(index) == set(reference):
+            raise ValueError(
+                f"views {first!r} and {name!r} have the same index in another order. Rows are joined by position: "
+                f"bring the frames into one order first, for example with reindex"
+            )
 
 
 def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView]:

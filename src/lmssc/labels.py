@@ -33,7 +33,7 @@ def _as_column(y: ArrayLike) -> NDArray:
     if hasattr(y, "null_count") and hasattr(y, "to_list"):  # polars and pyarrow: to_numpy makes integers floats
         y = y.to_list()
     elif hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+        y = y.to_numpy() if isinstance(y.dtype, np.dtype) else y.to_numpy(dtype=object)
     if isinstance(y, list | tuple) and any(is_missing(label) for label in y):
         column = np.empty(len(y), dtype=object)
         column[:] = y
@@ -67,10 +67,10 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
         known = ~np.isnan(column)
         if np.isinf(column[known]).any():
             raise ValueError("Input y contains infinity or a value too large: labels must be finite")
-        if not known.all() and (column == -1).any():
+        if (column == -1).any():
             warnings.warn(
-                "y has both NaN and -1.0: NaN is unlabelled, -1.0 is taken for a class, because y is not of "
-                "integers. If -1 means unlabelled, put NaN there, or make y integers",
+                "y has -1.0 as a class, because y is not of integers: there NaN is unlabelled. If -1 means unlabelled, "
+                "put NaN there, or make y integers",
                 UserWarning,
                 stacklevel=4,
             )

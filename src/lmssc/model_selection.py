@@ -5,15 +5,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
 from lmssc.labels import encode_labels, known_labels
+from lmssc.parameters import COUNT, Rule, check_parameters
+
+FOLDS = Rule(lambda v: COUNT.accepts(v) and v >= 2, "an integer of at least 2")
 
 
-class LabelledKFold:
+class LabelledKFold(BaseCrossValidator):
     """Stratified folds of the labelled samples; unlabelled ones are in every training set and in no test set.
 
-    scikit-learn's own splitters take the mark of an unlabelled sample for a class and score it.
+    scikit-learn's own splitters take the mark of an unlabelled sample for a class and score it. The samples of a test
+    set are not in training, so what is scored is `predict` for samples never seen.
 
     Parameters
     ----------
@@ -63,6 +67,7 @@ class LabelledKFold:
         ------
         train, test : ndarray of int
         """
+        check_parameters(self, {"n_splits": FOLDS})
         codes, scored, n_splits = self._plan(y)
         folds = StratifiedKFold(
             n_splits, shuffle=self.shuffle, random_state=self.random_state if self.shuffle else None

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from lmssc.inputs import (
     is_frame,
     is_view_collection,
     make_raw_views,
+    name_parts,
     read_block,
     read_collection,
     read_layout,
@@ -173,10 +174,12 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 ends = np.cumsum([block.shape[1] for block in blocks.values()])
                 columns = np.split(np.arange(ends[-1]), ends[:-1])
                 self._layout, self.n_features_in_ = Layout(list(blocks), columns), int(ends[-1])
+                self._view_columns = _columns_of_frames(X)
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
             else:
                 blocks = self._match(blocks, by_name=not isinstance(X, list | tuple))
+                self._match_columns(X)
         else:
             block = read_block(X, "X", least)
             validate_data(self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True)
@@ -205,11 +208,24 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 )
         return dict(zip(names, chosen, strict=True))
 
+    def _match_columns(self, X: Any) -> None:
+        """Frames given after fit have the columns of fit, in the same order."""
+        names = self._layout.names
+        found = _columns_of_frames(X)
+        if not isinstance(X, Mapping):
+            found = {name: found[f"view{v}"] for v, name in enumerate(names) if f"view{v}" in found}
+        for name, columns in found.items():
+            fitted = getattr(self, "_view_columns", {}).get(name, columns)
+            if columns != fitted:
+                raise ValueError(
+                    f"view {name!r} has the columns {columns}, but was fitted with {fitted}, in this order"
+                )
+
     def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
         """Distribution over the classes for each sample, known from fit or new.
 
-        A sample that was in fit gets its `label_distributions_`; a new one the mean of its neighbours' among the
-        samples of fit.
+        A sample that was in fit, recognised by its exact numbers, gets its `label_distributions_`; any other the mean
+        of its neighbours' among the samples of fit. The same sample with another rounding is a new one.
 
         Parameters
         ----------
@@ -256,7 +272,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return self._decide(self.predict_proba(X, present))
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Masks = None) -> float:
         """Accuracy of `predict` on the samples of X that have a label in y.
 
         Parameters
@@ -267,12 +283,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             True labels; rows that are unlabelled (−1, None or NaN) do not count.
         sample_weight : array-like of shape (n,), optional
             Weights of the samples.
+        present : as in `fit`, optional
+            Which samples have which view.
 
         Returns
         -------
         float
         """
-        predicted = self.predict(X)
+        predicted = self.predict(X, present)
         labels, known = known_labels(y)
         if len(labels) != len(predicted):
             raise ValueError(f"X has {len(predicted)} rows, y has {len(labels)} labels")
@@ -306,6 +324,10 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _columns_of_frames(X: Any) -> dict[str, list[str]]:
+    return {name: frame_columns(part) for name, part in name_parts(X).items() if is_frame(part)}
 
 
 def resolve_neighbors(n_neighbors: int | str, n_samples: int, default: int) -> int:

@@ -122,7 +122,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     Learns latent positions H shared by all views, a graph S of each sample's neighbours, and class scores F that
     are propagated over it, together, by lowering
 
-        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(HᵀLH) + α‖S‖² ) + γ·Tr(FᵀLF)
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(HᵀLH) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
 
     in W, H, S and F by turns, with F fixed to the labels where they are known.
 
@@ -131,40 +131,40 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     views : list of int, list of slices, dict of name → columns, or None
         How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
         view, or if X is a list or dict of views.
-    n_components : int or "auto"
+    n_components : int or "auto", default="auto"
         Latent dimensions r. "auto" takes as many as hold 90 % of the energy of the scaled views, and 20 where it would
         take more than 100 or half of what there are (as for words); 20 with `init="random"`.
-    n_neighbors : int or "auto"
+    n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
-    beta : float
-        Weight β of the smoothness of H over the graph.
-    gamma : float
+    beta : float, default=0.1
+        Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
+    gamma : float, default=0.01
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
         latent positions at the start, so that it means the same on all data.
     scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" takes a view that is mostly zeros and nowhere negative for text ("tfidf" for counts, else "unit" rows)
+        "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else "unit" rows)
         and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views then get
         equal mean squared row norms; None leaves them as they are.
-    loadings : {"orthonormal", "nonnegative"}
+    loadings : {"orthonormal", "nonnegative"}, default="orthonormal"
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
-    init : {"svd", "random"}
+    init : {"svd", "random"}, default="svd"
         Start: H from a truncated SVD, the graph on H alone and one propagation over it; or random H and S and
         F = 0 for the unlabelled, as in the paper.
-    alpha : {"row", "mean"}
+    alpha : {"row", "mean"}, default="row"
         α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the
         paper, with which rows in dense regions get many neighbours and outliers one.
-    freeze_alpha : bool
+    freeze_alpha : bool, default=True
         Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
         the paper.
-    max_iter : int
+    max_iter : int, default=30
         Most iterations.
-    tol : float
+    tol : float, default=1e-3
         Stop when F changes by less than this share of itself.
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
     callback : callable, optional
-        Called with a `Progress` after each iteration.
+        Called after each iteration with a `lmssc.alternation.Progress`: iteration, max_iter, objective, change, seconds.
     verbose : int
         Print a line after each iteration.
 
@@ -192,6 +192,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         α.
     n_iter_ : int
         Iterations that were run.
+    converged_ : bool
+        Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
     scalings_ : dict of str to str
         Scaling of each view.
     view_names_ : list of str
@@ -268,7 +270,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     def _solve(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         model, state = self._start(views, problem)
-        state, terms, _ = alternate(
+        state, terms, self.converged_ = alternate(
             state,
             model.step,
             model.objective,

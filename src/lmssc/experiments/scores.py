@@ -76,8 +76,8 @@ class PeakMemory:
     Examples
     --------
     >>> with PeakMemory() as memory:
-    ...     block = np.ones(4_000_000)
-    >>> bool(np.isnan(memory.megabytes) or memory.megabytes > 20)
+    ...     block = np.ones(10_000_000)
+    >>> bool(np.isnan(memory.megabytes) or memory.megabytes > 50)
     True
     """
 
