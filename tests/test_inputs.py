@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from lmssc import LMSSC, paper_settings, stack_views
+from lmssc.datasets import make_multiview
 
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"
@@ -420,3 +421,37 @@ def test_anything_gives_a_distribution_or_a_value_error(problem):
     found = clf.predict_proba([view[::-1] * 1.01 for view in views])
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+
+
+class TestFrames:
+    """What the names and the index of frames guard against."""
+
+    @staticmethod
+    def frames():
+        data = make_multiview(60, n_views=2, n_features=3, labelled=0.3, random_state=0)
+        frames = {name: pd.DataFrame(view, columns=list("abc")) for name, view in zip("xy", data.views, strict=True)}
+        return frames, data.y
+
+    @pytest.mark.parametrize("form", [dict, lambda frames: list(frames.values())])
+    def test_columns_in_another_order_are_refused(self, form):
+        frames, y = self.frames()
+        clf = LMSSC().fit(form(frames), y)
+        turned = form({name: frame[["b", "a", "c"]] for name, frame in frames.items()})
+        for method in (clf.predict, clf.transform):
+            with pytest.raises(ValueError, match=r"has the columns \['b', 'a', 'c'\], but fit had \['a', 'b', 'c'\]"):
+                method(turned)
+        arrays = form({name: frame.to_numpy() for name, frame in frames.items()})
+        np.testing.assert_array_equal(clf.predict(arrays), clf.transduction_)
+
+    def test_rows_in_another_order_are_refused(self):
+        frames, y = self.frames()
+        frames["y"] = frames["y"].iloc[::-1]
+        with pytest.raises(ValueError, match="'x' and 'y' have the same index in another order"):
+            LMSSC().fit(frames, y)
+
+    def test_score_takes_masks(self):
+        frames, y = self.frames()
+        mask = np.arange(60) % 3 > 0
+        clf = LMSSC().fit(frames, y, present={"y": mask})
+        known = y >= 0
+        assert clf.score(frames, y, present={"y": mask}) == (clf.transduction_ == y)[known].mean()

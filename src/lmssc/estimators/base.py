@@ -217,9 +217,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         for name, columns in found.items():
             fitted = getattr(self, "_view_columns", {}).get(name, columns)
             if columns != fitted:
-                raise ValueError(
-                    f"view {name!r} has the columns {columns}, but was fitted with {fitted}, in this order"
-                )
+                raise ValueError(f"view {name!r} has the columns {columns}, but fit had {fitted}, in this order")
 
     def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
         """Distribution over the classes for each sample, known from fit or new.

@@ -142,9 +142,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
         latent positions at the start, so that it means the same on all data.
     scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else "unit" rows)
-        and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views then get
-        equal mean squared row norms; None leaves them as they are.
+        "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else
+        "unit" rows) and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views
+        then get equal mean squared row norms; None leaves them as they are.
     loadings : {"orthonormal", "nonnegative"}, default="orthonormal"
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
@@ -164,7 +164,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
     callback : callable, optional
-        Called after each iteration with a `lmssc.alternation.Progress`: iteration, max_iter, objective, change, seconds.
+        Called after each iteration with a `lmssc.alternation.Progress`: iteration, max_iter, objective, change,
+        seconds.
     verbose : int
         Print a line after each iteration.
 
