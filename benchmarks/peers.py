@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py --splits 20 --data HW Sonar Reuters
 
-Data are read from $LMSSC_DATA or ../shared/data, the paper's tables from ../paper/tables.csv beside them if that is there.
+Data are read from $LMSSC_DATA or ../shared/data, the paper's tables from ../paper/tables.csv beside them if there.
 Rows are shuffled, and the same share of each class is labelled at random; split s is drawn with seed s.
 """
 

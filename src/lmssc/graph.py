@@ -10,8 +10,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from lmssc.views import Matrix
 
-# Bytes that one block of a chunked computation may take.
-BLOCK_BYTES = 1 << 26
+# Bytes that one block of a chunked computation may take; more than the cache holds is slower, not faster.
+BLOCK_BYTES = 1 << 22
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
 MOST_NEIGHBORS = 1000
 

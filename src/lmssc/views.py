@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 # A dense array or a CSR array; scipy has no types that would tell.
@@ -152,12 +152,12 @@ class Views(Sequence[View]):
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
 
-    def points(self, weights: Sequence[float] | None = None) -> Matrix:
+    def points(self, weights: ArrayLike | None = None) -> Matrix:
         """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
 
         Squared distances between rows are Σ_v w_v·‖x_i^v − x_j^v‖², with zeros for views that a sample lacks.
         """
-        scales = np.sqrt(np.ones(len(self)) if weights is None else weights)
+        scales = np.sqrt(np.ones(len(self)) if weights is None else np.asarray(weights))
         blocks = [view.points() * self.dtype.type(scale) for view, scale in zip(self, scales, strict=True)]
         if not any(sparse.issparse(block) for block in blocks):
             return np.hstack(blocks)

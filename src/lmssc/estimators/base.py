@@ -323,7 +323,7 @@ def resolve_neighbors(n_neighbors: int | str, n_samples: int, default: int) -> i
     return int(n_neighbors)
 
 
-def in_input_order(items: Sequence[Any], order: ContentOrder) -> list[Any]:
+def in_input_order(items: Sequence[Any] | NDArray, order: ContentOrder) -> list[Any]:
     """Things of the views in content order, put into the order in which the views came."""
     return [items[order.views.index(v)] for v in range(len(items))]
 

@@ -143,8 +143,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         latent positions at the start, so that it means the same on all data.
     scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" takes a view that is mostly zeros and nowhere negative for text ("tfidf" for counts, else "unit" rows)
-        and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views then get equal mean squared row norms; None leaves
-        them as they are.
+        and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views then get
+        equal mean squared row norms; None leaves them as they are.
     loadings : {"orthonormal", "nonnegative"}
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
