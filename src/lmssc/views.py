@@ -27,6 +27,19 @@ def smaller(block: Matrix) -> Matrix:
     return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
 
 
+def stored_like(example: Matrix, block: Matrix) -> Matrix:
+    """`block` stored as `example` is: dense, or as CSR.
+
+    Examples
+    --------
+    >>> type(stored_like(sparse.eye_array(2), np.ones((1, 2)))).__name__
+    'csr_array'
+    """
+    if sparse.issparse(example):
+        return sparse.csr_array(block)
+    return block.toarray() if sparse.issparse(block) else block
+
+
 @dataclass(frozen=True)
 class RawView:
     """One view as the user gave it, checked but not scaled.
