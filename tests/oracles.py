@@ -117,3 +117,72 @@ def algorithm_1(Xs, codes, n_classes, H, S, beta, gamma, k, n_iterations):
         S = dense_graph(Z, np.full(len(H), alpha), beta)
         F = dense_scores(S, codes, n_classes)
     return loadings, H, S, F, alpha
+
+
+def adaptive_rows(D, k):
+    """The adaptive-neighbour rows of a matrix of squared distances, one by one."""
+    S = np.zeros_like(D)
+    for i in range(len(D)):
+        others = np.array([j for j in np.argsort(D[i], kind="stable") if j != i])
+        d = D[i, others]
+        S[i, others[:k]] = (d[k] - d[:k]) / (k * d[k] - d[:k].sum())
+    return S
+
+
+def harmonic_by_inverse(L, codes, n_classes):
+    """F_u = −L_uu⁻¹ L_ul Y_l, by inverting."""
+    F = np.zeros((len(L), n_classes))
+    labelled = codes >= 0
+    F[labelled, codes[labelled]] = 1
+    F[~labelled] = -np.linalg.inv(L[np.ix_(~labelled, ~labelled)]) @ L[np.ix_(~labelled, labelled)] @ F[labelled]
+    return F
+
+
+def normalised_laplacian(W):
+    roots = 1 / np.sqrt(W.sum(axis=1))
+    return np.eye(len(W)) - roots[:, None] * W * roots
+
+
+def amgl(Xs, codes, n_classes, k, n_iterations):
+    """AMGL, dense and line by line; also the objective after each iteration."""
+    graphs = [adaptive_rows(squared_distances(X), k) for X in Xs]
+    Ls = [normalised_laplacian((S + S.T) / 2) for S in graphs]
+    weights, history = np.full(len(Xs), 1 / len(Xs)), []
+    for _ in range(n_iterations):
+        F = harmonic_by_inverse(sum(a * L for a, L in zip(weights, Ls, strict=True)), codes, n_classes)
+        rough = np.array([np.trace(F.T @ L @ F) for L in Ls])
+        weights = 1 / (2 * np.sqrt(rough))
+        history.append(np.sqrt(rough).sum())
+    return F, weights, Ls, history
+
+
+def standard_samples(X):
+    return (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+
+
+def mlan(Xs, codes, n_classes, k, label_weight, n_iterations):
+    """MLAN, dense and line by line; rows projected over the k nearest of the weighted views."""
+    n = len(codes)
+    Ds = [squared_distances(standard_samples(X)) for X in Xs]
+    mean = sum(Ds) / len(Ds)
+    ordered = np.sort(mean + np.diag(np.full(n, np.inf)), axis=1)
+    alpha = np.mean(0.5 * (k * ordered[:, k] - ordered[:, :k].sum(axis=1)))
+    S = adaptive_rows(mean, k)
+    S = (S + S.T) / 2
+    F = dense_scores(S, codes, n_classes)
+    for _ in range(n_iterations):
+        weights = np.array([1 / (2 * np.sqrt((D * S).sum())) for D in Ds])
+        by_views = sum(w * D for w, D in zip(weights, Ds, strict=True))
+        both = by_views + label_weight * squared_distances(F)
+        S = np.zeros((n, n))
+        for i in range(n):
+            nearest = np.array([j for j in np.argsort(by_views[i], kind="stable") if j != i])[:k]
+            S[i, nearest] = project_onto_simplex(-both[i, nearest] / (2 * alpha))
+        S = (S + S.T) / 2
+        F = dense_scores(S, codes, n_classes)
+    terms = {
+        "views": sum(np.sqrt((D * S).sum()) for D in Ds),
+        "graph": alpha * (S**2).sum(),
+        "labels": label_weight * (squared_distances(F) * S).sum(),
+    }
+    return F, S, weights, alpha, terms

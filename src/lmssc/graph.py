@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from lmssc.views import Matrix
+from lmssc.views import Matrix, stored_like
 
-# Bytes that one block of a chunked computation may take.
-BLOCK_BYTES = 1 << 26
+# Bytes that one block of a chunked computation may take; more than the cache holds is slower, not faster.
+BLOCK_BYTES = 1 << 22
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
 MOST_NEIGHBORS = 1000
 
@@ -35,6 +35,7 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     >>> nearest_neighbors(points, np.array([[0.9]]), 2).indices
     array([[1, 0]])
     """
+    queries = stored_like(points, queries)
     search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="auto").fit(points)
     indices = search.kneighbors(queries, return_distance=False)
     distances = listed_distances(points, queries, indices)
@@ -267,7 +268,8 @@ def graph_from_rows(indices: NDArray, weights: NDArray, n_points: int) -> sparse
            [1. , 0. , 0. ]])
     """
     starts = np.arange(0, indices.size + 1, indices.shape[1])
-    graph = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=(len(indices), n_points))
+    entries = (weights.ravel().copy(), indices.ravel().copy(), starts)  # zeros are removed in place
+    graph = sparse.csr_array(entries, shape=(len(indices), n_points))
     graph.eliminate_zeros()
     graph.sort_indices()
     return graph

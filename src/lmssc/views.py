@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 # A dense array or a CSR array; scipy has no types that would tell.
@@ -25,6 +25,19 @@ def smaller(block: Matrix) -> Matrix:
         return block
     as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
     return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
+
+
+def stored_like(example: Matrix, block: Matrix) -> Matrix:
+    """`block` stored as `example` is: dense, or as CSR.
+
+    Examples
+    --------
+    >>> type(stored_like(sparse.eye_array(2), np.ones((1, 2)))).__name__
+    'csr_array'
+    """
+    if sparse.issparse(example):
+        return sparse.csr_array(block)
+    return block.toarray() if sparse.issparse(block) else block
 
 
 @dataclass(frozen=True)
@@ -152,12 +165,12 @@ class Views(Sequence[View]):
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
 
-    def points(self, weights: Sequence[float] | NDArray | None = None) -> Matrix:
+    def points(self, weights: ArrayLike | None = None) -> Matrix:
         """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
 
         Squared distances between rows are Σ_v w_v·‖x_i^v − x_j^v‖², with zeros for views that a sample lacks.
         """
-        scales = np.sqrt(np.ones(len(self)) if weights is None else weights)
+        scales = np.sqrt(np.ones(len(self)) if weights is None else np.asarray(weights))
         blocks = [view.points() * self.dtype.type(scale) for view, scale in zip(self, scales, strict=True)]
         if not any(sparse.issparse(block) for block in blocks):
             return np.hstack(blocks)

@@ -21,7 +21,6 @@ from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import ViewSpec
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
 from lmssc.views import RawView, View
 
 
@@ -227,16 +226,17 @@ class AMGL(MultiViewClassifier):
         samples = self._order.samples
         distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
         n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), default=5)
-        queries = scale_views(raws, self._scalings)
+        queries = self._scale_new(raws)
         scores = np.zeros((queries.n_samples, distributions.shape[1]), dtype=distributions.dtype)
-        total = self.view_weights_.sum()
-        for v, known, new in zip(self._order.views, self._scaled, queries, strict=True):
+        weights = self.view_weights_[self._order.views]
+        weights = weights / weights.sum()
+        for weight, known, new in zip(weights, self._scaled, queries, strict=True):
             there = present_rows(known)
             asked = present_rows(new)
             if len(asked):
                 k = min(n_neighbors, len(there))
                 rows = connect(known.data[there], new.data[asked], k) @ distributions[there]
-                scores[asked] += scores.dtype.type(self.view_weights_[v] / total) * rows
+                scores[asked] += scores.dtype.type(weight) * rows
         return scores
 
 

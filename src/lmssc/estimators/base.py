@@ -3,7 +3,7 @@
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from lmssc.labels import encode_labels, known_labels
 from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
 from lmssc.parameters import Rule, check_parameters
 from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
-from lmssc.views import RawView, Views
+from lmssc.views import RawView, Views, stored_like
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        self._storage = [raw.data[:0] for raw in problem.views]
         return scale_views(problem.views, self._scalings)
+
+    def _scale_new(self, raws: Sequence[RawView]) -> Views:
+        """New samples, scaled and stored like those of fit, so that their `points` are shifted alike."""
+        alike = [
+            replace(raw, data=stored_like(example, raw.data)) for raw, example in zip(raws, self._storage, strict=True)
+        ]
+        return scale_views(alike, self._scalings)
 
     def _store(self, solution: Solution, problem: Problem) -> None:
         """Store the answer in the user's order."""

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 
 from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
 from lmssc.graph import (
+    Neighbors,
     connect,
     graph_from_rows,
     laplacian,
@@ -22,7 +23,6 @@ from lmssc.inputs import ViewSpec
 from lmssc.order import sample_keys
 from lmssc.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
 from lmssc.views import Matrix, RawView
 
 # Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
@@ -182,7 +182,8 @@ class GFHF(MultiViewClassifier):
         n_neighbors = resolve_neighbors(self.n_neighbors, n_samples, default=10)
         if self.graph == "adaptive":
             return learn_graph(points, n_neighbors, beta=1.0)[0]
-        found = other_neighbors(points, n_neighbors)
+        # More than k are fetched so that ties at the end of the list go by index, whatever the storage.
+        found = first_of(other_neighbors(points, min(2 * n_neighbors + 2, n_samples - 1)), n_neighbors)
         self.width_ = median_distance(found.squared_distances) if isinstance(self.width, str) else float(self.width)
         one_way = graph_from_rows(found.indices, gaussian(found.squared_distances, self.width_), n_samples)
         return one_way.maximum(one_way.T).tocsr()
@@ -228,11 +229,11 @@ class GFHF(MultiViewClassifier):
         if self.graph == "precomputed":
             scores = self._read_affinity(raws, square=False) @ distributions
             return np.where(scores.sum(axis=1, keepdims=True) > 0, scores, self._frequencies)
-        queries = scale_views([raws[v] for v in self._used], self._scalings).points()
+        queries = self._scale_new([raws[v] for v in self._used]).points()
         n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), default=10)
         if self.graph == "adaptive":
             return connect(self._points, queries, n_neighbors) @ distributions
-        found = nearest_neighbors(self._points, queries, n_neighbors)
+        found = first_of(nearest_neighbors(self._points, queries, min(2 * n_neighbors + 2, len(samples))), n_neighbors)
         # Relative to the nearest, so that far from all samples there are still weights.
         excess = found.squared_distances - found.squared_distances[:, :1]
         weights = gaussian(excess, self.width_)
@@ -242,6 +243,11 @@ class GFHF(MultiViewClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.graph == "precomputed"
         return tags
+
+
+def first_of(found: Neighbors, n_neighbors: int) -> Neighbors:
+    """The nearest of each list."""
+    return Neighbors(found.indices[:, :n_neighbors], found.squared_distances[:, :n_neighbors])
 
 
 def median_distance(squared_distances: NDArray) -> float:

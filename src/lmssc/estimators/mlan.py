@@ -30,7 +30,6 @@ from lmssc.graph import (
 from lmssc.inputs import ViewSpec
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
 from lmssc.views import RawView, Views
 
 
@@ -343,7 +342,7 @@ class MLAN(MultiViewClassifier):
         weights = [self.view_weights_[v] for v in self._order.views]
         rows = connect(
             self._points,
-            scale_views(raws, self._scalings).points(weights),
+            self._scale_new(raws).points(weights),
             resolve_neighbors(self.n_neighbors, len(samples), default=9),
         )
         return rows @ self.label_distributions_[np.ix_(samples, self._class_order)]
