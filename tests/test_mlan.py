@@ -94,6 +94,7 @@ def test_constant_view(data):
     assert (clf.transduction_ == same.transduction_).mean() > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:.*without a label")
 def test_all_samples_equal():
     clf = MLAN().fit(np.ones((12, 5)), [0, 1, *[-1] * 10])
     np.testing.assert_allclose(clf.label_distributions_[2:], 0.5, atol=1e-6)
