@@ -248,7 +248,7 @@ def _run_compare(args: argparse.Namespace) -> int:
     if not args.quiet:
         for metric in args.metric:
             print(result.table(metric, markdown=args.markdown), end="\n\n")
-        print("* best mean; ~ not told from it by a paired test (Wilcoxon, p >= 0.05)")
+        print("* best mean; ~ not told from it by a paired t-test (p >= 0.05)")
         failed = [record for record in result.records if record["error"]]
         for record in failed[:5]:
             print(f"failed: {record['method']}, {record['rate']:g}, split {record['repeat']}: {record['error']}")

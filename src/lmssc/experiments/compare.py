@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import wilcoxon
+from scipy.stats import ttest_rel
 from threadpoolctl import threadpool_limits
 
 from lmssc._optional import import_optional
@@ -86,8 +86,8 @@ class Comparison:
         Returns
         -------
         list of dict
-            rate, method, mean, std, n (runs that did not fail), best (whether it has the best mean), p_value (Wilcoxon
-            signed-rank test against the best method on the same splits; NaN for the best itself).
+            rate, method, mean, std, n (runs that did not fail), best (whether it has the best mean), p_value (paired
+            t-test against the best method on the same splits; NaN for the best itself).
         """
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {METRICS}, got {metric!r}")
@@ -336,12 +336,14 @@ def _unique(items: Iterable[Any]) -> list[Any]:
 
 
 def _paired(one: dict[int, float], best: dict[int, float]) -> float:
-    """Wilcoxon signed-rank test on the splits that both have; 1 if they never differ, NaN without a split."""
+    """Paired t-test on the splits that both have; NaN with fewer than two."""
     common = [repeat for repeat in one if repeat in best]
-    differences = np.array([one[repeat] - best[repeat] for repeat in common])
-    if not len(common):
+    mine, its = (np.array([values[repeat] for repeat in common]) for values in (one, best))
+    if len(common) < 2:
         return float("nan")
-    return float(wilcoxon(differences).pvalue) if differences.any() else 1.0
+    if np.ptp(mine - its) == 0:
+        return 0.0 if (mine != its).any() else 1.0
+    return float(ttest_rel(mine, its).pvalue)
 
 
 def _cell(value: Any) -> str:

@@ -87,8 +87,14 @@ def resolve_methods(
 
 
 def scaled_concatenation(raws: list[RawView]) -> Any:
-    """All views, scaled by `"auto"` and side by side; what single-view methods get."""
-    return scale_views(raws, fit_scalings(raws, ["auto"] * len(raws))).points()
+    """All views, scaled by `"auto"` and side by side; what single-view methods get.
+
+    The views have equal energy, and together as much as they have before that (one a feature where they are
+    standardised, one a view of words), because the penalties of linear models and the like are made for such units.
+    """
+    scalings = fit_scalings(raws, ["auto"] * len(raws))
+    energy = sum(1 / (len(raws) * scaling.factor**2) for scaling in scalings)
+    return scale_views(raws, scalings).points() * np.sqrt(energy)
 
 
 def fit_and_answer(estimator: Any, raws: list[RawView], labels: NDArray, joined: Any) -> tuple[NDArray, NDArray]:
