@@ -27,7 +27,7 @@ demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the fi
 	$(BIN)/lmssc demo
 
 test: lint types  ## lint, type checks, all tests
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(EXTRA_PYTEST)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
 
 lint: $(VENV)/.ready-dev  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -40,8 +40,9 @@ test-oldest:  ## all tests with the oldest dependencies that are promised
 	test -d $(VENV)-oldest || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[all]' --group dev \
-	  numpy==1.26.* scipy==1.12.* scikit-learn==1.6.* matplotlib==3.8.* 'pandas==2.2.*' 'polars==1.*'
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto $(EXTRA_PYTEST)
+	  numpy==1.26.* scipy==1.12.* scikit-learn==1.6.* matplotlib==3.8.* 'pandas==2.2.*' 'polars==1.*' 'pyarrow==17.*'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal \
+	  -o filterwarnings=default $(EXTRA_PYTEST)  # old releases warn of each other
 
 clean:  ## remove the environments and caches
 	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

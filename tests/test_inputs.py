@@ -341,7 +341,7 @@ AWKWARD = {
     "empty sparse rows": [A, sparse.csr_array(np.where(LACKS[:, None], 0, C))],
     "empty sparse view": [A, sparse.csr_array((N, 50))],
     "only empty sparse views": [sparse.csr_array((N, 50)), sparse.csr_array((N, 5))],
-    "wide sparse": [A, sparse.random_array((N, 5000), density=1e-3, rng=1, format="csr")],
+    "wide sparse": [A, sparse.csr_array(np.where(np.random.default_rng(1).uniform(size=(N, 5000)) < 1e-3, 1.0, 0.0))],
     "sparse with an offset": [A, sparse.csr_array(B + 1e9)],
     "all the same": [np.repeat(A[:1], N, axis=0), np.repeat(B[:1], N, axis=0)],
     "pairs, one of them labelled": [np.tile(A[:20], (2, 1)), np.tile(B[:20], (2, 1))],

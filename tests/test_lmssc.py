@@ -236,7 +236,7 @@ from scipy import sparse
 from lmssc import LMSSC
 rng = np.random.default_rng(0)
 target = rng.integers(0, 4, 5000)
-words = sparse.random_array((5000, 20000), density=0.0045, rng=rng, format="csr")
+words = sparse.coo_array((rng.uniform(size=450000), rng.integers(0, (5000, 20000), (450000, 2)).T), shape=(5000, 20000))
 topic = sparse.coo_array((np.ones(50000), (np.repeat(np.arange(5000), 10),
     (target.repeat(10) * 40 + rng.integers(0, 40, 50000)))), shape=(5000, 20000))
 X = (words + topic).tocsr()
