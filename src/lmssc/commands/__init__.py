@@ -1,0 +1,11 @@
+"""The commands of ``lmssc``, a module each: ``add`` describes it to the parser, ``run`` carries it out.
+
+Whatever takes time to import is imported by ``run``: ``lmssc --help`` answers at once.
+"""
+
+from lmssc.commands import compare, demo
+from lmssc.commands.errors import CommandError
+
+COMMANDS = (demo, compare)
+
+__all__ = ["COMMANDS", "CommandError"]
