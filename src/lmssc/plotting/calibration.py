@@ -192,7 +192,7 @@ class CalibrationDisplay:
                 counts[row["bin"]] = 100 * row["n"] / len(right)
             histogram.stairs(counts, edges, color=style["color"], ls=style["ls"], lw=1.4)
         curve.set(xlim=(0, 100), ylim=(0, 100), ylabel="accuracy (%)", title="Right as often as it is sure?")
-        curve.legend(loc="upper left", fontsize="small", framealpha=0.9)
+        curve.legend(loc="upper left", framealpha=0.9)
         histogram.set(xlim=(0, 100), xlabel="confidence of the answer (%)", ylabel="answers (%)")
         histogram.set_ylim(bottom=0)
         for each in (curve, histogram):
