@@ -1,7 +1,6 @@
 """``lmssc compare``."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             args.seed,
             args.jobs,
             out=args.out,
-            progress=not args.quiet and sys.stderr.isatty(),
+            progress=not args.quiet,
         )
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(error) from error
