@@ -2,8 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,29 +14,43 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from lmssc.estimators.base import resolve_neighbors
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.experiments.compare import compare
 from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_concatenation
+from lmssc.experiments.runs import Data
+from lmssc.experiments.scores import mean_interval
 from lmssc.experiments.splits import stratified_split
 from lmssc.graph import learn_graph
-from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
 from lmssc.plotting import principal_plane
 from lmssc.scaling import fit_scalings, scale_views
 from lmssc.start import latent_start
 from lmssc.views import RawView
 
-# The paper names neither range; these hold the grid of its program (β 0.01 to 1, γ 0.1 to 10) and our defaults.
-BETAS = (0.001, 0.01, 0.1, 1.0, 10.0)
-GAMMAS = (0.001, 0.01, 0.1, 1.0, 10.0)
+# The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
 DIMENSIONS = (5, 10, 15, 20, 25)
 PANELS = DIMENSIONS[:3]
+SENSITIVITY_RATE = 0.2
 
-SENSITIVITY_RATE, SENSITIVITY_REPEATS = 0.2, 10
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of r, β and γ, and the number of splits."""
+
+    dimensions: tuple[int, ...]
+    betas: tuple[float, ...]
+    gammas: tuple[float, ...]
+    repeats: int
+
+
+WIDE = Grid(DIMENSIONS, (0.001, 0.01, 0.1, 1.0, 10.0), (0.001, 0.01, 0.1, 1.0, 10.0), repeats=10)
+# Algorithm 1 takes some twenty times as long.
+PUBLISHED = Grid(PANELS, (0.01, 0.1, 1.0), (0.1, 1.0, 10.0), repeats=5)
+
 FIT_RATE, FIT_SEED = 0.2, 0
 CALIBRATION_METHODS = ("LMSSC", "LabelSpreading", "SVC (RBF)")
 CALIBRATION_RATES, CALIBRATION_REPEATS = (0.1, 0.2), 5
@@ -47,11 +64,9 @@ class FigureSet:
     ----------
     name : str
         Name of the data set.
-    raws : list of RawView
-        Its views.
-    codes : ndarray of int
-        Class numbers of its samples.
-    class_names : list of str
+    data : Data
+        Its views and classes.
+    class_names : ndarray of str
         Name of each class.
     cache : Path
         Folder for what is computed.
@@ -60,32 +75,28 @@ class FigureSet:
     """
 
     name: str
-    raws: list[RawView]
-    codes: NDArray
-    class_names: list[str]
+    data: Data
+    class_names: NDArray
     cache: Path
     jobs: int
 
     @classmethod
     def from_bunch(cls, name: str, bunch: Any, cache: Path, jobs: int) -> "FigureSet":
-        """The data set of a loader."""
-        views = dict(zip(bunch.view_names, bunch.views, strict=True))
-        classes, codes = np.unique(bunch.target, return_inverse=True)
-        names = [str(label) for label in bunch.target_names]
-        if len(names) != len(classes):
-            raise ValueError(f"{name} has {len(classes)} classes, but {len(names)} target_names")
-        return cls(name, make_raw_views(read_collection(views), None), codes, names, cache, jobs)
+        """The data set of a loader, whose targets are numbers of `target_names`."""
+        data = Data.read(dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target)
+        return cls(name, data, np.array([str(label) for label in bunch.target_names]), cache, jobs)
 
     def shuffled(self, rate: float, seed: int) -> tuple[NDArray, list[RawView], NDArray]:
         """Rows in random order, and their labels with −1 for those that are hidden."""
-        order, given = stratified_split(self.codes, rate, seed)
-        return order, [raw.take(order) for raw in self.raws], np.where(given, self.codes[order], -1)
+        order, given = stratified_split(self.data.codes, rate, seed)
+        return order, [raw.take(order) for raw in self.data.raws], np.where(given, self.data.codes[order], -1)
 
     def remember(
         self, what: str, settings: list[Any], compute: Callable[[], Mapping[str, NDArray]]
     ) -> dict[str, NDArray]:
         """Arrays from the cache, or computed and put there."""
-        key = hashlib.sha256(json.dumps([self.name, what, *settings]).encode()).hexdigest()[:16]
+        content = [metadata.version("lmssc"), self.data.key, what, *settings]
+        key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
         path = self.cache / f"{what}-{self.name}-{key}.npz"
         if not path.exists():
             self.cache.mkdir(parents=True, exist_ok=True)
@@ -97,16 +108,16 @@ class FigureSet:
 
 
 def sensitivity(
-    data: FigureSet, dimensions: Sequence[int], settings: Mapping[str, Any], *, progress: bool = False
+    figures: FigureSet, grid: Grid, settings: Mapping[str, Any], *, progress: bool = False
 ) -> list[dict[str, Any]]:
-    """Test accuracy of LMSSC for every r, β and γ of the figures on the same splits.
+    """Test accuracy of LMSSC for every r, β and γ of a grid, on the same splits.
 
     Parameters
     ----------
-    data : FigureSet
+    figures : FigureSet
         The data.
-    dimensions : sequence of int
-        Values of r.
+    grid : Grid
+        Values of r, β and γ.
     settings : mapping
         Parameters of `LMSSC` besides these three.
     progress : bool
@@ -117,29 +128,25 @@ def sensitivity(
     list of dict
         n_components, beta, gamma, repeat, accuracy.
     """
-    grid = {f"r={r} beta={b:g} gamma={g:g}": (r, b, g) for r, b, g in product(dimensions, BETAS, GAMMAS)}
-    methods = {
-        name: LMSSC(**{**settings, "n_components": r, "beta": b, "gamma": g}) for name, (r, b, g) in grid.items()
+    cells = {
+        f"r={r} beta={b:g} gamma={g:g}": {"n_components": r, "beta": b, "gamma": g}
+        for r, b, g in product(grid.dimensions, grid.betas, grid.gammas)
     }
     result = compare(
-        {raw.name: raw.data for raw in data.raws},
-        data.codes,
-        methods,
+        {raw.name: raw.data for raw in figures.data.raws},
+        figures.data.codes,
+        {name: LMSSC(**{**settings, **cell}) for name, cell in cells.items()},
         rates=[SENSITIVITY_RATE],
-        repeats=SENSITIVITY_REPEATS,
-        n_jobs=data.jobs,
-        out=data.cache,
+        repeats=grid.repeats,
+        n_jobs=figures.jobs,
+        out=figures.cache,
         progress=progress,
     )
     failed = next((record for record in result.records if record["error"]), None)
     if failed is not None:
-        raise RuntimeError(f"{data.name}, {failed['method']}: {failed['error']}")
+        raise RuntimeError(f"{figures.name}, {failed['method']}: {failed['error']}")
     return [
-        {
-            **dict(zip(("n_components", "beta", "gamma"), grid[record["method"]], strict=True)),
-            "repeat": record["repeat"],
-            "accuracy": record["accuracy"],
-        }
+        {**cells[record["method"]], "repeat": record["repeat"], "accuracy": record["accuracy"]}
         for record in result.records
     ]
 
@@ -190,20 +197,6 @@ def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def mean_interval(values: list[float]) -> tuple[float, float]:
-    """95 % confidence interval of the mean, by Student's t; NaN for fewer than two values.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in mean_interval([1.0, 2.0, 3.0])]
-    [-0.484, 4.484]
-    """
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    reach = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values) - reach), float(np.mean(values) + reach)
-
-
 @dataclass(frozen=True)
 class Fit:
     """One fit of LMSSC with its defaults, samples in the order of the data set."""
@@ -217,12 +210,12 @@ class Fit:
     after: sparse.csr_array
 
 
-def fit_once(data: FigureSet) -> Fit:
+def fit_once(figures: FigureSet) -> Fit:
     """Fit LMSSC on one split: the terms of J, the map of the latent space, the graphs before and after learning.
 
     Parameters
     ----------
-    data : FigureSet
+    figures : FigureSet
         The data.
 
     Returns
@@ -230,12 +223,12 @@ def fit_once(data: FigureSet) -> Fit:
     Fit
     """
     model = LMSSC()
-    n_samples = len(data.codes)
+    n_samples = len(figures.data.codes)
 
     def compute() -> dict[str, NDArray]:
-        order, raws, labels = data.shuffled(FIT_RATE, FIT_SEED)
+        order, raws, labels = figures.shuffled(FIT_RATE, FIT_SEED)
         back = np.argsort(order)
-        with threadpool_limits(limits=1):
+        with _quietly():
             model.fit({raw.name: raw.data for raw in raws}, labels)
             before = first_graph(raws)[back][:, back]
         after = model.graph_[back][:, back]
@@ -251,7 +244,7 @@ def fit_once(data: FigureSet) -> Fit:
             arrays |= {f"{name}_data": graph.data, f"{name}_indices": graph.indices, f"{name}_indptr": graph.indptr}
         return arrays
 
-    arrays = data.remember("fit", [repr(model.get_params()), FIT_RATE, FIT_SEED], compute)
+    arrays = figures.remember("fit", [repr(model.get_params()), FIT_RATE, FIT_SEED], compute)
     graphs = {
         name: sparse.csr_array(
             tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")), shape=(n_samples, n_samples)
@@ -267,6 +260,14 @@ def fit_once(data: FigureSet) -> Fit:
         arrays["given"],
         **graphs,
     )
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """One thread, and no warnings of samples that no label reaches: the scores show what becomes of them."""
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def first_graph(raws: list[RawView]) -> sparse.csr_array:
@@ -287,22 +288,22 @@ def first_graph(raws: list[RawView]) -> sparse.csr_array:
     return graph
 
 
-def confidences(data: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
+def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
     """Answers for the hidden labels of several splits, together: whether each is right, and how sure the method was.
 
     Parameters
     ----------
-    data : FigureSet
+    figures : FigureSet
         The data.
 
     Returns
     -------
     dict of rate → method → (right, confidence)
     """
-    methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in data.raws], 0)
+    methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in figures.data.raws], 0)
     tasks = list(product(CALIBRATION_RATES, methods, range(CALIBRATION_REPEATS)))
-    done = Parallel(n_jobs=data.jobs)(
-        delayed(_confidence)(data, name, methods[name], rate, seed) for rate, name, seed in tasks
+    done = Parallel(n_jobs=figures.jobs)(
+        delayed(_confidence)(figures, name, methods[name], rate, seed) for rate, name, seed in tasks
     )
     result: dict[float, dict[str, tuple[NDArray, NDArray]]] = {rate: {} for rate in CALIBRATION_RATES}
     for rate, name in product(CALIBRATION_RATES, methods):
@@ -314,14 +315,14 @@ def confidences(data: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray
     return result
 
 
-def _confidence(data: FigureSet, name: str, estimator: Any, rate: float, seed: int) -> dict[str, NDArray]:
+def _confidence(figures: FigureSet, name: str, estimator: Any, rate: float, seed: int) -> dict[str, NDArray]:
     """One method on one split."""
 
     def compute() -> dict[str, NDArray]:
-        order, raws, labels = data.shuffled(rate, seed)
-        truth = data.codes[order][labels < 0]
-        with threadpool_limits(limits=1):
+        order, raws, labels = figures.shuffled(rate, seed)
+        truth = figures.data.codes[order][labels < 0]
+        with _quietly():
             proba, predicted = fit_and_answer(estimator, raws, labels, scaled_concatenation(raws))
         return {"right": predicted == truth, "confidence": proba[np.arange(len(truth)), predicted]}
 
-    return data.remember("confidence", [name, repr(estimator.get_params()), rate, seed], compute)
+    return figures.remember("confidence", [name, repr(estimator.get_params()), rate, seed], compute)

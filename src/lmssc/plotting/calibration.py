@@ -14,6 +14,9 @@ from lmssc.plotting.style import LINES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# With fewer answers in a bin, its accuracy is mostly chance.
+FEW = 20
+
 
 class Answers(NamedTuple):
     """For each answer of a method: whether it is right, and the method's confidence in it."""
@@ -167,34 +170,42 @@ class CalibrationDisplay:
         CalibrationDisplay
             This object.
         """
+        transforms = import_optional("matplotlib.transforms", purpose="figures", extra="plot")
         if ax is None:
             pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
             ax = pyplot.subplots(2, sharex=True, figsize=(6, 6.5), height_ratios=(3, 1), layout="constrained")[1]
         curve, histogram = ax
-        curve.plot([0, 100], [0, 100], color="0.6", lw=1, label="perfect")
+        (diagonal,) = curve.plot([0, 100], [0, 100], color="0.6", lw=1, label="right as often as sure")
         edges = np.linspace(0, 100, self.n_bins + 1)
         self.errors_, self.lines_ = {}, {}
         for index, (name, answer) in enumerate(self.answers.items()):
             right, confidence = np.asarray(answer[0], dtype=bool), np.asarray(answer[1], dtype=float)
-            style: dict[str, Any] = LINES[index % len(LINES)]
+            style = LINES[index % len(LINES)]
             table = reliability(right, confidence, self.n_bins)
+            x, y = ([100 * row[value] for row in table] for value in ("confidence", "accuracy"))
             self.errors_[name] = expected_calibration_error(right, confidence, self.n_bins)
-            (self.lines_[name],) = curve.plot(
-                [100 * row["confidence"] for row in table],
-                [100 * row["accuracy"] for row in table],
-                ms=4,
-                lw=1.4,
-                label=f"{name}: error {100 * self.errors_[name]:.1f} %",
-                **style,
-            )
-            counts = np.zeros(self.n_bins)
-            for row in table:
-                counts[row["bin"]] = 100 * row["n"] / len(right)
-            histogram.stairs(counts, edges, color=style["color"], ls=style["ls"], lw=1.4)
+            label = f"{name}: error {100 * self.errors_[name]:.1f} %"
+            (self.lines_[name],) = curve.plot(x, y, ms=4.5, lw=1.4, label=label, clip_on=False, zorder=3, **style)
+            few = np.array([row["n"] < FEW for row in table])
+            if few.any():  # an empty line would upset the layout
+                hollow = {"marker": style["marker"], "color": style["color"], "mfc": "white", "ls": "none"}
+                curve.plot(np.array(x)[few], np.array(y)[few], ms=4.5, clip_on=False, zorder=4, **hollow)
+            shares = np.zeros(self.n_bins)
+            shares[[row["bin"] for row in table]] = [100 * row["n"] / len(right) for row in table]
+            histogram.stairs(shares, edges, color=style["color"], ls=style["ls"], lw=1.4)
         curve.set(xlim=(0, 100), ylim=(0, 100), ylabel="accuracy (%)", title="Right as often as it is sure?")
-        curve.legend(loc="upper left", framealpha=0.9)
         histogram.set(xlim=(0, 100), xlabel="confidence of the answer (%)", ylabel="answers (%)")
         histogram.set_ylim(bottom=0)
+        histogram.legend(
+            handles=[*self.lines_.values(), diagonal],
+            title=f"hollow: fewer than {FEW} answers",
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            # below the label of the axis, whatever the height of the axes
+            bbox_transform=transforms.offset_copy(histogram.transAxes, histogram.figure, y=-34, units="points"),
+            borderaxespad=0.0,
+            frameon=False,
+        )
         for each in (curve, histogram):
             each.grid(alpha=0.3)
         self.axes_, self.figure_ = (curve, histogram), curve.figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lmssc.plotting.style import COLOURS, MARKERS, new_axes
+from lmssc.plotting.style import LINES, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,13 +86,10 @@ class ConvergenceDisplay:
             This object.
         """
         ax = new_axes(ax)
-        self.lines_ = {"objective": _curve(ax, "objective J", self.objective, color="black", marker="o", lw=3)}
+        self.lines_ = {"objective": _curve(ax, "objective J", self.objective, lw=3, **LINES[0])}
         for index, (name, values) in enumerate(self.terms.items()):
-            style = {
-                "color": COLOURS[index % len(COLOURS)],
-                "marker": MARKERS[1 + index % (len(MARKERS) - 1)],
-            }
-            self.lines_[name] = _curve(ax, TERM_LABELS.get(name, name), values, ls="--", lw=1.4, **style)
+            style = LINES[1 + index % (len(LINES) - 1)]
+            self.lines_[name] = _curve(ax, TERM_LABELS.get(name, name), values, lw=1.4, **style)
         ax.locator_params(axis="x", integer=True)
         ax.set_xlim(left=0.5)
         ax.set(xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms")

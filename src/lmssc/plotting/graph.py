@@ -116,7 +116,10 @@ class GraphDisplay:
         ax.set(
             xlabel="neighbour, by class",
             ylabel="sample, by class",
-            title=f"{self.homophily_:.1%} of the weight within classes\n(random neighbours: {self.chance_:.1%})",
+            title=(
+                f"{100 * self.homophily_:.1f} % of the weight within classes\n"
+                f"(random neighbours: {100 * self.chance_:.1f} %)"
+            ),
         )
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -182,4 +185,4 @@ def bin_weights(graph: Any, order: NDArray[np.integer], most_cells: int) -> NDAr
     cell = np.empty(n_samples, dtype=np.int64)
     cell[order] = np.arange(n_samples) * n_cells // n_samples
     flat = np.bincount(cell[edges.row] * n_cells + cell[edges.col], weights=edges.data, minlength=n_cells**2)
-    return flat.reshape(n_cells, n_cells)
+    return flat.reshape(n_cells, n_cells).astype(float)

@@ -120,16 +120,20 @@ class LatentMapDisplay:
             This object.
         """
         ax = new_axes(ax)
+        # Many samples get smaller marks, or they would hide each other.
+        shrink = float(np.clip(300 / max(len(self.predicted), 1), 0.35**2, 1.0)) ** 0.5
         for index, label in enumerate(self.classes):
             style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             # rasterized: a vector file with one shape a sample would be slow to open
-            self._scatter(ax, self.predicted == label, str(label), s=18, alpha=0.85, lw=0, rasterized=True, **style)
+            self._scatter(
+                ax, self.predicted == label, str(label), s=18 * shrink, alpha=0.85, lw=0, rasterized=True, **style
+            )
         if self.given is not None:
             label = f"label given ({np.sum(self.given)})"
-            self._scatter(ax, self.given, label, marker="o", s=50, fc="none", ec="black", lw=0.9)
+            self._scatter(ax, self.given, label, marker="o", s=50 * shrink, fc="none", ec="black", lw=0.9 * shrink)
         if self.mistaken is not None:
             label = f"wrong label ({np.sum(self.mistaken)})"
-            self._scatter(ax, self.mistaken, label, marker="x", s=24, color="black", lw=1.0)
+            self._scatter(ax, self.mistaken, label, marker="x", s=24 * shrink, color="black", lw=1.0 * shrink)
         ax.set(
             xlabel=self._axis_label(0),
             ylabel=self._axis_label(1),
@@ -144,7 +148,7 @@ class LatentMapDisplay:
             bbox_to_anchor=(1.01, 1.0),
             borderaxespad=0.0,
             frameon=False,
-            markerscale=1.3,
+            markerscale=1.3 / shrink**0.5,
             ncols=-(-len(self.classes) // LEGEND_ROWS),
         )
         self.ax_, self.figure_ = ax, ax.figure
@@ -156,7 +160,7 @@ class LatentMapDisplay:
 
     def _axis_label(self, axis: int) -> str:
         label = f"main direction {axis + 1}"
-        return label if self.explained is None else f"{label} ({self.explained[axis]:.0%} of the variance)"
+        return label if self.explained is None else f"{label} ({100 * self.explained[axis]:.0f} % of the variance)"
 
 
 def principal_plane(latent: ArrayLike) -> tuple[NDArray[np.floating], tuple[float, float]]:

@@ -1,6 +1,6 @@
 """Colours, markers and lines that all figures share, and axes to draw on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmssc._optional import import_optional
 
@@ -16,7 +16,7 @@ COLOURS = (
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 
 # For curves: the darker colours of Okabe and Ito, each with a dash pattern of its own.
-LINES = (
+LINES: tuple[dict[str, Any], ...] = (
     {"color": "#000000", "ls": "-", "marker": "o"},
     {"color": "#0072B2", "ls": "--", "marker": "s"},
     {"color": "#D55E00", "ls": "-.", "marker": "^"},
