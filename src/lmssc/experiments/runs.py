@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
 from lmssc.experiments.progress import Progress, TimeLeft
 from lmssc.experiments.scores import METRICS, PeakMemory, score
@@ -84,17 +84,12 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """What tells this run from any other; a run that is on disk under it need not be done again."""
-        content = [_version(), self.kind, self.rate, self.repeat, self.seed]
+        """What tells this run from any other; a run that is on disk under it need not be done again.
+
+        Another version of lmssc may answer otherwise, so its runs are others.
+        """
+        content = [version("lmssc"), self.kind, self.rate, self.repeat, self.seed]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
-
-
-def _version() -> str:
-    """Version of lmssc: another one may answer otherwise, and its runs are others."""
-    try:
-        return metadata.version("lmssc")
-    except metadata.PackageNotFoundError:  # run from its source
-        return ""
 
 
 def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, progress: bool = False) -> None:
