@@ -1,10 +1,13 @@
 """Files that are never half-written."""
 
+import csv
 import io
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -28,6 +31,40 @@ def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    r"""Write a table as CSV, numbers with six digits, NaN and None as nothing.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file.
+    columns : sequence of str
+        The columns, in this order.
+    rows : iterable of dict
+        Each has all columns; what else it has is left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> write_csv(path, ["method", "accuracy"], [{"method": "a, b", "accuracy": 2 / 3}])
+    >>> path.read_text()
+    'method,accuracy\n"a, b",0.666667\n'
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(row[column]) for column in columns] for row in rows)
+    with open_atomically(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return value  # None becomes nothing
 
 
 def prepare_folder(folder: Path) -> None:

@@ -1,11 +1,11 @@
 """``lmssc compare``."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from lmssc.commands.errors import CommandError
+from lmssc.datasets.catalogue import NAMES
 
 
 def add(commands: Any) -> None:
@@ -22,12 +22,17 @@ def add(commands: Any) -> None:
         epilog=(
             "examples:\n"
             "  lmssc compare digits --repeats 3\n"
+            '  lmssc compare sonar --rates 0.2 --methods LMSSC "SVC (RBF)"\n'
             "  lmssc compare mydata.npz --methods LMSSC 1-NN --rates 0.05 0.1 --jobs 2\n\n"
             "mydata.npz has the labels of all samples as 'y', and every 2-D array in it is a view:\n"
             "  numpy.savez('mydata.npz', image=A, text=B, y=labels)"
         ),
     )
-    parser.add_argument("data", metavar="DATA", help="'digits', 'synthetic', or an .npz file (see below)")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        help=f"one of {', '.join(NAMES)} ('lmssc datasets' tells of them), synthetic, or an .npz file (see below)",
+    )
     parser.add_argument(
         "--methods", nargs="+", metavar="NAME", help="methods to compare (default: all; --list-methods names them)"
     )
@@ -99,9 +104,9 @@ def run(args: argparse.Namespace) -> int:
             args.seed,
             args.jobs,
             out=args.out,
-            progress=not args.quiet and sys.stderr.isatty(),
+            progress=not args.quiet,
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise CommandError(error) from error
     if not args.quiet:
         for metric in args.metric:

@@ -1,6 +1,60 @@
-"""Multi-view data sets: real digits that need no network, and synthetic data of any size."""
+"""Multi-view data sets: the paper's and others as files, digits that need no network, synthetic data of any size.
 
-from lmssc.datasets.digits import load_digits_views
-from lmssc.datasets.synthetic import make_multiview
+What takes time to import is imported when it is first asked for, so that ``lmssc datasets`` answers at once.
+"""
 
-__all__ = ["load_digits_views", "make_multiview"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmssc.datasets.digits import load_digits_views
+    from lmssc.datasets.fetch import DataFileError
+    from lmssc.datasets.loaders import (
+        load,
+        load_bbc,
+        load_bbcsport,
+        load_handwritten,
+        load_leaves,
+        load_msrc,
+        load_reuters,
+        load_sonar,
+    )
+    from lmssc.datasets.synthetic import make_multiview
+
+_HOMES = {
+    "DataFileError": "fetch",
+    "load": "loaders",
+    "load_bbc": "loaders",
+    "load_bbcsport": "loaders",
+    "load_digits_views": "digits",
+    "load_handwritten": "loaders",
+    "load_leaves": "loaders",
+    "load_msrc": "loaders",
+    "load_reuters": "loaders",
+    "load_sonar": "loaders",
+    "make_multiview": "synthetic",
+}
+
+__all__ = [
+    "DataFileError",
+    "load",
+    "load_bbc",
+    "load_bbcsport",
+    "load_digits_views",
+    "load_handwritten",
+    "load_leaves",
+    "load_msrc",
+    "load_reuters",
+    "load_sonar",
+    "make_multiview",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"lmssc.datasets.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lmssc.datasets' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

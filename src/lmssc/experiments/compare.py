@@ -1,47 +1,18 @@
 """One fair comparison: the same splits for every method, every finished run on disk at once."""
 
-import hashlib
-import json
-import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import ttest_rel
-from threadpoolctl import threadpool_limits
+from numpy.typing import ArrayLike
 
 from lmssc._optional import import_optional
-from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_concatenation
-from lmssc.experiments.scores import METRICS, PeakMemory, score
-from lmssc.experiments.splits import stratified_split
-from lmssc.inputs import make_raw_views, read_collection
-from lmssc.io import open_atomically
-from lmssc.labels import encode_labels
-from lmssc.order import row_keys
-from lmssc.views import RawView
-
-COLUMNS = ("method", "rate", "repeat", *METRICS, "fit_seconds", "peak_megabytes", "error")
-
-
-@dataclass(frozen=True)
-class Run:
-    """One method on one split."""
-
-    method: str
-    estimator: Any
-    rate: float
-    repeat: int
-    seed: int
-
-    def key(self, data_key: str) -> str:
-        """What tells this run from any other; a run that is on disk under it need not be done again."""
-        content = [data_key, self.method, repr(self.estimator.get_params()), self.rate, self.repeat, self.seed]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+from lmssc.experiments.methods import resolve_methods
+from lmssc.experiments.runs import RECORD, Data, Run, do_runs
+from lmssc.experiments.scores import METRICS, paired_p_value
+from lmssc.experiments.store import Store
+from lmssc.io import write_csv
 
 
 class Comparison:
@@ -59,7 +30,7 @@ class Comparison:
     def to_frame(self) -> Any:
         """The runs as a pandas frame, one row a run."""
         pandas = import_optional("pandas", purpose="frames of results", extra="frames")
-        return pandas.DataFrame(self.records, columns=list(COLUMNS))
+        return pandas.DataFrame(self.records, columns=list(RECORD))
 
     def to_csv(self, path: str | Path) -> None:
         """Write the runs as CSV.
@@ -69,11 +40,7 @@ class Comparison:
         path : str or Path
             Where to.
         """
-        lines = [",".join(COLUMNS)]
-        for record in self.records:
-            lines.append(",".join(_cell(record[column]) for column in COLUMNS))
-        with open_atomically(Path(path)) as file:
-            file.write(("\n".join(lines) + "\n").encode())
+        write_csv(Path(path), RECORD, self.records)
 
     def summary(self, metric: str = "accuracy") -> list[dict[str, Any]]:
         """Mean, deviation and paired test for each rate and method.
@@ -114,7 +81,7 @@ class Comparison:
                         "std": float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan"),
                         "n": len(numbers),
                         "best": method == best,
-                        "p_value": _paired(one, values[best]) if best not in (None, method) else float("nan"),
+                        "p_value": paired_p_value(one, values[best]) if best not in (None, method) else float("nan"),
                     }
                 )
         return rows
@@ -200,7 +167,8 @@ def compare(
         Folder where each finished run is written at once; what is there already is not done again. The runs are also
         written there as ``runs.csv``.
     progress : bool
-        Show a bar, if tqdm is installed.
+        Show how many runs are done and the time left, on stderr: a bar on a terminal if tqdm is installed, else a line
+        now and then.
 
     Returns
     -------
@@ -216,36 +184,25 @@ def compare(
     >>> len(result.records), [row["method"] for row in result.summary() if row["best"]]
     (6, ['GFHF (concatenated)'])
     """
-    raws = make_raw_views(read_collection(views, min_samples=2), None)
-    codes = encode_labels(y, raws[0].data.shape[0]).codes
-    if (codes < 0).any():
-        raise ValueError(f"y: row {np.flatnonzero(codes < 0)[0]} has no label; a comparison needs all labels to score")
-    _check_numbers(rates, repeats, random_state)
-    estimators = resolve_methods(methods, [raw.name for raw in raws], random_state)
+    data = Data.read(views, y)
+    check_numbers(rates, repeats, random_state)
+    estimators = resolve_methods(methods, [raw.name for raw in data.raws], random_state)
     runs = [
-        Run(name, estimator, float(rate), repeat, random_state + repeat)
+        Run(data, name, estimator, float(rate), repeat, random_state + repeat)
         for rate in rates
         for repeat in range(repeats)
         for name, estimator in estimators.items()
     ]
-    store = _Store(out, _data_key(raws, codes))
-    missing = [run for run in runs if store.read(run) is None]
-    with _bar(len(runs), len(runs) - len(missing), progress) as advance:
-        batch = 2 * effective_n_jobs(n_jobs)
-        for first in range(0, len(missing), batch):
-            records = Parallel(n_jobs=n_jobs)(
-                delayed(_do)(run, raws, codes, store) for run in missing[first : first + batch]
-            )
-            for run, record in zip(missing[first : first + batch], records, strict=True):
-                store.remember(run, record)
-                advance()
-    result = Comparison([store.read(run) for run in runs])  # type: ignore[misc]
+    store = Store(out)
+    do_runs(runs, store, n_jobs, progress=progress)
+    result = Comparison([store.read(run.key) for run in runs])  # type: ignore[misc]
     if out is not None:
         result.to_csv(Path(out) / "runs.csv")
     return result
 
 
-def _check_numbers(rates: Sequence[float], repeats: int, random_state: int) -> None:
+def check_numbers(rates: Sequence[float], repeats: int, random_state: int = 0) -> None:
+    """Raise a ValueError for rates, a number of repeats or a seed that cannot be."""
     for rate in rates:
         if not 0 < rate < 1:
             raise ValueError(f"rates must be between 0 and 1, such as 0.1 for 10 %; got {rate!r}")
@@ -255,102 +212,8 @@ def _check_numbers(rates: Sequence[float], repeats: int, random_state: int) -> N
         raise ValueError(f"random_state must be an integer of at least 0, got {random_state!r}")
 
 
-def _do(run: Run, raws: list[RawView], codes: NDArray, store: "_Store") -> dict[str, Any]:
-    """One run, on disk before it is returned; a failure is a record too."""
-    record: dict[str, Any] = {"method": run.method, "rate": run.rate, "repeat": run.repeat}
-    record |= dict.fromkeys([*METRICS, "fit_seconds", "peak_megabytes"], float("nan"))
-    record["error"] = ""
-    order, given = stratified_split(codes, run.rate, run.seed)
-    shuffled = [raw.take(order) for raw in raws]
-    truth = codes[order]
-    with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore")
-        try:
-            joined = scaled_concatenation(shuffled)
-            began = time.perf_counter()
-            with PeakMemory() as memory:
-                proba, predicted = fit_and_answer(run.estimator, shuffled, np.where(given, truth, -1), joined)
-            record["fit_seconds"] = time.perf_counter() - began
-            record["peak_megabytes"] = memory.megabytes
-            record |= score(truth[~given], proba, predicted)
-        except Exception as error:
-            record["error"] = f"{type(error).__name__}: {error}".replace("\n", " ")
-    store.write(run, record)
-    return record
-
-
-class _Store:
-    """Records of finished runs, in memory and, if there is a folder, in a file each."""
-
-    def __init__(self, folder: str | Path | None, data_key: str) -> None:
-        self.folder = None if folder is None else Path(folder) / "runs"
-        self.data_key = data_key
-        self._known: dict[str, dict[str, Any]] = {}
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-
-    def read(self, run: Run) -> dict[str, Any] | None:
-        key = run.key(self.data_key)
-        if key not in self._known and self.folder is not None and (self.folder / f"{key}.json").exists():
-            self._known[key] = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
-        return self._known.get(key)
-
-    def remember(self, run: Run, record: dict[str, Any]) -> None:
-        self._known[run.key(self.data_key)] = record
-
-    def write(self, run: Run, record: dict[str, Any]) -> None:
-        if self.folder is not None:
-            with open_atomically(self.folder / f"{run.key(self.data_key)}.json") as file:
-                file.write(json.dumps(record).encode())
-
-
-def _data_key(raws: Sequence[RawView], codes: NDArray) -> str:
-    digest = hashlib.sha256(np.ascontiguousarray(codes, dtype=np.int64).tobytes())
-    for raw in raws:
-        digest.update(raw.name.encode() + row_keys(raw).tobytes())
-    return digest.hexdigest()
-
-
-class _bar:  # noqa: N801
-    """Context that gives a function to call after each run; a bar on the terminal if wanted and possible."""
-
-    def __init__(self, total: int, done: int, show: bool) -> None:
-        self._tqdm = None
-        if show:
-            try:
-                tqdm = import_optional("tqdm", purpose="progress bars", extra="progress").tqdm
-                self._tqdm = tqdm(total=total, initial=done, unit="run")
-            except ImportError:
-                pass
-
-    def __enter__(self) -> Any:
-        return self._tqdm.update if self._tqdm is not None else lambda: None
-
-    def __exit__(self, *_: object) -> None:
-        if self._tqdm is not None:
-            self._tqdm.close()
-
-
 def _unique(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
-
-
-def _paired(one: dict[int, float], best: dict[int, float]) -> float:
-    """Paired t-test on the splits that both have; NaN with fewer than two."""
-    common = [repeat for repeat in one if repeat in best]
-    mine, its = (np.array([values[repeat] for repeat in common]) for values in (one, best))
-    if len(common) < 2:
-        return float("nan")
-    if np.ptp(mine - its) == 0:
-        return 0.0 if (mine != its).any() else 1.0
-    return float(ttest_rel(mine, its).pvalue)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.6g}"
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"') else text
 
 
 def _summary_cell(row: dict[str, Any], scale: float) -> str:

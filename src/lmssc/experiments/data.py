@@ -6,20 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.datasets import load_digits_views, make_multiview
+from lmssc.datasets import load, make_multiview
+from lmssc.datasets.catalogue import NAMES
 
 
-def load_for_comparison(data: str) -> tuple[dict[str, NDArray], Any]:
-    """Views and labels of "digits", of "synthetic", or of an .npz file with 2-D arrays and `y`.
+def load_for_comparison(data: str) -> tuple[dict[str, Any], NDArray]:
+    """Views and labels of a named data set, of "synthetic", or of an .npz file with 2-D arrays and `y`.
 
     Parameters
     ----------
     data : str
-        Name or path.
+        "synthetic", a name that :func:`lmssc.datasets.load` takes, or a path.
 
     Returns
     -------
-    views : dict of ndarray
+    views : dict of ndarray or CSR array
     y : ndarray
 
     Examples
@@ -28,11 +29,11 @@ def load_for_comparison(data: str) -> tuple[dict[str, NDArray], Any]:
     >>> len(views), len(y)
     (3, 1000)
     """
-    if data in ("digits", "synthetic"):
-        bunch = load_digits_views() if data == "digits" else make_multiview(1000, random_state=0)
+    if data in NAMES or data == "synthetic":
+        bunch = make_multiview(1000, random_state=0) if data == "synthetic" else load(data)
         return dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target
     if not data.endswith(".npz"):
-        raise ValueError(f"DATA must be 'digits', 'synthetic' or a file that ends in .npz, got {data!r}")
+        raise ValueError(f"DATA must be {', '.join(NAMES)}, synthetic, or a file that ends in .npz, got {data!r}")
     try:
         with open(data, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -1,9 +1,11 @@
 """What is measured of a method: how right it is, how well it knows, and what it costs."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t, ttest_rel
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, log_loss
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
@@ -68,6 +70,61 @@ def score(truth: NDArray, proba: NDArray, predicted: NDArray) -> dict[str, float
         "log_loss": float(log_loss(truth, proba.astype(np.float64), labels=np.arange(proba.shape[1]))),
         "calibration_error": expected_calibration_error(right, proba[np.arange(len(truth)), predicted]),
     }
+
+
+def paired_p_value(one: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """Paired t-test of two methods on the splits that both have.
+
+    Parameters
+    ----------
+    one, other : dict of split → score
+        Scores of the two methods.
+
+    Returns
+    -------
+    float
+        NaN with fewer than two splits; 1 if all scores are equal, 0 if they differ by the same on every split.
+
+    Examples
+    --------
+    >>> round(paired_p_value({0: 0.8, 1: 0.9, 2: 0.7}, {0: 0.7, 1: 0.7, 2: 0.6}), 3)
+    0.057
+    """
+    common = [split for split in one if split in other]
+    mine, its = (np.array([values[split] for split in common]) for values in (one, other))
+    if len(common) < 2:
+        return float("nan")
+    if np.ptp(mine - its) == 0:
+        return 0.0 if (mine != its).any() else 1.0
+    return float(ttest_rel(mine, its).pvalue)
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Confidence interval of the mean, by Student's t.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Scores on splits.
+    level : float
+        Confidence.
+
+    Returns
+    -------
+    low, high : float
+        NaN with fewer than two values.
+
+    Examples
+    --------
+    >>> low, high = mean_interval([1.0, 2.0, 3.0])
+    >>> round(low, 2), round(high, 2)
+    (-0.48, 4.48)
+    """
+    numbers = np.asarray(values, dtype=float)
+    if len(numbers) < 2:
+        return float("nan"), float("nan")
+    half = float(t.ppf((1 + level) / 2, len(numbers) - 1) * numbers.std(ddof=1) / np.sqrt(len(numbers)))
+    return float(numbers.mean()) - half, float(numbers.mean()) + half
 
 
 class PeakMemory:

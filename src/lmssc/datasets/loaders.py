@@ -1,0 +1,341 @@
+"""Loaders of the paper's four data sets and of three more for development, and `load` for all by name."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import scipy.io
+import scipy.sparse as sp
+from sklearn.utils import Bunch
+
+from lmssc._optional import import_optional
+from lmssc.datasets.catalogue import FACTS, NAMES, describe
+from lmssc.datasets.digits import load_digits_views
+from lmssc.datasets.fetch import DataFileError, fetch
+from lmssc.datasets.registry import FILES
+
+Content = tuple[list[npt.NDArray], npt.NDArray]  # views as samples × features, and a class number for each sample
+
+
+def load_bbc(*, download: bool = True) -> Bunch:
+    """Load BBC: 145 news articles as word counts of four segments, in two classes of 134 and 11.
+
+    Always answering the larger class is right for 92.4 % of the samples: look at balanced accuracy too.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of CSR arrays of shape (145, n_features), one a segment;
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (145,), 0 or 1; the rows are sorted by class;
+        ``target_names`` : list of str, ``"1"`` and ``"2"`` as in the file;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_bbc
+    >>> data = load_bbc()
+    >>> [view.shape for view in data.views]
+    [(145, 4659), (145, 4633), (145, 4665), (145, 4684)]
+    """
+    return _load("bbc", _read_bbc, download)
+
+
+def load_sonar(*, download: bool = True) -> Bunch:
+    """Load Sonar: 208 sonar signals off rocks and mines, 60 frequency bands in three views of 20.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of three float arrays of shape (208, 20);
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (208,), 0 for rock and 1 for mine; the rows are sorted by class;
+        ``target_names`` : ``["rock", "mine"]``;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_sonar
+    >>> data = load_sonar()
+    >>> data.view_names, [view.shape for view in data.views]
+    (['low_bands', 'middle_bands', 'high_bands'], [(208, 20), (208, 20), (208, 20)])
+    """
+    return _load("sonar", _read_sonar, download)
+
+
+def load_handwritten(*, download: bool = True) -> Bunch:
+    """Load HW: 2000 handwritten digits in six sets of features, "Multiple Features" of the UCI repository.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of float arrays of shape (2000, n_features), in the paper's order;
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (2000,), the digit; the rows are sorted by class;
+        ``target_names`` : list of str, ``"0"`` to ``"9"``;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_handwritten
+    >>> data = load_handwritten()
+    >>> for name, view in zip(data.view_names, data.views):
+    ...     print(name, view.shape)
+    profiles (2000, 216)
+    fourier (2000, 76)
+    karhunen_loeve (2000, 64)
+    morphology (2000, 6)
+    pixels (2000, 240)
+    zernike (2000, 47)
+    """
+    return _load("handwritten", _read_cells, download)
+
+
+def load_reuters(*, download: bool = True) -> Bunch:
+    """Load Reuters: 1200 news documents in five languages, tf-idf weights of 2000 words a language, six classes.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of five CSR arrays of shape (1200, 2000), one a language;
+        ``view_names`` : list of str, the languages as the source of the file lists them;
+        ``target`` : integer array of shape (1200,), 0 to 5; the rows are sorted by class;
+        ``target_names`` : list of str, ``"1"`` to ``"6"`` as in the file;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_reuters
+    >>> data = load_reuters()
+    >>> data.views[0].shape, data.views[0].nnz
+    ((1200, 2000), 42018)
+    """
+    return _load("reuters", _read_cells, download)
+
+
+def load_msrc(*, download: bool = True) -> Bunch:
+    """Load MSRC-v5: 210 images in five sets of features, seven classes of 30. For development.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of float arrays of shape (210, n_features);
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (210,), 0 to 6; the rows are sorted by class;
+        ``target_names`` : list of str, ``"1"`` to ``"7"`` as in the file;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_msrc
+    >>> data = load_msrc()
+    >>> dict(zip(data.view_names, (view.shape[1] for view in data.views)))
+    {'colour_moments': 24, 'hog': 576, 'gist': 512, 'lbp': 256, 'centrist': 254}
+    """
+    return _load("msrc", _read_cells, download)
+
+
+def load_bbcsport(*, download: bool = True) -> Bunch:
+    """Load BBCSport: 544 sports articles as term weights of two segments, five classes of 61 to 193. For development.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of two CSR arrays of shape (544, n_features), one a segment;
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (544,), 0 to 4; the rows are sorted by class;
+        ``target_names`` : list of str, ``"1"`` to ``"5"`` as in the file;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_bbcsport
+    >>> data = load_bbcsport()
+    >>> [view.shape for view in data.views]
+    [(544, 3183), (544, 3203)]
+    """
+    return _load("bbcsport", _read_cells, download)
+
+
+def load_leaves(*, download: bool = True) -> Bunch:
+    """Load 100Leaves: 1600 leaves by margin, shape and texture, one hundred classes of 16. For development.
+
+    Parameters
+    ----------
+    download : bool, default=True
+        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+
+    Returns
+    -------
+    Bunch
+        ``views`` : list of three float arrays of shape (1600, 64);
+        ``view_names`` : list of str;
+        ``target`` : integer array of shape (1600,), 0 to 99; the rows are sorted by class;
+        ``target_names`` : list of str, ``"1"`` to ``"100"`` as in the file;
+        ``DESCR`` : origin, licence, sizes.
+
+    Raises
+    ------
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_leaves
+    >>> data = load_leaves()
+    >>> data.view_names, len(data.target_names)
+    (['margin', 'shape', 'texture'], 100)
+    """
+    return _load("leaves", _read_cells, download)
+
+
+_LOADERS: dict[str, Callable[..., Bunch]] = {
+    "bbc": load_bbc,
+    "sonar": load_sonar,
+    "handwritten": load_handwritten,
+    "reuters": load_reuters,
+    "msrc": load_msrc,
+    "bbcsport": load_bbcsport,
+    "leaves": load_leaves,
+}
+
+
+def load(name: str, *, download: bool = True) -> Bunch:
+    """Load a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        "bbc", "sonar", "handwritten", "reuters", "msrc", "bbcsport", "leaves" or "digits".
+    download : bool, default=True
+        Whether to download its file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        The digits come with scikit-learn.
+
+    Returns
+    -------
+    Bunch
+        ``views``, ``view_names``, ``target``, ``target_names``, ``DESCR``, as its own loader gives them.
+
+    Raises
+    ------
+    ValueError
+        If there is no data set of that name.
+    DataFileError
+        An OSError: the file is not what it should be, or cannot be had.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load
+    >>> len(load("digits").target)
+    1797
+    """
+    if name == "digits":
+        return load_digits_views()
+    if name not in _LOADERS:
+        raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}")
+    return _LOADERS[name](download=download)
+
+
+def _load(name: str, read: Callable[[bytes], Content], download: bool) -> Bunch:
+    """Read the file, compare what is in it with what is known of it, and put it into one form."""
+    facts = FACTS[name]
+    path = fetch(FILES[name], download=download)
+    views, numbers = read(path.read_bytes())
+    expected = [(facts.n_samples, width) for width in facts.views.values()]
+    shapes = [view.shape for view in views]
+    if shapes != expected:
+        raise DataFileError(f"{path} has views of shapes {shapes} instead of {expected}")
+    target = numbers.astype(np.intp) - 1
+    sizes = list(facts.classes.values())
+    if not np.array_equal(target, np.repeat(np.arange(len(sizes)), sizes)):
+        raise DataFileError(f"{path} does not have classes 1 to {len(sizes)} of sizes {sizes}, one after the other")
+    return Bunch(
+        views=[sp.csr_array(view, dtype=np.float64) if facts.sparse else view.astype(np.float64) for view in views],
+        view_names=list(facts.views),
+        target=target,
+        target_names=list(facts.classes),
+        DESCR=describe(name),
+    )
+
+
+def _read_cells(content: bytes) -> Content:
+    """Read a MATLAB file with a cell X of views, samples × features, and labels y from 1."""
+    matlab = scipy.io.loadmat(io.BytesIO(content))
+    return list(matlab["X"].ravel()), matlab["y"].ravel()
+
+
+def _read_bbc(content: bytes) -> Content:
+    """Read a MATLAB 7.3 file, which is HDF5: a cell of views, there features × samples, and labels from 1."""
+    h5py = import_optional("h5py", purpose="the BBC data", extra="data")
+    with h5py.File(io.BytesIO(content), "r") as file:
+        views = [file[reference][()].T for reference in file["data"][()].ravel()]
+        return views, file["labels"][()].ravel()
+
+
+def _read_sonar(content: bytes) -> Content:
+    """Read rows of 60 numbers and R or M."""
+    rows = list(csv.reader(io.StringIO(content.decode("ascii"))))
+    numbers = np.array([row[:-1] for row in rows], dtype=np.float64)
+    return np.hsplit(numbers, [20, 40]), np.array(["RM".index(row[-1]) + 1 for row in rows])

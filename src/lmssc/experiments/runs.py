@@ -1,0 +1,159 @@
+"""Runs of methods on splits of data: what one is, how it is scored, and many of them done once and for all."""
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
+from lmssc.experiments.progress import Progress, TimeLeft
+from lmssc.experiments.scores import METRICS, PeakMemory, score
+from lmssc.experiments.selection import held_out_accuracy, labelled_folds
+from lmssc.experiments.splits import stratified_split
+from lmssc.experiments.store import Store
+from lmssc.inputs import make_raw_views, read_collection
+from lmssc.labels import encode_labels
+from lmssc.order import row_keys
+from lmssc.views import RawView
+
+RECORD = ("method", "rate", "repeat", *METRICS, "fit_seconds", "peak_megabytes", "error")
+"""What the record of a run has."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Views and the true class of every row."""
+
+    raws: list[RawView]
+    codes: NDArray
+
+    @classmethod
+    def read(cls, views: Sequence[Any] | Mapping[str, Any], y: ArrayLike) -> "Data":
+        """From what a user has; every row must have a label, or it could not be scored."""
+        raws = make_raw_views(read_collection(views, min_samples=2), None)
+        codes = encode_labels(y, raws[0].data.shape[0]).codes
+        if (codes < 0).any():
+            raise ValueError(
+                f"y: row {np.flatnonzero(codes < 0)[0]} has no label; a comparison needs all labels to score"
+            )
+        return cls(raws, codes)
+
+    @cached_property
+    def key(self) -> str:
+        """What tells these data from any other."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.codes, dtype=np.int64).tobytes())
+        for raw in self.raws:
+            digest.update(raw.name.encode() + row_keys(raw).tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one split.
+
+    It is scored on the rows without a label; or, if `held_out`, on labelled rows that are hidden in turn, which is what
+    parameters may be chosen by.
+    """
+
+    data: Data
+    method: str
+    estimator: Any
+    rate: float
+    repeat: int
+    seed: int
+    held_out: bool = False
+
+    @cached_property
+    def kind(self) -> str:
+        """What it has in common with runs that take as long: all but the split."""
+        estimator = f"{type(self.estimator).__name__} {self.estimator.get_params()!r}"
+        return json.dumps([self.data.key, self.method, estimator, self.held_out])
+
+    @cached_property
+    def key(self) -> str:
+        """What tells this run from any other; a run that is on disk under it need not be done again."""
+        content = [_version(), self.kind, self.rate, self.repeat, self.seed]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+
+
+def _version() -> str:
+    """Version of lmssc: another one may answer otherwise, and its runs are others."""
+    try:
+        return metadata.version("lmssc")
+    except metadata.PackageNotFoundError:  # run from its source
+        return ""
+
+
+def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, progress: bool = False) -> None:
+    """Do all runs that `store` does not have yet; each is in it, and on disk, as soon as it is done.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        One that is there twice is done once.
+    store : Store
+        Where the records are and go.
+    n_jobs : int, optional
+        Runs at the same time, through joblib.
+    progress : bool
+        Show how far it is.
+    """
+    by_key = {run.key: run for run in runs}
+    missing = {key: run for key, run in by_key.items() if store.read(key) is None}
+    left = TimeLeft((run.kind for run in missing.values()), effective_n_jobs(n_jobs))
+    for key, run in by_key.items():
+        if (record := store.read(key)) is not None:
+            left.learn(run.kind, record["fit_seconds"])
+    with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
+        for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_do)(run, store) for run in missing.values()
+        ):
+            store.remember(key, record)
+            meter.advance(by_key[key].kind, record["fit_seconds"])
+
+
+def _do(run: Run, store: Store) -> tuple[str, dict[str, Any]]:
+    """One run, on disk before it is returned; a failure is a record too."""
+    record = dict.fromkeys(RECORD, float("nan")) | {"method": run.method, "rate": run.rate, "repeat": run.repeat}
+    record["error"] = ""
+    order, given = stratified_split(run.data.codes, run.rate, run.seed)
+    raws = [raw.take(order) for raw in run.data.raws]
+    truth = run.data.codes[order]
+    labels = np.where(given, truth, -1)
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        warnings.simplefilter("ignore")
+        try:
+            joined = scaled_concatenation(raws)
+            with _cost(record):
+                if run.held_out:
+                    folds = labelled_folds(raws, labels, run.seed)
+                    record["accuracy"] = held_out_accuracy(run.estimator, raws, labels, folds, joined)
+                else:
+                    proba, predicted = fit_and_answer(run.estimator, raws, labels, joined)
+            if not run.held_out:
+                record |= score(truth[~given], proba, predicted)
+        except Exception as error:
+            record["error"] = f"{type(error).__name__}: {error}".replace("\n", " ")
+    store.write(run.key, record)
+    return run.key, record
+
+
+@contextmanager
+def _cost(record: dict[str, Any]) -> Iterator[None]:
+    """Write seconds and memory of what is done inside into the record."""
+    began = time.perf_counter()
+    with PeakMemory() as memory:
+        yield
+    record["fit_seconds"] = time.perf_counter() - began
+    record["peak_megabytes"] = memory.megabytes
