@@ -1,115 +1,17 @@
-"""Figures of a fitted model in scikit-learn's Display style: convergence, and a map of the latent space."""
+"""A map of the latent space."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmssc._optional import import_optional
 from lmssc.labels import known_labels
+from lmssc.plotting.style import COLOURS, MARKERS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Paul Tol's "muted" scheme, told apart by colour-blind readers, with a grey as its tenth colour. Ten colours
-# and seven markers, used in turn, give seventy different pairs; markers also help where there is no colour.
-COLOURS = (
-    "#332288", "#CC6677", "#117733", "#88CCEE", "#DDCC77",
-    "#882255", "#44AA99", "#999933", "#AA4499", "#777777",
-)  # fmt: skip
-MARKERS = ("o", "s", "^", "D", "v", "<", ">")
-
-TERM_LABELS = {
-    "fit": "fit of the views",
-    "smoothness": "latent smoothness",
-    "graph": "graph weights",
-    "labels": "label smoothness",
-}
 LEGEND_ROWS = 18
-
-
-class ConvergenceDisplay:
-    """How the objective J and each of its terms change over the iterations.
-
-    The terms differ by orders of magnitude, and most of J may be a part that hardly moves. So what is drawn
-    is the change since the first iteration, where the terms still sum to J; the legend has the first and the
-    last value of each.
-
-    Parameters
-    ----------
-    objective : array-like of shape (n_iterations,)
-        J after each iteration.
-    terms : mapping of str to array-like of shape (n_iterations,)
-        The terms that sum to J, by name.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-    lines_ : dict of str to matplotlib Line2D
-        The curves by name; the objective is ``"objective"``.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> display = ConvergenceDisplay([9.0, 7.0], {"fit": [6.0, 5.0], "labels": [3.0, 2.0]})
-    >>> list(display.plot(ax=Figure().subplots()).lines_)
-    ['objective', 'fit', 'labels']
-    """
-
-    def __init__(self, objective: ArrayLike, terms: Mapping[str, ArrayLike]) -> None:
-        self.objective = objective
-        self.terms = terms
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None) -> Self:
-        """Draw the convergence of a fitted model.
-
-        Parameters
-        ----------
-        estimator : LMSSC
-            Fitted model, with `objective_` and `objective_terms_`.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            What was drawn.
-        """
-        return cls(estimator.objective_, estimator.objective_terms_).plot(ax=ax)
-
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            This object.
-        """
-        ax = _axes(ax)
-        self.lines_ = {"objective": _curve(ax, "objective J", self.objective, color="black", marker="o", lw=3)}
-        for index, (name, values) in enumerate(self.terms.items()):
-            style = {
-                "color": COLOURS[index % len(COLOURS)],
-                "marker": MARKERS[1 + index % (len(MARKERS) - 1)],
-            }
-            self.lines_[name] = _curve(ax, TERM_LABELS.get(name, name), values, ls="--", lw=1.4, **style)
-        ax.locator_params(axis="x", integer=True)
-        ax.set_xlim(left=0.5)
-        ax.set(xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms")
-        ax.grid(alpha=0.3)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 class LatentMapDisplay:
@@ -217,7 +119,7 @@ class LatentMapDisplay:
         LatentMapDisplay
             This object.
         """
-        ax = _axes(ax)
+        ax = new_axes(ax)
         for index, label in enumerate(self.classes):
             style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
             # rasterized: a vector file with one shape a sample would be slow to open
@@ -292,19 +194,3 @@ def principal_plane(latent: ArrayLike) -> tuple[NDArray[np.floating], tuple[floa
     shares = lengths**2 / max(np.sum(lengths**2), np.finfo(float).tiny)
     first, second = np.append(shares, [0.0, 0.0])[:2].tolist()
     return coordinates, (first, second)
-
-
-def _curve(ax: "Axes", label: str, values: ArrayLike, **style: Any) -> Any:
-    """Draw the change of `values` over the iterations, with the first and the last of them in the legend."""
-    values = np.asarray(values, dtype=float)
-    label = f"{label}: {values[0]:.6g} → {values[-1]:.6g}"
-    (line,) = ax.plot(np.arange(1, len(values) + 1), values - values[0], ms=4.5, label=label, **style)
-    return line
-
-
-def _axes(ax: "Axes | None") -> "Axes":
-    """Return `ax`, or the axes of a new figure of pyplot with room for a legend beside them."""
-    if ax is not None:
-        return ax
-    pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
-    return pyplot.subplots(figsize=(9, 5), layout="constrained")[1]

@@ -1,0 +1,327 @@
+"""What the figures show: computed once, and kept in files so that a second start goes on where the first one ended."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from threadpoolctl import threadpool_limits
+
+from lmssc.estimators.base import resolve_neighbors
+from lmssc.estimators.lmssc import LMSSC
+from lmssc.experiments.compare import compare
+from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_concatenation
+from lmssc.experiments.splits import stratified_split
+from lmssc.graph import learn_graph
+from lmssc.inputs import make_raw_views, read_collection
+from lmssc.io import open_atomically
+from lmssc.plotting import principal_plane
+from lmssc.scaling import fit_scalings, scale_views
+from lmssc.start import latent_start
+from lmssc.views import RawView
+
+# The paper names neither range; these hold the grid of its program (β 0.01 to 1, γ 0.1 to 10) and our defaults.
+BETAS = (0.001, 0.01, 0.1, 1.0, 10.0)
+GAMMAS = (0.001, 0.01, 0.1, 1.0, 10.0)
+DIMENSIONS = (5, 10, 15, 20, 25)
+PANELS = DIMENSIONS[:3]
+
+SENSITIVITY_RATE, SENSITIVITY_REPEATS = 0.2, 10
+FIT_RATE, FIT_SEED = 0.2, 0
+CALIBRATION_METHODS = ("LMSSC", "LabelSpreading", "SVC (RBF)")
+CALIBRATION_RATES, CALIBRATION_REPEATS = (0.1, 0.2), 5
+
+
+@dataclass(frozen=True)
+class FigureSet:
+    """One data set as the figures need it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    raws : list of RawView
+        Its views.
+    codes : ndarray of int
+        Class numbers of its samples.
+    class_names : list of str
+        Name of each class.
+    cache : Path
+        Folder for what is computed.
+    jobs : int
+        Processes to use.
+    """
+
+    name: str
+    raws: list[RawView]
+    codes: NDArray
+    class_names: list[str]
+    cache: Path
+    jobs: int
+
+    @classmethod
+    def from_bunch(cls, name: str, bunch: Any, cache: Path, jobs: int) -> "FigureSet":
+        """The data set of a loader."""
+        views = dict(zip(bunch.view_names, bunch.views, strict=True))
+        classes, codes = np.unique(bunch.target, return_inverse=True)
+        names = [str(label) for label in bunch.target_names]
+        if len(names) != len(classes):
+            raise ValueError(f"{name} has {len(classes)} classes, but {len(names)} target_names")
+        return cls(name, make_raw_views(read_collection(views), None), codes, names, cache, jobs)
+
+    def shuffled(self, rate: float, seed: int) -> tuple[NDArray, list[RawView], NDArray]:
+        """Rows in random order, and their labels with −1 for those that are hidden."""
+        order, given = stratified_split(self.codes, rate, seed)
+        return order, [raw.take(order) for raw in self.raws], np.where(given, self.codes[order], -1)
+
+    def remember(
+        self, what: str, settings: list[Any], compute: Callable[[], Mapping[str, NDArray]]
+    ) -> dict[str, NDArray]:
+        """Arrays from the cache, or computed and put there."""
+        key = hashlib.sha256(json.dumps([self.name, what, *settings]).encode()).hexdigest()[:16]
+        path = self.cache / f"{what}-{self.name}-{key}.npz"
+        if not path.exists():
+            self.cache.mkdir(parents=True, exist_ok=True)
+            arrays = compute()
+            with open_atomically(path) as file:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(archive)
+
+
+def sensitivity(
+    data: FigureSet, dimensions: Sequence[int], settings: Mapping[str, Any], *, progress: bool = False
+) -> list[dict[str, Any]]:
+    """Test accuracy of LMSSC for every r, β and γ of the figures on the same splits.
+
+    Parameters
+    ----------
+    data : FigureSet
+        The data.
+    dimensions : sequence of int
+        Values of r.
+    settings : mapping
+        Parameters of `LMSSC` besides these three.
+    progress : bool
+        Show a bar.
+
+    Returns
+    -------
+    list of dict
+        n_components, beta, gamma, repeat, accuracy.
+    """
+    grid = {f"r={r} beta={b:g} gamma={g:g}": (r, b, g) for r, b, g in product(dimensions, BETAS, GAMMAS)}
+    methods = {
+        name: LMSSC(**{**settings, "n_components": r, "beta": b, "gamma": g}) for name, (r, b, g) in grid.items()
+    }
+    result = compare(
+        {raw.name: raw.data for raw in data.raws},
+        data.codes,
+        methods,
+        rates=[SENSITIVITY_RATE],
+        repeats=SENSITIVITY_REPEATS,
+        n_jobs=data.jobs,
+        out=data.cache,
+        progress=progress,
+    )
+    failed = next((record for record in result.records if record["error"]), None)
+    if failed is not None:
+        raise RuntimeError(f"{data.name}, {failed['method']}: {failed['error']}")
+    return [
+        {
+            **dict(zip(("n_components", "beta", "gamma"), grid[record["method"]], strict=True)),
+            "repeat": record["repeat"],
+            "accuracy": record["accuracy"],
+        }
+        for record in result.records
+    ]
+
+
+def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Accuracy for each r: with the default β and γ, and with the best of the grid for each split, by test accuracy.
+
+    Parameters
+    ----------
+    runs : list of dict
+        From `sensitivity`.
+
+    Returns
+    -------
+    list of dict
+        choice ("fixed" or "best_by_test"), n_components, mean, ci_low, ci_high, n.
+
+    Examples
+    --------
+    >>> runs = [
+    ...     {"n_components": 5, "beta": 0.1, "gamma": gamma, "repeat": repeat, "accuracy": accuracy}
+    ...     for gamma, repeat, accuracy in [(0.01, 0, 0.7), (0.01, 1, 0.8), (1.0, 0, 0.9), (1.0, 1, 0.6)]
+    ... ]
+    >>> [(row["choice"], round(row["mean"], 3)) for row in by_dimension(runs)]
+    [('fixed', 0.75), ('best_by_test', 0.85)]
+    """
+    default = LMSSC()
+    rows = []
+    for r in sorted({run["n_components"] for run in runs}):
+        of_r = [run for run in runs if run["n_components"] == r]
+        fixed = [run["accuracy"] for run in of_r if (run["beta"], run["gamma"]) == (default.beta, default.gamma)]
+        best = [
+            max(run["accuracy"] for run in of_r if run["repeat"] == repeat)
+            for repeat in sorted({run["repeat"] for run in of_r})
+        ]
+        for choice, values in (("fixed", fixed), ("best_by_test", best)):
+            low, high = mean_interval(values)
+            rows.append(
+                {
+                    "choice": choice,
+                    "n_components": r,
+                    "mean": float(np.mean(values)),
+                    "ci_low": low,
+                    "ci_high": high,
+                    "n": len(values),
+                }
+            )
+    return rows
+
+
+def mean_interval(values: list[float]) -> tuple[float, float]:
+    """95 % confidence interval of the mean, by Student's t; NaN for fewer than two values.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in mean_interval([1.0, 2.0, 3.0])]
+    [-0.484, 4.484]
+    """
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    reach = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(np.mean(values) - reach), float(np.mean(values) + reach)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One fit of LMSSC with its defaults, samples in the order of the data set."""
+
+    terms: dict[str, NDArray]
+    coordinates: NDArray
+    explained: tuple[float, float]
+    predicted: NDArray
+    given: NDArray
+    before: sparse.csr_array
+    after: sparse.csr_array
+
+
+def fit_once(data: FigureSet) -> Fit:
+    """Fit LMSSC on one split: the terms of J, the map of the latent space, the graphs before and after learning.
+
+    Parameters
+    ----------
+    data : FigureSet
+        The data.
+
+    Returns
+    -------
+    Fit
+    """
+    model = LMSSC()
+    n_samples = len(data.codes)
+
+    def compute() -> dict[str, NDArray]:
+        order, raws, labels = data.shuffled(FIT_RATE, FIT_SEED)
+        back = np.argsort(order)
+        with threadpool_limits(limits=1):
+            model.fit({raw.name: raw.data for raw in raws}, labels)
+            before = first_graph(raws)[back][:, back]
+        after = model.graph_[back][:, back]
+        coordinates, explained = principal_plane(model.latent_[back])
+        arrays = {
+            "coordinates": coordinates,
+            "explained": np.array(explained),
+            "predicted": model.transduction_[back],
+            "given": (labels >= 0)[back],
+            **{f"term_{name}": values for name, values in model.objective_terms_.items()},
+        }
+        for name, graph in (("before", before), ("after", after)):
+            arrays |= {f"{name}_data": graph.data, f"{name}_indices": graph.indices, f"{name}_indptr": graph.indptr}
+        return arrays
+
+    arrays = data.remember("fit", [repr(model.get_params()), FIT_RATE, FIT_SEED], compute)
+    graphs = {
+        name: sparse.csr_array(
+            tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")), shape=(n_samples, n_samples)
+        )
+        for name in ("before", "after")
+    }
+    first, second = arrays["explained"].tolist()
+    return Fit(
+        {name.removeprefix("term_"): values for name, values in arrays.items() if name.startswith("term_")},
+        arrays["coordinates"],
+        (first, second),
+        arrays["predicted"],
+        arrays["given"],
+        **graphs,
+    )
+
+
+def first_graph(raws: list[RawView]) -> sparse.csr_array:
+    """The graph with which LMSSC begins: on the truncated SVD of the scaled views, before any label is used.
+
+    Parameters
+    ----------
+    raws : list of RawView
+        The views.
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+    """
+    views = scale_views(raws, fit_scalings(raws, ["auto"] * len(raws)))
+    latent, _ = latent_start(views)
+    graph, _ = learn_graph(latent, resolve_neighbors("auto", views.n_samples, default=10), 1.0)
+    return graph
+
+
+def confidences(data: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
+    """Answers for the hidden labels of several splits, together: whether each is right, and how sure the method was.
+
+    Parameters
+    ----------
+    data : FigureSet
+        The data.
+
+    Returns
+    -------
+    dict of rate → method → (right, confidence)
+    """
+    methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in data.raws], 0)
+    tasks = list(product(CALIBRATION_RATES, methods, range(CALIBRATION_REPEATS)))
+    done = Parallel(n_jobs=data.jobs)(
+        delayed(_confidence)(data, name, methods[name], rate, seed) for rate, name, seed in tasks
+    )
+    result: dict[float, dict[str, tuple[NDArray, NDArray]]] = {rate: {} for rate in CALIBRATION_RATES}
+    for rate, name in product(CALIBRATION_RATES, methods):
+        parts = [arrays for task, arrays in zip(tasks, done, strict=True) if task[:2] == (rate, name)]
+        result[rate][name] = (
+            np.concatenate([part["right"] for part in parts]),
+            np.concatenate([part["confidence"] for part in parts]),
+        )
+    return result
+
+
+def _confidence(data: FigureSet, name: str, estimator: Any, rate: float, seed: int) -> dict[str, NDArray]:
+    """One method on one split."""
+
+    def compute() -> dict[str, NDArray]:
+        order, raws, labels = data.shuffled(rate, seed)
+        truth = data.codes[order][labels < 0]
+        with threadpool_limits(limits=1):
+            proba, predicted = fit_and_answer(estimator, raws, labels, scaled_concatenation(raws))
+        return {"right": predicted == truth, "confidence": proba[np.arange(len(truth)), predicted]}
+
+    return data.remember("confidence", [name, repr(estimator.get_params()), rate, seed], compute)

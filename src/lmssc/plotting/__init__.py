@@ -1,0 +1,20 @@
+"""Figures of fitted models and of experiments, in scikit-learn's Display style."""
+
+from lmssc.plotting.calibration import CalibrationDisplay
+from lmssc.plotting.convergence import ConvergenceDisplay
+from lmssc.plotting.graph import GraphDisplay
+from lmssc.plotting.latent_map import LatentMapDisplay, principal_plane
+from lmssc.plotting.sensitivity import SensitivityDisplay
+from lmssc.plotting.style import COLOURS, LINES, MARKERS
+
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKERS",
+    "CalibrationDisplay",
+    "ConvergenceDisplay",
+    "GraphDisplay",
+    "LatentMapDisplay",
+    "SensitivityDisplay",
+    "principal_plane",
+]
