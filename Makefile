@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo test lint types test-oldest clean
+.PHONY: help demo reproduce pages test lint types test-oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -25,6 +25,12 @@ $(VENV)/.ready-dev: $(VENV)/.ready-demo
 
 demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the figures
 	$(BIN)/lmssc demo
+
+reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into results/reproduction (hours; goes on where it stopped)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/lmssc reproduce --jobs 2 --out results/reproduction
+
+pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduction.md from the CSVs under results
+	$(BIN)/python docs/fill.py
 
 test: lint types  ## lint, type checks, all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)

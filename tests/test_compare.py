@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
@@ -18,7 +19,7 @@ from lmssc import compare
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
 from lmssc.experiments.methods import NAMES, resolve_methods
-from lmssc.experiments.scores import METRICS, expected_calibration_error, score
+from lmssc.experiments.scores import METRICS, expected_calibration_error, paired_p_value, score
 from lmssc.experiments.splits import stratified_split
 
 
@@ -79,6 +80,20 @@ class TestScores:
         assert scores["macro_f1"] == pytest.approx(0.5 * 2 * 0.9 / 1.9)
         assert scores["calibration_error"] == pytest.approx(0)
         assert scores["log_loss"] == pytest.approx(log_loss(truth, np.tile([0.9, 0.1], (100, 1))))
+
+
+class TestPairedTest:
+    def test_agrees_with_the_formula(self):
+        one, other = {0: 0.9, 1: 0.8, 2: 0.85, 7: 0.1}, {2: 0.8, 0: 0.85, 1: 0.79}
+        lead = np.array([0.05, 0.01, 0.05])
+        statistic = lead.mean() / (lead.std(ddof=1) / np.sqrt(3))
+        assert paired_p_value(one, other) == pytest.approx(2 * stats.t.sf(statistic, df=2))
+
+    def test_no_spread_but_rounding(self):
+        one = {split: 100 * score for split, score in enumerate((0.90, 0.92, 0.95))}
+        assert paired_p_value(one, {split: score - 40 for split, score in one.items()}) == 0
+        assert paired_p_value(one, dict(one)) == 1
+        assert np.isnan(paired_p_value({0: 1.0}, {0: 0.5}))
 
 
 class TestCompare:

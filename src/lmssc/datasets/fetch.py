@@ -141,7 +141,9 @@ def _download(file: DataFile) -> Path:
     folder = cache_folder()
     if folder is None:
         raise _not_here(file, "and downloads need pooch: pip install 'lmssc[data]'")
-    download = import_optional("pooch", purpose="downloads", extra="data").HTTPDownloader(timeout=_SECONDS_OF_SILENCE)
+    pooch = import_optional("pooch", purpose="downloads", extra="data")
+    # The files are small: read at once, they leave no connection open when writing fails or the answer is an error.
+    download = pooch.HTTPDownloader(timeout=_SECONDS_OF_SILENCE, stream=False)
     path = folder / file.filename
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -152,8 +154,14 @@ def _download(file: DataFile) -> Path:
             if fault is not None:
                 raise DataFileError(f"what came is not the file it should be: {fault}")
     except OSError as error:  # all errors of requests are OSErrors too
-        reason = " ".join((error.strerror or str(error)).split())
         raise DataFileError(
-            f"{file.filename} could not be downloaded from {file.address} into {folder}: {reason}. {_by_hand(file)}"
+            f"{file.filename} could not be downloaded from {file.address} into {folder}: {_reason(error)}. "
+            f"{_by_hand(file)}"
         ) from error
     return path
+
+
+def _reason(error: OSError) -> str:
+    """What went wrong, in one line; of a failed connection its cause, without the address that is named anyway."""
+    cause = getattr(error.args[0], "reason", error) if error.args else error
+    return " ".join(str(getattr(cause, "strerror", None) or cause).split())

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import os
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import metadata
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
 from lmssc.experiments.progress import Progress, TimeLeft
 from lmssc.experiments.scores import METRICS, PeakMemory, score
@@ -82,17 +84,12 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """What tells this run from any other; a run that is on disk under it need not be done again."""
-        content = [_version(), self.kind, self.rate, self.repeat, self.seed]
+        """What tells this run from any other; a run that is on disk under it need not be done again.
+
+        Another version of lmssc may answer otherwise, so its runs are others.
+        """
+        content = [version("lmssc"), self.kind, self.rate, self.repeat, self.seed]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
-
-
-def _version() -> str:
-    """Version of lmssc: another one may answer otherwise, and its runs are others."""
-    try:
-        return metadata.version("lmssc")
-    except metadata.PackageNotFoundError:  # run from its source
-        return ""
 
 
 def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, progress: bool = False) -> None:
@@ -117,14 +114,28 @@ def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, pro
             left.learn(run.kind, record["fit_seconds"])
     with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
         for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_do)(run, store) for run in missing.values()
+            delayed(_do)(run, store, os.getpid()) for run in missing.values()
         ):
             store.remember(key, record)
             meter.advance(by_key[key].kind, record["fit_seconds"])
 
 
-def _do(run: Run, store: Store) -> tuple[str, dict[str, Any]]:
-    """One run, on disk before it is returned; a failure is a record too."""
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, which may be killed while a worker waits for the rest of a message."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _do(run: Run, store: Store, main: int) -> tuple[str, dict[str, Any]]:
+    """One run, on disk before it is returned; a failure is a record too. `main` is the process that asked for it."""
+    if os.getpid() != main:
+        _end_with(main)
     record = dict.fromkeys(RECORD, float("nan")) | {"method": run.method, "rate": run.rate, "repeat": run.repeat}
     record["error"] = ""
     order, given = stratified_split(run.data.codes, run.rate, run.seed)

@@ -1,0 +1,55 @@
+"""Pages filled from the CSVs, and the committed ones are."""
+
+from pathlib import Path
+
+import pytest
+
+from lmssc.experiments.pages import AUDIT, TABLES, fill_blocks, filled_pages
+
+ROOT = Path(__file__).parents[1]
+BLOCK = "<!-- results: {} -->\n{}\n<!-- end -->\n"
+
+
+def test_only_what_is_between_the_markers_changes():
+    page = "# Page\n" + BLOCK.format("a", "old\n\nlines") + "Text.\n" + BLOCK.format("b", "") + BLOCK.format("a", "old")
+    filled = fill_blocks(page, {"a": "A\\1", "b": "| b |", "c": "unused"})
+    assert filled == (
+        "# Page\n" + BLOCK.format("a", "A\\1") + "Text.\n" + BLOCK.format("b", "| b |") + BLOCK.format("a", "A\\1")
+    )
+    assert fill_blocks(filled, {"a": "A\\1", "b": "| b |"}) == filled
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        (BLOCK.format("x", ""), "nothing to put into the block 'x'; there are a, b"),
+        ("<!-- results: a -->\n" + BLOCK.format("b", ""), "the block 'a' has no <!-- end -->"),
+        (BLOCK.format("b", "") + "<!-- results: a -->\n", "has no <!-- end -->"),
+    ],
+)
+def test_bad_markers(page, message):
+    with pytest.raises(ValueError, match=message):
+        fill_blocks(page, {"a": "A", "b": "B"})
+
+
+def test_pages_come_from_the_csvs(tmp_path):
+    from lmssc.experiments.tables import TABLE_COLUMNS
+    from lmssc.io import write_csv
+
+    for path in (TABLES, AUDIT):
+        (tmp_path / path).parent.mkdir(parents=True)
+    row = dict.fromkeys(TABLE_COLUMNS, float("nan")) | {"dataset": "sonar", "rate": 0.1, "method": "LMSSC"}
+    row |= {"paper_name": "LMSSC", "fixed_mean": 71.5, "fixed_n": 1, "cv_n": 0, "best_by_test_n": 0}
+    write_csv(tmp_path / TABLES, TABLE_COLUMNS, [row])
+    (tmp_path / AUDIT).write_text("order,accuracy\nsorted,80\n")
+    (tmp_path / "README.md").write_text(BLOCK.format("lmssc", "") + BLOCK.format("audit", ""))
+    (text,) = filled_pages(tmp_path).values()
+    assert "| Sonar | 10 % | – | 71.5 |" in text
+    assert "| sorted | 80 |" in text
+
+
+def test_committed_pages_are_what_the_csvs_give():
+    if not (ROOT / TABLES).exists():
+        pytest.skip(f"{TABLES} is not there")
+    for page, text in filled_pages(ROOT).items():
+        assert page.read_text(encoding="utf-8") == text, f"{page.name} is not up to date: run make pages"
