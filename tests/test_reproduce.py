@@ -300,6 +300,12 @@ class TestCommand:
         assert main(["reproduce", "--datasets", "sonar", "--out", str(tmp_path / "o")]) == 2
         assert "is a file" in capsys.readouterr().err
 
+    def test_figures_without_matplotlib_are_refused_before_any_run(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        assert main(["reproduce", "--datasets", "sonar", "--out", str(tmp_path)]) == 2
+        assert "figures (or --no-figures) need matplotlib" in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
     def test_failed_runs_are_told(self, tmp_path, capsys, monkeypatch):
         def refuse(*args):
             raise RuntimeError("no, thanks")

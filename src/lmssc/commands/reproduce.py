@@ -84,12 +84,15 @@ class _ListMethods(argparse.Action):
 
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
+    from lmssc._optional import import_optional
     from lmssc.io import prepare_folder
 
     try:
         prepare_folder(args.out)
+        if not args.no_figures:  # said now rather than after hours
+            import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
         _reproduce(args)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise CommandError(error) from error
     except KeyboardInterrupt:
         print(
