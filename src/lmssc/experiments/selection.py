@@ -103,6 +103,14 @@ def held_out_accuracy(
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from lmssc import GFHF
+    >>> raws = [RawView("a", np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), None)]
+    >>> codes = np.array([0, 0, -1, 1, 1, -1])
+    >>> held_out_accuracy(GFHF(n_neighbors=2), raws, codes, labelled_folds(raws, codes, seed=0))
+    1.0
     """
     right = 0
     for fold in folds:

@@ -52,6 +52,14 @@ def summarise(records: Sequence[Mapping[str, Any]], paper_names: Mapping[tuple[s
         One row a data set, rate and method, in the order of the records, with `TABLE_COLUMNS`. Intervals are 95 % ones
         of the mean over splits; the p-value is that of a paired t-test between LMSSC and the method on the same splits.
         Runs that failed do not count, as `n` tells.
+
+    Examples
+    --------
+    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+    >>> runs = [run | {"rate": 0.1, "repeat": repeat, "accuracy": 0.7 + repeat / 50} for repeat in range(3)]
+    >>> (row,) = summarise(runs, {("sonar", "LMSSC"): "LMSSC"})
+    >>> row["paper_mean"], round(row["fixed_mean"], 6), row["fixed_n"], row["cv_n"]
+    (69.84, 72.0, 3, 0)
     """
     values: dict[tuple[str, float, str], dict[tuple[str, str], dict[int, float]]] = {}
     for record in records:
@@ -129,6 +137,13 @@ def tables_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
+    >>> print(tables_markdown(rows).splitlines()[-1])
+    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
     """
     sections = (f"## {DATASETS[dataset]}\n\n{dataset_markdown(rows, dataset)}" for dataset in _unique(rows, "dataset"))
     return "\n\n".join(sections)
@@ -147,6 +162,13 @@ def dataset_markdown(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
+    >>> print(dataset_markdown(rows, "sonar").splitlines()[-1])
+    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
     """
     mine = [row for row in rows if row["dataset"] == dataset]
     parts = []
@@ -196,6 +218,13 @@ def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
+    >>> print(lmssc_markdown(rows).splitlines()[-1])
+    | Sonar | 10 % | 69.8 ± 5.5 | 50.0 | – | – | – | – |
     """
     lines = []
     for row in rows:
