@@ -94,7 +94,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         cells = [row for row in both if _sign(row) == sign]
         if cells:
             sentences.append(
-                f"In {len(cells)} of {len(both)} cells of its tables, LMSSC's accuracy with fixed defaults on shuffled "
+                f"In {len(cells)} of {len(both)} cells of the tables, LMSSC's accuracy with fixed defaults on shuffled "
                 f"rows {words}: {'; '.join(_by_dataset(cells))}."
             )
     ranked = [row for row in both if _best_other(rows, row) is not None]
@@ -219,7 +219,7 @@ def _dataset(rows: Sequence[Row], dataset: str) -> str:
     for rate in _unique([row for row in rows if row["dataset"] == dataset], "rate"):
         mine = [row for row in rows if (row["dataset"], row["rate"]) == (dataset, rate)]
         top = max((row["fixed_mean"] for row in mine if _known(row, "fixed_mean")), default=math.nan)
-        heading = f"{_percent(rate)} of the labels given"
+        heading = f'<span class="stay">{_percent(rate)} of the labels given</span>'
         table += f'<tbody><tr><th scope="rowgroup" colspan="{len(_COLUMNS) + 1}">{heading}</th></tr>'
         for row in mine:
             cells = (
@@ -238,7 +238,8 @@ def _runs(runs: Sequence[Mapping[str, str]]) -> str:
     """How many runs there were, how long they took, and which failed."""
     seconds = sum(float(run["fit_seconds"] or 0) for run in runs)
     failed = [run for run in runs if run["error"]]
-    text = f"<p>{len(runs)} runs of a method on a split, {seconds / 3600:.1f} hours of fitting; {len(failed)} failed"
+    spent = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
+    text = f"<p>{len(runs)} runs of a method on a split, {spent} of fitting; {len(failed)} failed"
     if not failed:
         return text + ".</p>"
     first = failed[0]
@@ -298,15 +299,16 @@ def _audit(folder: Path) -> str:
     return (
         '<section id="audit" aria-labelledby="audit-title"><h2 id="audit-title">The audit</h2>'
         "<p>What the order of the rows and the choice of parameters by test labels do to the published program's "
-        f"results; `lmssc audit` measures it.</p>{''.join(parts)}</section>"
+        f"results; <code>lmssc audit</code> measures it.</p>{''.join(parts)}</section>"
     )
 
 
 def _box(name: str, caption: str, table: str) -> str:
     """A table that scrolls in a box of its own, which the keyboard reaches; `caption` and `table` are HTML."""
+    label = f"{escape(name)}-caption"
     return (
-        f'<div class="scroll" role="region" aria-labelledby="{escape(name)}-caption" tabindex="0">'
-        f'<table id="{escape(name)}"><caption id="{escape(name)}-caption">{caption}</caption>{table}</table></div>'
+        f'<div class="scroll" role="region" aria-labelledby="{label}" tabindex="0"><table id="{escape(name)}">'
+        f'<caption><span class="stay" id="{label}">{caption}</span></caption>{table}</table></div>'
     )
 
 
