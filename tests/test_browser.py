@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from lmssc.experiments.report import write_report
-from made_up import draw_tiny_figures, write_results
+from made_up import write_results
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if CHROMIUM is None or DRIVER is None:
@@ -21,11 +21,10 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tiny_figures, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser") / "reproduce"
+    shutil.copytree(tiny_figures[0], folder)
     write_results(folder)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        draw_tiny_figures(monkeypatch, folder)
     return write_report(folder)
 
 

@@ -293,7 +293,10 @@ def test_sensitivity_leaves_cells_without_runs_empty():
 
 @pytest.mark.parametrize(
     ("scores", "panels", "message"),
-    [([[0.5]], 1, r"scores must have the shape \(1, 1, 1\)"), ([[[0.5]]], 2, "one panel for each of the 1 n_components, got 2")],
+    [
+        ([[0.5]], 1, r"scores must have the shape \(1, 1, 1\)"),
+        ([[[0.5]]], 2, "one panel for each of the 1 n_components, got 2"),
+    ],
 )
 def test_sensitivity_refuses_what_does_not_fit(scores, panels, message):
     display = SensitivityDisplay(scores, n_components=[5], beta=[1.0], gamma=[1.0])
