@@ -286,6 +286,7 @@ class TestCommand:
             (["--rates", "10"], "rates must be between 0 and 1"),
             (["--repeats", "0"], "at least one rate and one repeat"),
             (["--tuned-repeats", "0"], "tuned_repeats must be at least 1"),
+            (["--columns", "cv", "--methods", "1-NN"], "none of these methods has parameters to choose"),
         ],
     )
     def test_bad_calls(self, words, message, tmp_path, capsys):

@@ -205,19 +205,18 @@ def reproduce(
     data = {name: _load(name) for name in datasets}
     cases = [
         case
-        for repeat in range(repeats)
         for name in datasets
-        for rate in rates
-        for case in _cases(name, data[name], methods, float(rate), repeat, columns, tuned=repeat < tuned_repeats)
+        for rate in dict.fromkeys(map(float, rates))
+        for repeat in range(repeats)
+        for case in _cases(name, data[name], methods, rate, repeat, columns, tuned=repeat < tuned_repeats)
     ]
+    if not cases:
+        raise ValueError("columns: none of these methods has parameters to choose; name 'fixed' too")
     store = Store(out)
     do_runs([run for case in cases for run in case.runs()], store, n_jobs, progress=progress)
     # Most of these are there already, from the other columns.
     refits = [case.run(case.chosen(store)) for case in cases if "cv" in case.columns]
     do_runs(refits, store, n_jobs, progress=progress)
-
-    # Repeats came first, so that the time left is known early; the files go by data set and rate.
-    cases.sort(key=lambda case: (datasets.index(case.dataset), list(rates).index(case.rate)))
     records = [record for case in cases for record in case.records(store)]
     rows = summarise(records, {(name, ours): theirs for name in data for ours, theirs in _paper_names(data[name])})
     _write(Path(out), records, rows, {"rates": list(rates), "seeds": list(range(repeats)), "tuned": tuned_repeats})

@@ -107,7 +107,9 @@ def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, pro
         Show how far it is.
     """
     by_key = {run.key: run for run in runs}
-    missing = {key: run for key, run in by_key.items() if store.read(key) is None}
+    # Repeat by repeat, each in an order by chance: what is done first is a fair sample to judge the time left by.
+    waiting = sorted((run.repeat, key) for key, run in by_key.items() if store.read(key) is None)
+    missing = {key: by_key[key] for _, key in waiting}
     left = TimeLeft((run.kind for run in missing.values()), effective_n_jobs(n_jobs))
     for key, run in by_key.items():
         if (record := store.read(key)) is not None:
