@@ -3,9 +3,9 @@
 Whatever takes time to import is imported by ``run``: ``lmssc --help`` answers at once.
 """
 
-from lmssc.commands import compare, datasets, demo
+from lmssc.commands import audit, compare, datasets, demo
 from lmssc.commands.errors import CommandError
 
-COMMANDS = (demo, compare, datasets)
+COMMANDS = (demo, compare, datasets, audit)
 
 __all__ = ["COMMANDS", "CommandError"]
