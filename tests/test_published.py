@@ -99,20 +99,21 @@ def test_draw_uses_the_same_positions_in_every_block():
     assert not np.array_equal(np.sort(drawn), np.sort(draw_labelled(208, 2, 0.2, seed=5)))
 
 
-def test_estimator_is_the_function():
-    views, codes, labelled, start = problem()
+def test_estimator_is_the_function_with_a_start_that_goes_with_the_sample():
+    views, codes, labelled, _ = problem()
     y = np.full_like(codes, -1)
     y[labelled] = codes[labelled]
-    fitted = PublishedProgram(n_components=4, beta=0.1, gamma=1.0, random_state=7).fit(views, y)
-    start = np.random.default_rng(7).random(start.shape)
-    # Drawn class by class; here ascending within a class.
-    ascending = np.sort(labelled.reshape(3, -1), axis=1).ravel()
-    expected = oracles.published_program(views, codes, ascending, start, 0.1, 1.0, False, 3)
-    few = published_program(views, codes, ascending, start, beta=0.1, gamma=1.0, max_rounds=3)
-    np.testing.assert_allclose(few.scores, expected, atol=1e-7)
-    whole = published_program(views, codes, ascending, start, beta=0.1, gamma=1.0)
-    np.testing.assert_array_equal(fitted.label_distributions_, whole.scores)
-    np.testing.assert_array_equal(fitted.transduction_[labelled], codes[labelled])
+    order = np.random.default_rng(1).permutation(len(y))
+    mended = PublishedProgram(n_components=4, mended=True)
+    given = mended.fit(views, y).label_distributions_
+    moved = mended.fit([view[order] for view in views], y[order]).label_distributions_
+    np.testing.assert_allclose(moved, given[order], atol=1e-6)
+    program = PublishedProgram(n_components=4)
+    given = program.fit(views, y).label_distributions_
+    moved = program.fit([view[order] for view in views], y[order])
+    assert not np.allclose(moved.label_distributions_, given[order], atol=1e-3)
+    np.testing.assert_array_equal(moved.transduction_[y[order] >= 0], codes[order][y[order] >= 0])
+    np.testing.assert_array_equal(moved.transduction_, moved.label_distributions_.argmax(axis=1))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -90,7 +90,6 @@ def _row_order(rows: Sequence[Record]) -> str:
         draws = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
         body.append([_set(dataset, rate), draws, paper, *(_mean(here.get(name)) for name in head[3:])])
     text.append(_table(head, body))
-    text.append("Differences on the same draws, in points:")
     text.append(_differences(rows, "row order, difference"))
     return "\n\n".join(text)
 
@@ -115,8 +114,7 @@ def _choice(rows: Sequence[Record]) -> str:
             }
             body.append([_set(dataset, rate), part.removeprefix(start), *(_mean(here.get(what)) for what in whats)])
     text.append(_table(["data, labels", "rows", *whats], sorted(body)))
-    text.append("Differences on the same draws, in points:")
-    text += [_differences(rows, part) for part in parts if part == f"{start}{ARMS['mended']}, difference"]
+    text.append(_differences(rows, f"{start}{ARMS['mended']}, difference"))
     return "\n\n".join(text)
 
 
@@ -196,7 +194,7 @@ def _differences(rows: Sequence[Record], part: str) -> str:
     for dataset, rate in _sets(rows, part):
         here = {row["what"]: row for row in found if (row["dataset"], row["rate"]) == (dataset, rate)}
         body.append([_set(dataset, rate), *(_mean(here.get(what), "+.1f") for what in whats)])
-    return _table(["data, labels", *whats], body)
+    return "Differences on the same draws, in points:\n\n" + _table(["data, labels", *whats], body)
 
 
 def _sets(rows: Iterable[Record], part: str) -> list[tuple[str, float]]:
@@ -238,6 +236,7 @@ def draw_row_order(rows: Sequence[Record]) -> Any:
     with matplotlib.rc_context(STYLE):
         figure = figures.Figure(figsize=(7, 1.2 + 0.9 * len(sets)), layout="constrained")
         ax = figure.subplots()
+        named = {arm: _label(arm) for arm in LOOKS}  # each is named in the legend once
         for place, (dataset, rate) in enumerate(sets):
             here = {
                 row["what"]: row
@@ -253,7 +252,7 @@ def draw_row_order(rows: Sequence[Record]) -> Any:
                     mean, half = row["paper_mean"], interval_half_width(row["paper_std"])
                 ax.errorbar(
                     mean, place + 0.15 * (number - 2), xerr=half, ls="", capsize=3, ms=5.5, lw=1.2, **look,
-                    label=_label(arm) if place == 0 else None,
+                    label=named.pop(arm, None),
                 )  # fmt: skip
         ax.set_yticks(range(len(sets)), [f"{_set(*one)} labels" for one in sets])
         ax.set_ylim(len(sets) - 0.5, -0.5)

@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lmssc.experiments.pivoting import pivoted_loadings
 from lmssc.graph import simplex_rows
+from lmssc.order import content_order
 from lmssc.solvers import conjugate_gradient
+from lmssc.views import RawView
 
 N_NEIGHBORS = 10
 MOST_ROUNDS = 50
@@ -146,7 +148,8 @@ def published_program(
 class PublishedProgram(ClassifierMixin, BaseEstimator):
     """The published program as an estimator, so that it can be measured like any other.
 
-    The labelled rows are taken class by class, ascending, as the program's own draw gives them class by class.
+    The labelled rows are taken class by class, ascending, as the program's own draw gives them class by class. A sample
+    has the same start wherever it stands, so that what a permutation changes is due to the bookkeeping alone.
 
     Parameters
     ----------
@@ -201,11 +204,14 @@ class PublishedProgram(ClassifierMixin, BaseEstimator):
         """
         y = np.asarray(y)
         by_class = np.argsort(y, kind="stable")
+        start = np.empty((len(y), self.n_components))
+        drawn = np.random.default_rng(self.random_state).random(start.shape)
+        start[content_order([RawView("all", _stack(X), None)], y).samples] = drawn
         answer = published_program(
             X,
             y,
             by_class[y[by_class] >= 0],
-            np.random.default_rng(self.random_state).random((len(y), self.n_components)),
+            start,
             beta=self.beta,
             gamma=self.gamma,
             mended=self.mended,
