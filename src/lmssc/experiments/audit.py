@@ -1,7 +1,7 @@
 """The audit of the published results: what row order, choice by test labels and a constant answer account for."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def _by_order(arms: dict[str, dict[int, NDArray]]) -> list[Line]:
         ("mended", "shuffled"),
         ("mended-sorted", "mended"),
     ):
-        values = _paired(best.get(one, {}), best.get(other, {}), lambda a, b: a - b)
+        values = _differences(best.get(one, {}), best.get(other, {}))
         if len(values):
             lines.append(("row order, difference", f"{ARMS[one]} − {ARMS[other]}", values))
     return lines
@@ -151,9 +151,7 @@ def _by_choice(arms: dict[str, dict[int, NDArray]]) -> list[Line]:
         lines.append((part, "best by test labels", _values(best)))
         for what, chosen in choices.items():
             lines.append((part, what, _values(chosen)))
-            lines.append(
-                (f"{part}, difference", f"best by test labels − {what}", _paired(best, chosen, lambda a, b: a - b))
-            )
+            lines.append((f"{part}, difference", f"best by test labels − {what}", _differences(best, chosen)))
     return lines
 
 
@@ -165,8 +163,9 @@ def _values(by_draw: dict[int, float]) -> NDArray:
     return np.array(list(by_draw.values()))
 
 
-def _paired(one: dict[int, float], other: dict[int, float], combine: Callable[[float, float], float]) -> NDArray:
-    return np.array([combine(one[draw], other[draw]) for draw in one if draw in other])
+def _differences(one: dict[int, float], other: dict[int, float]) -> NDArray:
+    """On the draws that both have."""
+    return np.array([one[draw] - other[draw] for draw in one if draw in other])
 
 
 def _row(part: str, dataset: str, rate: float, what: str, values: NDArray, paper: str | None = None) -> Record:
