@@ -25,6 +25,9 @@ def page(tiny_figures, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser") / "reproduce"
     shutil.copytree(tiny_figures[0], folder)
     write_results(folder)
+    (folder.parent / "audit").mkdir()
+    columns = "| a long name of a column " * 12 + "|\n"
+    (folder.parent / "audit" / "audit.md").write_text(f"## Wide\n\n{columns}{'| --- ' * 12}|\n{columns}")
     return write_report(folder)
 
 
