@@ -110,7 +110,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         sentences.append(
             f"In {len(ahead)} of {len(ranked)} cells LMSSC has the best mean of all methods that were run here with "
             f"fixed defaults; in the paper's tables, among fewer methods, it is first in {_first_in_paper(ranked)} of "
-            "them. LMSSC's defaults were picked in view of these data sets among others, those of most methods were not."
+            "them. LMSSC's defaults were picked in view of these data sets among others; most others' were not."
         )
     gains = [
         row["best_by_test_mean"] - row["cv_mean"]
