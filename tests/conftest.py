@@ -12,3 +12,13 @@ def digits():
     from lmssc.datasets import load_digits_views
 
     return load_digits_views()
+
+
+@pytest.fixture(scope="session")
+def tiny_figures(tmp_path_factory):
+    """Folder of all figures of a few made-up samples, and the files written to it."""
+    from made_up import draw_tiny_figures
+
+    folder = tmp_path_factory.mktemp("figures")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return folder, draw_tiny_figures(monkeypatch, folder)

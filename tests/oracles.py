@@ -186,3 +186,42 @@ def mlan(Xs, codes, n_classes, k, label_weight, n_iterations):
         "labels": label_weight * (squared_distances(F) * S).sum(),
     }
     return F, S, weights, alpha, terms
+
+
+def published_program(Xs, codes, labelled, H, beta, gamma, mended, n_rounds, k=10):
+    """The published program, dense, one sample after the other; F as the labelled rows over the others."""
+    n, c = len(codes), codes.max() + 1
+    unlabelled = [i for i in range(n) if i not in set(labelled)]
+    stacked = [*labelled, *unlabelled]
+    F = np.zeros((n, c))  # in the order of `stacked`
+    for row, i in enumerate(labelled):
+        F[row, codes[i]] = 1
+    S = np.eye(n)
+    for _ in range(n_rounds):
+        L = np.diag(S.sum(axis=1)) - S
+        loadings = [nnls_loadings(X, H) for X in Xs]
+        A = sum(W.T @ W for W in loadings)
+        B = sum(X @ W for X, W in zip(Xs, loadings, strict=True))
+        H = solve_sylvester(beta * L, A, B)
+        by_latent = squared_distances(H)
+        if mended:
+            place = [stacked.index(i) for i in range(n)]
+            by_scores = squared_distances(F[place])
+        else:
+            by_scores = squared_distances(F)
+        alphas = []
+        for i in range(n):
+            d = beta * np.sort(by_latent[i])[1 : k + 2] + gamma * np.sort(by_scores[i])[1 : k + 2]
+            alphas.append((k * d[k] - d[:k].sum()) / 2)
+        alpha = np.mean(alphas) / (2 * beta)
+        for i in range(n):
+            near = [j for j in np.argsort(by_latent[i]) if j != i][:k]
+            S[i, near] = project_onto_simplex(
+                -(beta * by_latent[i, near] + gamma * by_scores[i, near]) / (4 * alpha * beta)
+            )
+        S[np.arange(n), np.arange(n)] = 0
+        S = (S + S.T) / 2
+        L = np.diag(S.sum(axis=1)) - S
+        m = len(labelled)
+        F[m:] = -np.linalg.lstsq(L[np.ix_(unlabelled, unlabelled)], L[np.ix_(unlabelled, labelled)] @ F[:m])[0]
+    return F[[stacked.index(i) for i in range(n)]]

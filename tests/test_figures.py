@@ -31,12 +31,9 @@ NAMES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("figures")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        written = draw_tiny_figures(monkeypatch, folder)
-    return SimpleNamespace(folder=folder, written=written)
+@pytest.fixture
+def drawn(tiny_figures):
+    return SimpleNamespace(folder=tiny_figures[0], written=tiny_figures[1])
 
 
 def read(drawn, name):

@@ -7,9 +7,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.calibration import calibration_curve
 from sklearn.decomposition import PCA
 
-from lmssc.plotting import COLOURS, MARKERS, ConvergenceDisplay, LatentMapDisplay, principal_plane
+from lmssc.plotting import (
+    COLOURS,
+    LINES,
+    MARKERS,
+    CalibrationDisplay,
+    ConvergenceDisplay,
+    GraphDisplay,
+    LatentMapDisplay,
+    SensitivityDisplay,
+    principal_plane,
+)
+from lmssc.plotting.graph import bin_weights, homophily
 
 pytest.importorskip("matplotlib").use("Agg")
 Figure = pytest.importorskip("matplotlib.figure").Figure
@@ -176,3 +189,182 @@ def test_without_matplotlib_it_says_what_to_install(fitted, monkeypatch):
 def test_importing_the_module_does_not_import_matplotlib():
     code = "import sys, lmssc.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- graph -----------------------------------------------------------------------------------------------------------
+
+
+def random_graph(rng, n):
+    dense = rng.uniform(size=(n, n)) * (rng.uniform(size=(n, n)) < 0.2)
+    np.fill_diagonal(dense, 0)
+    return dense
+
+
+def test_homophily_is_the_share_of_weight_within_classes(rng):
+    dense, labels = random_graph(rng, 30), np.repeat(["a", "b", "c"], [5, 10, 15])
+    same = labels[:, None] == labels
+    share, chance = homophily(sparse.csr_array(dense), labels)
+    assert share == pytest.approx(dense[same].sum() / dense.sum())
+    off_diagonal = ~np.eye(30, dtype=bool)
+    assert chance == pytest.approx(same[off_diagonal].mean())
+
+
+def test_homophily_without_edges_is_unknown():
+    assert np.isnan(homophily(sparse.csr_array((3, 3)), [0, 0, 1])[0])
+
+
+@pytest.mark.parametrize("most_cells", [1, 7, 29, 30, 100])
+def test_cells_hold_the_weights_of_their_samples(rng, most_cells):
+    dense, order = random_graph(rng, 30), rng.permutation(30)
+    cells = bin_weights(sparse.csr_array(dense), order, most_cells)
+    n_cells = min(30, most_cells)
+    groups = np.arange(30) * n_cells // 30
+    member = (groups[:, None] == np.arange(n_cells)).astype(float)
+    np.testing.assert_allclose(cells, member.T @ dense[np.ix_(order, order)] @ member)
+
+
+def test_graph_is_sorted_by_class_with_lines_between(rng, ax):
+    dense, labels = random_graph(rng, 30), rng.permutation(np.repeat(["ant", "bee", "cow"], [5, 10, 15]))
+    display = GraphDisplay(sparse.csr_array(dense), labels).plot(ax=ax)
+    order = np.argsort(labels, kind="stable")
+    np.testing.assert_allclose(np.ma.filled(display.image_.get_array(), 0), dense[np.ix_(order, order)])
+    assert sorted({line.get_ydata()[0] for line in ax.lines if line.get_xdata()[0] == 0}) == [5, 15]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["ant", "bee", "cow"]
+    np.testing.assert_array_equal(ax.get_yticks(), [2.5, 10, 22.5])
+    assert f"{100 * display.homophily_:.1f} % of the weight within classes" in ax.get_title()
+
+
+def test_graph_of_a_model_is_sorted_by_its_own_labels_or_the_true_ones(fitted, ax):
+    fitted.graph_ = sparse.csr_array(np.ones((60, 60)) - np.eye(60))
+    own = GraphDisplay.from_estimator(fitted, ax=ax)
+    true = GraphDisplay.from_estimator(fitted, y=fitted.truth, ax=ax)
+    np.testing.assert_array_equal(own.labels, fitted.transduction_)
+    assert true.homophily_ == pytest.approx(19 / 59)
+    assert true.homophily_ == pytest.approx(true.chance_)
+
+
+def test_large_graphs_are_drawn_as_few_cells(ax):
+    n = 100_000
+    ring = sparse.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    display = GraphDisplay(ring, np.arange(n) // 50_000).plot(ax=ax)
+    assert display.image_.get_array().shape == (250, 250)
+    assert display.homophily_ == pytest.approx(1 - 2 / n)
+
+
+def test_labels_that_do_not_fit_the_graph_are_refused(ax):
+    with pytest.raises(ValueError, match="one label for each of the 3 samples, got 2"):
+        GraphDisplay(sparse.csr_array((3, 3)), [0, 1]).plot(ax=ax)
+
+
+# --- sensitivity -----------------------------------------------------------------------------------------------------
+
+
+def test_sensitivity_has_every_mean_in_its_cell():
+    runs = [
+        {"n_components": r, "beta": beta, "gamma": gamma, "accuracy": r / 100 + beta / 10 + gamma / 1000 + noise}
+        for r in (5, 10)
+        for beta in (1.0, 0.1)
+        for gamma in (0.1, 1.0, 10.0)
+        for noise in (-0.01, 0.01)
+    ]
+    axes = Figure().subplots(1, 2)
+    display = SensitivityDisplay.from_results(runs, ax=axes)
+    for panel, r in zip(axes, (5, 10), strict=True):
+        shown = {(text.get_position()): text.get_text() for text in panel.texts}
+        expected = {
+            (column, row): f"{r + 10 * beta + gamma / 10:.1f}"
+            for row, beta in enumerate((0.1, 1.0))
+            for column, gamma in enumerate((0.1, 1.0, 10.0))
+        }
+        assert shown == expected
+        assert panel.get_title() == f"r = {r}"
+        assert [text.get_text() for text in panel.get_xticklabels()] == ["0.1", "1", "10"]
+        assert [text.get_text() for text in panel.get_yticklabels()] == ["0.1", "1"]
+    assert display.images_[0].get_clim() == display.images_[1].get_clim()
+
+
+def test_sensitivity_leaves_cells_without_runs_empty():
+    cells = [(0.1, 0.1), (1.0, 1.0)]
+    runs = [{"n_components": 5, "beta": beta, "gamma": gamma, "accuracy": 0.5} for beta, gamma in cells]
+    panel = Figure().subplots()
+    SensitivityDisplay.from_results(runs, ax=[panel])
+    assert [text.get_position() for text in panel.texts] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "panels", "message"),
+    [
+        ([[0.5]], 1, r"scores must have the shape \(1, 1, 1\)"),
+        ([[[0.5]]], 2, "one panel for each of the 1 n_components, got 2"),
+    ],
+)
+def test_sensitivity_refuses_what_does_not_fit(scores, panels, message):
+    display = SensitivityDisplay(scores, n_components=[5], beta=[1.0], gamma=[1.0])
+    with pytest.raises(ValueError, match=message):
+        display.plot(ax=np.ravel(Figure().subplots(1, panels)))
+
+
+def test_sensitivity_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="results is empty"):
+        SensitivityDisplay.from_results([])
+
+
+# --- calibration -----------------------------------------------------------------------------------------------------
+
+
+def test_calibration_agrees_with_scikit_learn(rng):
+    confidence = rng.uniform(0.5, 1, size=500)
+    right = rng.uniform(size=500) < confidence
+    display = CalibrationDisplay({"any": (right, confidence)}, n_bins=8).plot(ax=Figure().subplots(2))
+    accuracy, mean = calibration_curve(right, confidence, n_bins=8)
+    np.testing.assert_allclose(display.lines_["any"].get_xydata() / 100, np.column_stack([mean, accuracy]))
+    shares, edges, _ = display.axes_[1].patches[0].get_data()
+    np.testing.assert_allclose(shares, 100 * np.histogram(confidence, edges / 100)[0] / 500)
+
+
+def test_calibration_of_a_model_counts_hidden_labels_only(ax):
+    model = SimpleNamespace(
+        label_distributions_=np.array([[1.0, 0.0], [0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), classes_=np.array(["a", "b"])
+    )
+    display = CalibrationDisplay.from_estimator(
+        model, ["b", "a", "b", "a"], y=["b", None, None, None], name="it", ax=Figure().subplots(2)
+    )
+    right, confidence = display.answers["it"]
+    np.testing.assert_array_equal(right, [True, True, False])
+    np.testing.assert_array_equal(confidence, [0.9, 0.8, 0.7])
+    assert display.errors_["it"] == pytest.approx((0.1 + 0.2 + 0.7) / 3)
+    assert "it: error 33.3 %" in legend_texts(display.axes_[1])
+
+
+def test_bins_with_few_answers_are_hollow():
+    right, confidence = np.ones(25, dtype=bool), np.repeat([0.95, 0.55], [20, 5])
+    curve, _ = CalibrationDisplay({"any": (right, confidence)}).plot(ax=Figure().subplots(2)).axes_
+    hollow = [line for line in curve.lines if line.get_markerfacecolor() == "white"]
+    assert [line.get_xydata().round(6).tolist() for line in hollow] == [[[55.0, 100.0]]]
+
+
+def test_methods_look_different_without_colour():
+    looks = {(str(style["ls"]), style["marker"]) for style in LINES}
+    assert len(looks) == len(LINES)
+    assert len({style["marker"] for style in LINES}) == len(LINES)
+
+
+def test_distributions_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"distributions\['it'\] must have the shape \(2, 2\)"):
+        CalibrationDisplay.from_distributions({"it": [[1.0]]}, ["a", "b"], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: CalibrationDisplay({"it": ([True], [0.9])}).plot(),
+        lambda: SensitivityDisplay([[[0.5]]], n_components=[5], beta=[1.0], gamma=[1.0]).plot(),
+        lambda: GraphDisplay(sparse.csr_array((2, 2)), [0, 1]).plot(),
+    ],
+)
+def test_without_axes_new_ones_are_made(draw):
+    from matplotlib import pyplot
+
+    display = draw()
+    display.figure_.savefig(io.BytesIO(), format="png")
+    pyplot.close(display.figure_)

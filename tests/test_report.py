@@ -43,7 +43,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open and self.open[-1] in ("td", "th"):
+        if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
 
 
@@ -143,13 +143,15 @@ def test_figures_stand_in_order_with_captions(results):
 def test_the_audit_is_shown_if_there_is_one(results):
     assert 'id="audit"' not in read(results)[0]
     (results.parent / "audit").mkdir()
-    (results.parent / "audit" / "audit_summary.csv").write_text("data_set,row order\nsonar,<sorted>\n")
-    (results.parent / "audit" / "row_order.svg").write_text(SVG)
+    (results.parent / "audit" / "audit.md").write_text(
+        "## Row order\n\n| data | rows |\n| --- | --- |\n| sonar | <sorted> |"
+    )
+    (results.parent / "audit" / "row-order.svg").write_text(SVG)
     text, page = read(results)
-    assert ["data set", "row order"] in page.rows
+    assert ["data", "rows"] in page.rows
     assert ["sonar", "<sorted>"] in page.rows
     assert "#audit" in page.links
-    assert 'id="figure-row_order"' in text
+    assert 'id="figure-row-order"' in text
 
 
 def test_without_tables_it_says_what_writes_them(tmp_path):

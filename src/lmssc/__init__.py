@@ -23,7 +23,7 @@ _HOMES = {
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
-_MODULES = ("datasets", "model_selection", "plotting")
+_MODULES = ("audit", "datasets", "model_selection", "plotting")
 
 __all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "paper_settings", "stack_views"]
 
