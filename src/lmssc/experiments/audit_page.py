@@ -97,8 +97,9 @@ def _row_order(rows: Sequence[Record]) -> str:
 def _choice(rows: Sequence[Record]) -> str:
     text = [
         "## Choice of the setting",
-        "The best of 18 settings by test accuracy, draw by draw, against choices that do not see the draw's test "
-        'labels. "Best on the other draws" is one setting with the best mean on all other draws; "best on held-out '
+        "The best of 18 settings by test accuracy, draw by draw, against choices made without that draw's. "
+        '"Best on the other draws" is the setting with the best mean on all other draws (which score some of the same '
+        'samples, so it is not blind to their labels, but it cannot follow the chance of a draw); "best on held-out '
         'labels" hides a third of the labelled rows in turn and chooses by them alone.',
     ]
     start = "choice of the setting, "
