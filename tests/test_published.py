@@ -6,8 +6,8 @@ from scipy import sparse
 
 import oracles
 from lmssc.experiments import published
-from lmssc.experiments.pivoting import pivoted_loadings
 from lmssc.experiments.published import PublishedProgram, draw_labelled, published_program
+from lmssc.pivoting import pivoted_loadings
 
 
 def problem(seed=0, n=36, c=3, r=4):

@@ -11,6 +11,8 @@ from lmssc.solvers import conjugate_gradient, solver_tolerance
 from lmssc.views import Views
 
 SWEEPS_A_ROUND = 5
+# Smallest over largest squared singular value down to which a polar factor may be computed from the squares.
+WELL_CONDITIONED = 1e-4
 # A group of samples that lack the same views leaves directions of H all but undetermined there, which takes
 # thousands of steps to settle. Every step lowers J, so what is left is for the next iteration.
 MOST_COUPLED_STEPS = 50
@@ -119,8 +121,16 @@ def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
     >>> [w.tolist() for w in W]
     [[[1.0, 0.0]], [[0.0, 1.0]]]
     """
-    left, _, right = linalg.svd(np.vstack(crosses), full_matrices=False)
-    return np.vsplit(left @ right, np.cumsum([len(cross) for cross in crosses])[:-1])
+    stacked = np.vstack(crosses)
+    values, basis = linalg.eigh(stacked.T @ stacked)
+    if values[0] > WELL_CONDITIONED * values[-1]:
+        # C(CᵀC)^−½, and one Newton step that takes away what squaring lost; several times faster than an SVD.
+        factor = stacked @ (basis / np.sqrt(values) @ basis.T)
+        factor = factor @ (1.5 * np.eye(len(values), dtype=factor.dtype) - 0.5 * factor.T @ factor)
+    else:
+        left, _, right = linalg.svd(stacked, full_matrices=False)
+        factor = left @ right
+    return np.vsplit(factor, np.cumsum([len(cross) for cross in crosses])[:-1])
 
 
 def update_latent(

@@ -19,7 +19,7 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
-from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
+from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.parameters import (
@@ -33,6 +33,7 @@ from lmssc.parameters import (
     Rule,
     one_of,
 )
+from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
 from lmssc.scaling import scale_views
 from lmssc.start import FLAT_COMPONENTS, latent_start, random_graph
@@ -79,10 +80,10 @@ class Model:
         if self.nonnegative:
             grams = self.views.grams(state.latent)
             if self.views.complete:
-                stacked = nonnegative_loadings(np.vstack(state.crosses), grams[0], np.vstack(state.loadings))
+                stacked = pivoted_loadings(np.vstack(state.crosses), grams[0], np.vstack(state.loadings))
                 return self.views.split(stacked)
             return [
-                nonnegative_loadings(cross, gram, start)
+                pivoted_loadings(cross, gram, start)
                 for cross, gram, start in zip(state.crosses, grams, state.loadings, strict=True)
             ]
         return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))

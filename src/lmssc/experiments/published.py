@@ -14,9 +14,9 @@ from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from lmssc.experiments.pivoting import pivoted_loadings
 from lmssc.graph import simplex_rows
 from lmssc.order import content_order
+from lmssc.pivoting import pivoted_loadings
 from lmssc.solvers import conjugate_gradient
 from lmssc.views import RawView
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.factors import nonnegative_loadings
+from lmssc.solvers import solver_tolerance
 
 # Rounds in which all wrong signs of a row are exchanged at once although that did not make them fewer.
 PATIENCE = 3
@@ -42,7 +43,10 @@ def pivoted_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None
            [0.6667, 0.6667]])
     """
     norms = np.sqrt(np.diag(gram))
-    used = norms > 0
+    # A component of which H has nothing but rounding errors gets no loadings.
+    used = norms > 100 * np.finfo(norms.dtype).eps * norms.max()
+    if not used.any():
+        return np.zeros_like(cross)
     if not used.all():
         result = np.zeros_like(cross)
         start = None if start is None else start[:, used]
@@ -54,7 +58,7 @@ def pivoted_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None
     inverse = np.linalg.inv(gram)
     free = np.zeros(cross.shape, dtype=bool) if start is None else start > 0
     # Signs of numbers that are zero but for rounding are not wrong.
-    slack = 1e-12 * np.abs(cross).max(axis=1, keepdims=True)
+    slack = solver_tolerance(cross.dtype, 1e-12) * np.abs(cross).max(axis=1, keepdims=True)
     result = np.zeros_like(cross)
     fewest = np.full(len(cross), cross.shape[1] + 1)
     patience = np.full(len(cross), PATIENCE)
@@ -99,7 +103,7 @@ def _solve_faces(cross: NDArray, gram: NDArray, inverse: NDArray, free: NDArray)
         else:
             # G·w = c + m with multipliers m where w is held at 0: w = G⁻¹c + G⁻¹m, and m makes these entries 0.
             held = np.take_along_axis(unbounded[rows], columns, 1)
-            multipliers = np.zeros((len(rows), width))
+            multipliers = np.zeros((len(rows), width), dtype=cross.dtype)
             np.put_along_axis(multipliers, columns, -np.linalg.solve(block, held[:, :, None])[:, :, 0], 1)
             result[rows] = np.where(chosen, 0, unbounded[rows] + multipliers @ inverse)
     return result
