@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lmssc.experiments.audit import SUMMARY
 from lmssc.experiments.pages import AUDIT, TABLES, fill_blocks, filled_pages
 
 ROOT = Path(__file__).parents[1]
@@ -41,11 +42,23 @@ def test_pages_come_from_the_csvs(tmp_path):
     row = dict.fromkeys(TABLE_COLUMNS, float("nan")) | {"dataset": "sonar", "rate": 0.1, "method": "LMSSC"}
     row |= {"paper_name": "LMSSC", "fixed_mean": 71.5, "fixed_n": 1, "cv_n": 0, "best_by_test_n": 0}
     write_csv(tmp_path / TABLES, TABLE_COLUMNS, [row])
-    (tmp_path / AUDIT).write_text("order,accuracy\nsorted,80\n")
+    line = {"part": "row order", "dataset": "sonar", "rate": 0.2, "what": "shuffled", "n": 1, "mean": 64.25}
+    paper = {
+        "part": "constant, paper",
+        "dataset": "bbc",
+        "rate": 0.1,
+        "what": "LMSSC",
+        "n": 20,
+        "mean": 0.5,
+        "std": 1.0,
+    }
+    paper |= {"low": -1.0, "high": 2.0, "paper_mean": 92.9, "paper_std": 1.0}
+    write_csv(tmp_path / AUDIT, SUMMARY, [dict.fromkeys(SUMMARY) | line, dict.fromkeys(SUMMARY) | paper])
     (tmp_path / "README.md").write_text(BLOCK.format("lmssc", "") + BLOCK.format("audit", ""))
     (text,) = filled_pages(tmp_path).values()
     assert "| Sonar | 10 % | – | 71.5 |" in text
-    assert "| sorted | 80 |" in text
+    assert "| Sonar 20 % | 1 |" in text
+    assert "64.2" in text
 
 
 def test_committed_pages_are_what_the_csvs_give():

@@ -1,5 +1,6 @@
 """The audit of the published results: what row order, choice by test labels and a constant answer account for."""
 
+import csv
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,7 +23,19 @@ from lmssc.experiments.scores import mean_interval
 from lmssc.experiments.store import Store
 from lmssc.io import write_csv
 
-SUMMARY = ("part", "dataset", "rate", "what", "n", "mean", "std", "low", "high", "paper_mean", "paper_std")
+_WORDS = ("part", "dataset", "what")
+# What only the rows of part (d) have.
+_SENSITIVITY = (
+    "largest_change",
+    "largest_probability_change",
+    "changed_by_seed",
+    "accuracy_given",
+    "accuracy_permuted",
+)
+SUMMARY = (
+    *("part", "dataset", "rate", "what", "n", "mean", "std", "low", "high", "paper_mean", "paper_std"),
+    *_SENSITIVITY,
+)
 PERMUTATIONS = 10
 
 Record = dict[str, Any]
@@ -74,8 +87,32 @@ def write_tables(out: Path) -> list[Record]:
     runs.sort(key=lambda run: [(value is not None, value or 0) for value in (run[column] for column in COLUMNS[:7])])
     rows = summarise(runs) + constant_answer() + [record for record in records if record.get("part") == "order"]
     write_csv(out / "audit.csv", COLUMNS, runs)
-    write_csv(out / "audit_summary.csv", SUMMARY, rows)
-    return rows
+    write_csv(out / "audit_summary.csv", SUMMARY, [dict.fromkeys(SUMMARY) | row for row in rows])
+    return read_summary(out / "audit_summary.csv")
+
+
+def read_summary(path: Path) -> list[Record]:
+    """Rows of an ``audit_summary.csv``, numbers as numbers, what is not there as None.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    list of dict
+        With the columns `SUMMARY`.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        {
+            name: text if name in _WORDS else None if not text else int(text) if name == "n" else float(text)
+            for name, text in row.items()
+        }
+        for row in rows
+    ]
 
 
 def summarise(runs: Iterable[Record]) -> list[Record]:

@@ -195,6 +195,8 @@ def _differences(rows: Sequence[Record], part: str) -> str:
     for dataset, rate in _sets(rows, part):
         here = {row["what"]: row for row in found if (row["dataset"], row["rate"]) == (dataset, rate)}
         body.append([_set(dataset, rate), *(_mean(here.get(what), "+.1f") for what in whats)])
+    if not body:
+        return "Differences on the same draws: not run yet."
     return "Differences on the same draws, in points:\n\n" + _table(["data, labels", *whats], body)
 
 

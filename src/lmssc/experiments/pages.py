@@ -1,10 +1,11 @@
 """Pages whose tables come from the CSVs under ``results/``, so that no number in them is typed by hand."""
 
-import csv
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from lmssc.experiments.audit import read_summary
+from lmssc.experiments.audit_page import make_page
 from lmssc.experiments.paper import DATASETS
 from lmssc.experiments.tables import dataset_markdown, lmssc_markdown, read_tables
 
@@ -73,7 +74,7 @@ def results_blocks(root: Path) -> dict[str, str]:
     rows = read_tables(root / TABLES)
     blocks = {"lmssc": lmssc_markdown(rows), **{name: dataset_markdown(rows, name) for name in DATASETS}}
     if (root / AUDIT).exists():
-        blocks["audit"] = _csv_markdown(root / AUDIT)
+        blocks["audit"] = make_page(read_summary(root / AUDIT)).strip()
     return blocks
 
 
@@ -93,9 +94,3 @@ def filled_pages(root: Path) -> dict[Path, str]:
     blocks = results_blocks(root)
     pages = [root / page for page in PAGES if (root / page).exists()]
     return {page: fill_blocks(page.read_text(encoding="utf-8"), blocks) for page in pages}
-
-
-def _csv_markdown(path: Path) -> str:
-    with open(path, newline="", encoding="utf-8") as file:
-        head, *rows = csv.reader(file)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
