@@ -52,7 +52,7 @@ def test_pages_come_from_the_csvs(tmp_path):
         "mean": 0.5,
         "std": 1.0,
     }
-    paper |= {"low": -1.0, "high": 2.0, "paper_mean": 92.9, "paper_std": 1.0}
+    paper |= {"std": 1.0, "low": -1.0, "high": 2.0, "paper_mean": 92.9, "paper_std": 1.0}
     write_csv(tmp_path / AUDIT, SUMMARY, [dict.fromkeys(SUMMARY) | line, dict.fromkeys(SUMMARY) | paper])
     (tmp_path / "README.md").write_text(BLOCK.format("lmssc", "") + BLOCK.format("audit", ""))
     (text,) = filled_pages(tmp_path).values()
