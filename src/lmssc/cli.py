@@ -22,6 +22,8 @@ start here:
   lmssc demo --rate 0.01  the same with 1 % labelled
   lmssc demo --help       what else can be set
   lmssc compare digits    all methods on the same splits, with a paired test
+  lmssc datasets          data sets with several views, and where they are
+  lmssc reproduce --help  the paper's tables and figures again
   lmssc reproduce --help  the results of the paper that this is built on, run again
 
 in Python:
