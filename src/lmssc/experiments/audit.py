@@ -16,7 +16,8 @@ from lmssc.estimators.amgl import AMGL
 from lmssc.estimators.gfhf import GFHF
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.mlan import MLAN
-from lmssc.experiments.audit_runs import ARMS, COLUMNS, SCORES, do_audit_runs, make_draw, plan
+from lmssc.experiments.audit_runs import ARMS, COLUMNS, SCORES, do_audit_run, make_draw, plan
+from lmssc.experiments.jobs import do_missing
 from lmssc.experiments.paper import DRAWS, interval_half_width, paper_cell, paper_tables
 from lmssc.experiments.published import GRID, PublishedProgram, draw_labelled
 from lmssc.experiments.scores import mean_interval
@@ -73,7 +74,7 @@ def audit(
         The summary, with the columns `SUMMARY`; accuracies in percent.
     """
     store = Store(out)
-    do_audit_runs(plan(datasets, rates, repeats), store, n_jobs, progress=progress)
+    do_missing(plan(datasets, rates, repeats), do_audit_run, store, n_jobs, progress=progress)
     for name in sensitivity_estimators():
         if store.read(f"order-{name}") is None:
             store.write(f"order-{name}", sensitivity(name))

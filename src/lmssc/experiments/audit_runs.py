@@ -1,23 +1,18 @@
 """Runs of the audit: the published program on one draw of labels, in one order of the rows, with one setting."""
 
 import time
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
-from threadpoolctl import threadpool_limits
 
 from lmssc.datasets import load
 from lmssc.estimators.lmssc import LMSSC
-from lmssc.experiments.progress import Progress, TimeLeft
 from lmssc.experiments.published import GRID, draw_labelled, published_program
-from lmssc.experiments.store import Store
 
 ARMS = {
     "sorted": "class order",
@@ -82,44 +77,11 @@ def settings(arm: str) -> list[tuple[int, float, float]] | list[tuple[()]]:
     return [()] if arm == "lmssc" else GRID
 
 
-def do_audit_runs(runs: Iterable[AuditRun], store: Store, n_jobs: int = 1, *, progress: bool = False) -> None:
-    """Do all runs that `store` does not have yet; each is on disk as soon as it is done.
-
-    Parameters
-    ----------
-    runs : iterable of AuditRun
-        What to do.
-    store : Store
-        Where the records are and go.
-    n_jobs : int
-        Runs at the same time.
-    progress : bool
-        Show how far it is, and how long it will take.
-    """
-    by_key = {run.key: run for run in runs}
-    missing = {key: run for key, run in by_key.items() if store.read(key) is None}
-    left = TimeLeft((run.kind for run in missing.values()), effective_n_jobs(n_jobs))
-    for key, run in by_key.items():
-        if (record := store.read(key)) is not None:
-            left.learn(run.kind, record["fit_seconds"])
-    with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
-        for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_do)(run, store) for run in missing.values()
-        ):
-            store.remember(key, record)
-            meter.advance(by_key[key].kind, record["fit_seconds"])
-
-
-def _do(run: AuditRun, store: Store) -> tuple[str, dict[str, Any]]:
-    """One run, on disk before it is returned."""
+def do_audit_run(run: AuditRun) -> dict[str, Any]:
+    """The record of one run, with `COLUMNS`."""
     began = time.perf_counter()
-    with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore")
-        result = run_arm(run)
-    record: dict[str, Any] = {column: getattr(run, column) for column in COLUMNS[:7]} | result
-    record["fit_seconds"] = time.perf_counter() - began
-    store.write(run.key, record)
-    return run.key, record
+    record: dict[str, Any] = {column: getattr(run, column) for column in COLUMNS[:7]} | run_arm(run)
+    return record | {"fit_seconds": time.perf_counter() - began}
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,19 @@
 
 import hashlib
 import json
-import os
-import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
+from lmssc.experiments.jobs import do_missing
 from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
-from lmssc.experiments.progress import Progress, TimeLeft
 from lmssc.experiments.scores import METRICS, PeakMemory, score
 from lmssc.experiments.selection import held_out_accuracy, labelled_folds
 from lmssc.experiments.splits import stratified_split
@@ -106,60 +101,31 @@ def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, pro
     progress : bool
         Show how far it is.
     """
-    by_key = {run.key: run for run in runs}
     # Repeat by repeat, each in an order by chance: what is done first is a fair sample to judge the time left by.
-    waiting = sorted((run.repeat, key) for key, run in by_key.items() if store.read(key) is None)
-    missing = {key: by_key[key] for _, key in waiting}
-    left = TimeLeft((run.kind for run in missing.values()), effective_n_jobs(n_jobs))
-    for key, run in by_key.items():
-        if (record := store.read(key)) is not None:
-            left.learn(run.kind, record["fit_seconds"])
-    with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
-        for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_do)(run, store, os.getpid()) for run in missing.values()
-        ):
-            store.remember(key, record)
-            meter.advance(by_key[key].kind, record["fit_seconds"])
+    do_missing(sorted(runs, key=lambda run: (run.repeat, run.key)), _do, store, n_jobs, progress=progress)
 
 
-@cache
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent, which may be killed while a worker waits for the rest of a message."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _do(run: Run, store: Store, main: int) -> tuple[str, dict[str, Any]]:
-    """One run, on disk before it is returned; a failure is a record too. `main` is the process that asked for it."""
-    if os.getpid() != main:
-        _end_with(main)
+def _do(run: Run) -> dict[str, Any]:
+    """The record of one run; a failure is a record too."""
     record = dict.fromkeys(RECORD, float("nan")) | {"method": run.method, "rate": run.rate, "repeat": run.repeat}
     record["error"] = ""
     order, given = stratified_split(run.data.codes, run.rate, run.seed)
     raws = [raw.take(order) for raw in run.data.raws]
     truth = run.data.codes[order]
     labels = np.where(given, truth, -1)
-    with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore")
-        try:
-            joined = scaled_concatenation(raws)
-            with _cost(record):
-                if run.held_out:
-                    folds = labelled_folds(raws, labels, run.seed)
-                    record["accuracy"] = held_out_accuracy(run.estimator, raws, labels, folds, joined)
-                else:
-                    proba, predicted = fit_and_answer(run.estimator, raws, labels, joined)
-            if not run.held_out:
-                record |= score(truth[~given], proba, predicted)
-        except Exception as error:
-            record["error"] = f"{type(error).__name__}: {error}".replace("\n", " ")
-    store.write(run.key, record)
-    return run.key, record
+    try:
+        joined = scaled_concatenation(raws)
+        with _cost(record):
+            if run.held_out:
+                folds = labelled_folds(raws, labels, run.seed)
+                record["accuracy"] = held_out_accuracy(run.estimator, raws, labels, folds, joined)
+            else:
+                proba, predicted = fit_and_answer(run.estimator, raws, labels, joined)
+        if not run.held_out:
+            record |= score(truth[~given], proba, predicted)
+    except Exception as error:
+        record["error"] = f"{type(error).__name__}: {error}".replace("\n", " ")
+    return record
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Many jobs done once and for all: in parallel, each on disk as soon as it is done, with progress."""
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterable
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from lmssc.experiments.progress import Progress, TimeLeft
+from lmssc.experiments.store import Store
+
+
+class Job(Protocol):
+    """Something whose result is a record with `fit_seconds`."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from any other; a job that is on disk under it need not be done again."""
+
+    @property
+    def kind(self) -> Hashable:
+        """What it has in common with jobs that take as long."""
+
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+def do_missing(
+    jobs: Iterable[AnyJob],
+    do: Callable[[AnyJob], dict[str, Any]],
+    store: Store,
+    n_jobs: int | None = None,
+    *,
+    progress: bool = False,
+) -> None:
+    """Do all jobs that `store` does not have yet; each is in it, and on disk, as soon as it is done.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        In the order in which they are to be done; one that is there twice is done once.
+    do : callable
+        Job ↦ its record. Warnings are not shown, and numerical libraries have one thread.
+    store : Store
+        Where the records are and go.
+    n_jobs : int, optional
+        Jobs at the same time, through joblib.
+    progress : bool
+        Show how far it is.
+    """
+    by_key = {job.key: job for job in jobs}
+    missing = {key: job for key, job in by_key.items() if store.read(key) is None}
+    left = TimeLeft((job.kind for job in missing.values()), effective_n_jobs(n_jobs))
+    for key, job in by_key.items():
+        if (record := store.read(key)) is not None:
+            left.learn(job.kind, record["fit_seconds"])
+    with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
+        for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_do)(job, do, store, os.getpid()) for job in missing.values()
+        ):
+            store.remember(key, record)
+            meter.advance(by_key[key].kind, record["fit_seconds"])
+
+
+def _do(job: AnyJob, do: Callable[[AnyJob], dict[str, Any]], store: Store, main: int) -> tuple[str, dict[str, Any]]:
+    """One job, on disk before it is returned. `main` is the process that asked for it."""
+    if os.getpid() != main:
+        _end_with(main)
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        warnings.simplefilter("ignore")
+        record = do(job)
+    store.write(job.key, record)
+    return job.key, record
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, which may be killed while a worker waits for the rest of a message."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
