@@ -111,6 +111,13 @@ def test_every_form_of_input(kind, data):
     assert result.max_changed == 0
 
 
+def test_boolean_labels_with_none(data):
+    y = [None if code < 0 else bool(code == 0) for code in data.y]
+    result = order_sensitivity(GFHF(), data.views, y, y_true=data.target == 0, n_permutations=2)
+    assert result.n_unlabelled == (data.y < 0).sum()
+    assert result.accuracies.min() > 0.8
+
+
 def test_rows_are_taken_from_every_kind_of_table():
     order = np.array([2, 0, 1])
     table = np.arange(6.0).reshape(3, 2)

@@ -143,6 +143,7 @@ def test_figures_stand_in_order_with_captions(results):
 def test_the_audit_is_shown_if_there_is_one(results):
     assert 'id="audit"' not in read(results)[0]
     (results.parent / "audit").mkdir()
+    (results.parent / "audit" / "audit_summary.csv").write_text("part\n")
     (results.parent / "audit" / "audit.md").write_text(
         "## Row order\n\n| data | rows |\n| --- | --- |\n| sonar | <sorted> |"
     )

@@ -205,6 +205,32 @@ class TestTables:
         assert len(read_runs(folder)) == sum(row[f"{prefix}_n"] for row in rows for prefix in COLUMNS.values())
 
 
+class TestSeveralCalls:
+    def test_what_earlier_calls_found_stays_in_the_tables(self, tmp_path):
+        reproduce(tmp_path, ["sonar"], ["1-NN"], [0.3], 2, columns=["fixed"])
+        rows = reproduce(tmp_path, ["bbc"], ["1-NN"], [0.3], 3, columns=["fixed"]).rows
+        assert [(row["dataset"], row["fixed_n"]) for row in rows] == [("bbc", 3), ("sonar", 2)]
+        assert len(read_runs(tmp_path)) == 5
+        rows = reproduce(tmp_path, ["sonar"], ["1-NN"], [0.3], 1, columns=["fixed"]).rows
+        assert [(row["dataset"], row["fixed_n"]) for row in rows] == [("bbc", 3), ("sonar", 2)]
+
+    def test_runs_of_another_version_do_not(self, tmp_path):
+        reproduce(tmp_path, ["sonar"], ["1-NN"], [0.3], 2, columns=["fixed"])
+        machine = json.loads((tmp_path / "machine.json").read_text()) | {"lmssc": "0.0.1"}
+        (tmp_path / "machine.json").write_text(json.dumps(machine))
+        rows = reproduce(tmp_path, ["bbc"], ["1-NN"], [0.3], 1, columns=["fixed"]).rows
+        assert [row["dataset"] for row in rows] == ["bbc"]
+
+    def test_a_run_that_failed_is_tried_again(self, tmp_path, monkeypatch):
+        def fail(*_):
+            raise MemoryError("none left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "fit_and_answer", fail)
+            assert all(r["error"] for r in reproduce(tmp_path, ["sonar"], ["1-NN"], [0.3], 1).records)
+        assert not any(r["error"] for r in reproduce(tmp_path, ["sonar"], ["1-NN"], [0.3], 1).records)
+
+
 class TestStopAndGoOn:
     WORDS = ("reproduce", "--datasets", "sonar", "--rates", "0.2", "--no-figures", "--methods", *FAST)
 

@@ -121,6 +121,9 @@ def order_sensitivity(
     labels, known = known_labels(y)
     n = len(labels)
     hidden = np.flatnonzero(~known)
+    if labels.dtype == bool:  # which has no value of its own for "not known"
+        labels = labels.astype(object)
+        labels[~known] = None
     truth = None if y_true is None else np.asarray(y_true)
     _check(X, n, len(hidden), truth, n_permutations)
     rng = np.random.default_rng(random_state)

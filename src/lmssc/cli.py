@@ -1,6 +1,7 @@
 """The command ``lmssc``: its parser, and what becomes of errors. The commands themselves are in ``lmssc.commands``."""
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -51,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return args.run(args)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (CommandError, OSError) as error:
         print(f"lmssc: error: {error}", file=sys.stderr)
         return 2

@@ -52,7 +52,9 @@ def pivoted_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None
         start = None if start is None else start[:, used]
         result[:, used] = pivoted_loadings(cross[:, used], gram[np.ix_(used, used)], start)
         return result
-    if np.linalg.cond(gram / np.outer(norms, norms)) > WORST_CONDITION:
+    # Rounding hides how bad a condition is beyond 1/ε.
+    worst = min(WORST_CONDITION, 0.01 / float(np.finfo(gram.dtype).eps))
+    if np.linalg.cond(gram / np.outer(norms, norms)) > worst:
         return nonnegative_loadings(cross, gram, start)
     gram, cross = gram / np.outer(norms, norms), cross / norms
     inverse = np.linalg.inv(gram)

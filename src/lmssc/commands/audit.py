@@ -1,6 +1,7 @@
 """``lmssc audit``."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
+    from lmssc._optional import import_optional
+    from lmssc.datasets import load
     from lmssc.experiments.audit import audit
     from lmssc.experiments.audit_page import make_page, write_page
     from lmssc.experiments.compare import check_numbers
@@ -69,13 +72,25 @@ def run(args: argparse.Namespace) -> int:
     unknown = [name for name in args.datasets if name not in DATASETS]
     if unknown:
         raise CommandError(f"--datasets {unknown[0]} is not one of {', '.join(DATASETS)}")
+    if args.jobs == 0:
+        raise CommandError("--jobs must be 1 or more, or -1 for all cores")
     try:
         check_numbers(args.rates, args.repeats)
-    except ValueError as error:
+        prepare_folder(args.out)
+        # Said now rather than after hours.
+        load("bbc")
+        if not args.no_figures:
+            import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
+        rows = audit(args.datasets, args.rates, args.repeats, args.out, n_jobs=args.jobs, progress=not args.quiet)
+        written = write_page(rows, args.out, figures=not args.no_figures)
+    except (ValueError, ImportError) as error:
         raise CommandError(error) from error
-    prepare_folder(args.out)
-    rows = audit(args.datasets, args.rates, args.repeats, args.out, n_jobs=args.jobs, progress=not args.quiet)
-    written = write_page(rows, args.out, figures=not args.no_figures)
+    except KeyboardInterrupt:
+        print(
+            f"\nlmssc: interrupted; all finished runs are kept in {args.out}, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 130
     if not args.quiet:
         print(make_page(rows))
         print(

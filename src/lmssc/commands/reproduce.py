@@ -22,12 +22,13 @@ def add(commands: Any) -> None:
             "  best-by-test  the best of a grid by test accuracy, as the paper's program does: an oracle,\n"
             "                because it needs the very labels that are to be found\n"
             "Every finished run is kept in the folder --out at once: stop it and start it again with the same\n"
-            "words, and it does only what is missing."
+            "words, and it does only what is missing. What earlier calls left in runs.csv there, of other data\n"
+            "sets, methods or splits, takes part in the tables."
         ),
         epilog=(
             "examples:\n"
-            "  lmssc reproduce --datasets sonar --repeats 3 --columns fixed   a minute\n"
-            "  lmssc reproduce --datasets sonar bbc --columns fixed --jobs 2  some minutes\n"
+            "  lmssc reproduce --datasets sonar --repeats 3 --columns fixed --no-figures   a minute\n"
+            "  lmssc reproduce --datasets sonar bbc --columns fixed --jobs 2  some minutes, and more for figures\n"
             "  lmssc reproduce --jobs 2                                       all of it: hours"
         ),
     )
@@ -67,7 +68,7 @@ def add(commands: Any) -> None:
         metavar="FOLDER",
         help="where the runs, tables, figures and report.html go (default: %(default)s)",
     )
-    parser.add_argument("--no-figures", action="store_true", help="draw no figures and write no report.html")
+    parser.add_argument("--no-figures", action="store_true", help="draw no figures; report.html is without them")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(run=run)
 
@@ -87,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     from lmssc._optional import import_optional
     from lmssc.io import prepare_folder
 
+    if args.jobs == 0:
+        raise CommandError("--jobs must be 1 or more, or -1 for all cores")
     try:
         prepare_folder(args.out)
         if not args.no_figures:  # said now rather than after hours
@@ -105,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _reproduce(args: argparse.Namespace) -> None:
     from lmssc.experiments.paper import DATASETS
+    from lmssc.experiments.report import write_report
     from lmssc.experiments.reproduce import reproduce
     from lmssc.experiments.tables import lmssc_markdown
 
@@ -127,10 +131,8 @@ def _reproduce(args: argparse.Namespace) -> None:
             print(f"failed: {where}: {record['error']}")
     if not args.no_figures:
         from lmssc.experiments.figures import draw_figures
-        from lmssc.experiments.report import write_report
 
         draw_figures(args.datasets or list(DATASETS), args.out, jobs=args.jobs, progress=not args.quiet)
-        write_report(args.out)
+    write_report(args.out)
     if not args.quiet:
-        files = ["tables.md", "tables.csv", "runs.csv", *([] if args.no_figures else ["report.html"])]
-        print(f"{', '.join(files)} are in {args.out}")
+        print(f"tables.md, tables.csv, runs.csv and report.html are in {args.out}")

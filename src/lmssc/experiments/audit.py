@@ -1,7 +1,6 @@
 """The audit of the published results: what row order, choice by test labels and a constant answer account for."""
 
 import csv
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,9 @@ def audit(
 
 def write_tables(out: Path) -> list[Record]:
     """Write ``audit.csv`` and ``audit_summary.csv`` from the runs that are in the folder, however many they are."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((out / "runs").glob("*.json"))]
+    store = Store(out)
+    found = (store.read(path.stem) for path in sorted((out / "runs").glob("*.json")))
+    records = [record for record in found if record is not None]
     runs = [record for record in records if "arm" in record]
     runs.sort(key=lambda run: [(value is not None, value or 0) for value in (run[column] for column in COLUMNS[:7])])
     rows = summarise(runs) + constant_answer() + [record for record in records if record.get("part") == "order"]

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from lmssc.estimators.base import resolve_neighbors
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.experiments.compare import compare
+from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_concatenation
 from lmssc.experiments.runs import Data
 from lmssc.experiments.scores import mean_interval
@@ -95,7 +95,7 @@ class FigureSet:
         self, what: str, settings: list[Any], compute: Callable[[], Mapping[str, NDArray]]
     ) -> dict[str, NDArray]:
         """Arrays from the cache, or computed and put there."""
-        content = [metadata.version("lmssc"), self.data.key, what, *settings]
+        content = [version("lmssc"), self.data.key, what, *settings]
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
         path = self.cache / f"{what}-{self.name}-{key}.npz"
         if not path.exists():

@@ -43,7 +43,8 @@ def do_missing(
     Parameters
     ----------
     jobs : iterable of Job
-        In the order in which they are to be done; one that is there twice is done once.
+        In the order in which they are to be done; one that is there twice is done once. One that failed in an earlier
+        start is tried again.
     do : callable
         Job ↦ its record. Warnings are not shown, and numerical libraries have one thread.
     store : Store
@@ -54,10 +55,10 @@ def do_missing(
         Show how far it is.
     """
     by_key = {job.key: job for job in jobs}
-    missing = {key: job for key, job in by_key.items() if store.read(key) is None}
+    missing = {key: job for key, job in by_key.items() if (store.read(key) or {"error": "missing"}).get("error")}
     left = TimeLeft((job.kind for job in missing.values()), effective_n_jobs(n_jobs))
     for key, job in by_key.items():
-        if (record := store.read(key)) is not None:
+        if key not in missing and (record := store.read(key)) is not None:
             left.learn(job.kind, record["fit_seconds"])
     with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
         for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(

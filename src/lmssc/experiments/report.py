@@ -5,12 +5,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from lmssc.experiments.machine import version
 from lmssc.experiments.markdown import box, markdown_to_html
 from lmssc.experiments.paper import DATASETS, PaperCell, paper_tables
 from lmssc.experiments.svg import inline_svg
@@ -65,7 +65,7 @@ def write_report(out: Path) -> Path:
     datasets = _unique(rows, "dataset")
     page = Template(files("lmssc.experiments").joinpath("report.html").read_text(encoding="utf-8")).substitute(
         title=escape(TITLE),
-        version=escape(metadata.version("lmssc")),
+        version=escape(version("lmssc")),
         scope=escape(_scope(rows, datasets)),
         contents=_contents(datasets, list(figures), bool(audit)),
         findings=_list(findings(rows)),
@@ -291,11 +291,10 @@ def _figure(path: Path, caption: Mapping[str, str]) -> str:
 
 def _audit(folder: Path) -> str:
     """The audit's page and figures, or nothing if there is no audit."""
-    parts = [_figure(path, AUDIT_CAPTIONS.get(path.stem, {})) for path in sorted(folder.glob("*.svg"))]
-    if (folder / "audit.md").is_file():
-        parts.append(markdown_to_html((folder / "audit.md").read_text(encoding="utf-8"), "audit"))
-    if not parts:
+    if not (folder / "audit_summary.csv").is_file() or not (folder / "audit.md").is_file():
         return ""
+    parts = [_figure(path, AUDIT_CAPTIONS.get(path.stem, {})) for path in [folder / "row-order.svg"] if path.is_file()]
+    parts.append(markdown_to_html((folder / "audit.md").read_text(encoding="utf-8"), "audit"))
     return (
         '<section id="audit" aria-labelledby="audit-title"><h2 id="audit-title">The audit</h2>'
         "<p>What the order of the rows and the choice of parameters by test labels do to the results of the published "

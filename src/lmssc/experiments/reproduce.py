@@ -19,7 +19,15 @@ from lmssc.experiments.runs import Data, Run, do_runs
 from lmssc.experiments.selection import best_setting, count_folds
 from lmssc.experiments.splits import stratified_split
 from lmssc.experiments.store import Store
-from lmssc.experiments.tables import COLUMNS, CONSTANT, RUN_COLUMNS, TABLE_COLUMNS, summarise, tables_markdown
+from lmssc.experiments.tables import (
+    COLUMNS,
+    CONSTANT,
+    RUN_COLUMNS,
+    TABLE_COLUMNS,
+    read_runs,
+    summarise,
+    tables_markdown,
+)
 from lmssc.io import open_atomically, write_csv
 
 RATES = (0.1, 0.2, 0.3, 0.5)
@@ -221,10 +229,29 @@ def reproduce(
     # Most of these are there already, from the other columns.
     refits = [case.run(case.chosen(store)) for case in cases if "cv" in case.columns]
     do_runs(refits, store, n_jobs, progress=progress)
-    records = [record for case in cases for record in case.records(store)]
+    records = _with_earlier(Path(out), [record for case in cases for record in case.records(store)])
+    names = {record["dataset"]: None for record in records}
+    data |= {name: _load(name) for name in names if name not in data}
     rows = summarise(records, {(name, ours): theirs for name in data for ours, theirs in _paper_names(data[name])})
     _write(Path(out), records, rows, {"rates": list(rates), "seeds": list(range(repeats)), "tuned": tuned_repeats})
     return Reproduction(records, rows)
+
+
+def _with_earlier(out: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records, and those that earlier calls of the same version left in ``runs.csv`` and this one did not make."""
+    try:
+        made_with = json.loads((out / "machine.json").read_text(encoding="utf-8"))["lmssc"]
+        earlier = read_runs(out / "runs.csv") if made_with == describe_machine()["lmssc"] else []
+    except (OSError, ValueError, KeyError):
+        earlier = []
+
+    def place(record: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(record[name] for name in ("dataset", "rate", "method", "column", "repeat"))
+
+    made = {place(record) for record in records}
+    merged = records + [record for record in earlier if place(record) not in made]
+    order = list(DATASETS)
+    return sorted(merged, key=lambda record: (order.index(record["dataset"]), record["rate"]))
 
 
 def _check_names(argument: str, given: Sequence[str] | None, known: Iterable[str]) -> list[str]:

@@ -120,6 +120,30 @@ def read_tables(path: str | Path) -> list[dict[str, Any]]:
         return [{column: _parse(column, row[column]) for column in TABLE_COLUMNS} for row in reader]
 
 
+def read_runs(path: str | Path) -> list[dict[str, Any]]:
+    """Rows of a ``runs.csv``, numbers as numbers, what is not there as NaN.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    list of dict
+        With `RUN_COLUMNS`.
+    """
+    words = ("dataset", "column", "method", "setting", "error")
+    with open(path, newline="", encoding="utf-8") as file:
+        return [
+            {
+                name: text if name in words else int(text) if name == "repeat" else float(text or "nan")
+                for name, text in row.items()
+            }
+            for row in csv.DictReader(file)
+        ]
+
+
 def _parse(column: str, text: str) -> Any:
     if column in _WORDS:
         return text
