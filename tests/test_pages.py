@@ -56,7 +56,7 @@ def test_pages_come_from_the_csvs(tmp_path):
     write_csv(tmp_path / AUDIT, SUMMARY, [dict.fromkeys(SUMMARY) | line, dict.fromkeys(SUMMARY) | paper])
     (tmp_path / "README.md").write_text(BLOCK.format("lmssc", "") + BLOCK.format("audit", ""))
     (text,) = filled_pages(tmp_path).values()
-    assert "| Sonar | 10 % | – | 71.5 |" in text
+    assert "| Sonar | 10 % | – | 71.5 (1 split) |" in text
     assert "| Sonar 20 % | 1 |" in text
     assert "64.2" in text
 

@@ -248,7 +248,7 @@ def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
     >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
     >>> print(lmssc_markdown(rows).splitlines()[-1])
-    | Sonar | 10 % | 69.8 ± 5.5 | 50.0 | – | – | – | – |
+    | Sonar | 10 % | 69.8 ± 5.5 | 50.0 (1 split) | – | – | – | – |
     """
     lines = []
     for row in rows:
@@ -341,7 +341,7 @@ def _interval(row: Mapping[str, Any], prefix: str) -> str:
     mean, low, high = (row[f"{prefix}_{name}"] for name in ("mean", "ci_low", "ci_high"))
     if math.isnan(mean):
         return "–"
-    return f"{mean:.1f}" if math.isnan(low) else f"{mean:.1f} ({low:.1f} to {high:.1f})"
+    return f"{mean:.1f} (1 split)" if math.isnan(low) else f"{mean:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _splits(rows: Sequence[Mapping[str, Any]], *prefixes: str) -> str:
