@@ -62,7 +62,8 @@ def test_the_oracle_is_called_so(rows):
 def test_summary_of_lmssc(rows):
     head, _, line = lmssc_markdown(rows).splitlines()
     assert "best by test (oracle)" in head
-    assert line == "| BBC | 10 % | 92.9 ± 1.2 | 92.3 (86.1 to 98.6) | 93.0 (1 split) | 99.0 (1 split) | 93.7 1-NN | 90.0 |"
+    one = "93.0 (1 split) | 99.0 (1 split)"
+    assert line == f"| BBC | 10 % | 92.9 ± 1.2 | 92.3 (86.1 to 98.6) | {one} | 93.7 1-NN | 90.0 |"
 
 
 def test_failed_runs_do_not_count():
