@@ -19,7 +19,10 @@ MOST_NUMBERS = 20_000_000
 def leading_directions(
     views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50
 ) -> tuple[NDArray, NDArray]:
-    """Leading right singular vectors of the stacked views, by block subspace iteration.
+    """Leading right singular vectors of the stacked views.
+
+    From a Gram matrix where the views are small; by block subspace iteration, to which `tol` and `max_rounds` belong,
+    where they are not.
 
     Parameters
     ----------
