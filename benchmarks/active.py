@@ -4,7 +4,7 @@
 
 A fifth of the rows is set aside as new samples, to be predicted. Of the others 2 a class get a label; then batches of
 labels are added, chosen at random or by the classifier, and it is fitted again. Two accuracies are measured: on the
-rows that have no label yet (which the hard ones leave when they get a label), and on the new samples (the same for all).
+rows that have no label yet (which the hard ones leave when they get a label), and on the new samples.
 
 Written to results/active: `active.csv`, a line for each fit, and `active.md`, the means over the seeds and the labels
 that each choice needs for the accuracy of random labels.
