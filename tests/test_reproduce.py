@@ -73,7 +73,7 @@ class TestColumns:
         views = dict(zip("abc", data.views, strict=True))
         for repeat in range(2):
             grid = [{name: [value] for name, value in setting.items()} for setting in ({}, *GRIDS["GFHF"])]
-            search = LMSSCCV(estimator=GFHF(), param_grid=grid, n_repeats=1, margin=0, random_state=repeat)
+            search = LMSSCCV(estimator=GFHF(), param_grid=grid, n_repeats=1, margin=None, random_state=repeat)
             right = compare(views, data.target, {"cv": search}, [0.3], 1, random_state=repeat).records[0]
             (row,) = read_runs(folder, column="cv", method="GFHF (concatenated)", rate="0.3", repeat=str(repeat))
             assert float(row["accuracy"]) == pytest.approx(right["accuracy"], rel=1e-5)
