@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lmssc.estimators.mlan import MLAN
     from lmssc.experiments.compare import compare
     from lmssc.inputs import stack_views
+    from lmssc.persistence import load
 
 _HOMES = {
     "AMGL": "lmssc.estimators.amgl",
@@ -20,12 +21,13 @@ _HOMES = {
     "LMSSC": "lmssc.estimators.lmssc",
     "MLAN": "lmssc.estimators.mlan",
     "compare": "lmssc.experiments.compare",
+    "load": "lmssc.persistence",
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
 _MODULES = ("audit", "datasets", "model_selection", "plotting")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "paper_settings", "stack_views"]
+__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "load", "paper_settings", "stack_views"]
 
 
 def __getattr__(name: str) -> Any:
