@@ -65,6 +65,8 @@ class Encoder:
             return {"dict": [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]}
         if isinstance(value, np.generic):
             return {"scalar": self._array(np.asarray(value), where)}
+        if isinstance(value, np.ma.MaskedArray):
+            return {"masked": [self.encode(part, where) for part in (value.data, np.ma.getmaskarray(value))]}
         if isinstance(value, np.ndarray):
             return self._objects(value, where) if value.dtype == object else {"array": self._array(value, where)}
         if isinstance(value, sparse.csr_array):
@@ -110,16 +112,12 @@ class Encoder:
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
         """An array of Python objects, such as labels: the different ones, and which is where."""
         numbers: dict[tuple[type, Any], int] = {}
-        codes = np.empty(array.size, dtype=np.int32)
+        codes, different = np.empty(array.size, dtype=np.int32), []
         for i, item in enumerate(array.ravel()):
-            if not (item is None or type(item) in (bool, int, float, str) or isinstance(item, np.generic)):
-                raise TypeError(
-                    f"{where} cannot be kept in a model file: it has a {type(item).__qualname__} in it. Labels that "
-                    "are text, whole numbers or booleans can"
-                )
-            codes[i] = numbers.setdefault((type(item), item), len(numbers))
-        first = np.unique(codes, return_index=True)[1]
-        different = [self.encode(array.ravel()[i], where) for i in first]
+            plain = item is None or isinstance(item, bool | int | float | str | np.generic)
+            codes[i] = numbers.setdefault((type(item), item if plain else i), len(numbers))
+            if codes[i] == len(different):
+                different.append(self.encode(item, f"{where}[{i}]"))
         return {"objects": {"different": different, "codes": self._array(codes.reshape(array.shape), where)}}
 
 
@@ -156,6 +154,7 @@ class Decoder:
             "slice": self._slice,
             "dict": lambda body: {self.decode(k): self.decode(v) for k, v in _typed(body, list)},
             "scalar": lambda body: self._array(body)[()],
+            "masked": lambda body: np.ma.MaskedArray(*(self.decode(part) for part in _typed(body, list, 2))),
             "array": self._array,
             "objects": self._objects,
             "csr": self._csr,
