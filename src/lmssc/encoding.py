@@ -112,7 +112,8 @@ class Encoder:
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
         """An array of Python objects, such as labels: the different ones, and which is where."""
         numbers: dict[tuple[type, Any], int] = {}
-        codes, different = np.empty(array.size, dtype=np.int32), []
+        codes = np.empty(array.size, dtype=np.int32)
+        different: list[Any] = []
         for i, item in enumerate(array.ravel()):
             plain = item is None or isinstance(item, bool | int | float | str | np.generic)
             codes[i] = numbers.setdefault((type(item), item if plain else i), len(numbers))

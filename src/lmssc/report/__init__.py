@@ -154,8 +154,7 @@ def _fill(subject: page.Subject, title: str) -> str:
         n_samples=f"{len(subject.codes):,}",
         style=style_sheet(),
         script_hash=f"sha256-{digest}",
-        script=script,
-        data=data,
+        scripts=f"{data}<script>{script}</script>" if data else "",
         contents="<ul>"
         + "".join(f'<li><a href="#{name}">{text}</a></li>' for name, (text, _) in sections.items())
         + "</ul>",
