@@ -23,7 +23,7 @@ from lmssc.report.html import style_sheet
 __all__ = ["write_report"]
 
 # Fits are repeated on no more samples than this.
-MOST_REFITTED = 10_000
+MOST_REFITTED = 5000
 # To compare views, so many iterations do: the labels hardly change after the first few.
 MOST_ITERATIONS = 5
 
@@ -39,6 +39,7 @@ def write_report(
     command: str,
     present: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
+    first: Sequence[int] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -68,6 +69,8 @@ def write_report(
         As given to `fit`.
     notes : sequence of str
         What was understood about the input, a sentence each.
+    first : sequence of int, optional
+        Rows of the samples to look at first, if they are known; else `clf.most_informative` finds them.
     random_state : int
         Decides which labels are hidden together, and which samples are shown if there are many.
     n_jobs : int, optional
@@ -93,6 +96,8 @@ def write_report(
     if len(ids) != n_samples:
         raise ValueError(f"ids must have one name for each of the {n_samples} samples, got {len(ids)}")
     _, codes = encode_labels(y, n_samples)
+    if first is None:
+        first = clf.most_informative(page.LISTED) if (codes < 0).any() else []
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
@@ -125,7 +130,7 @@ def write_report(
         held_out=held_out,
         without=without,
         n_refitted=len(rows),
-        first=clf.most_informative(page.LISTED).tolist() if (codes < 0).any() else [],
+        first=[int(row) for row in first[: page.LISTED]],
         shares=view_shares(clf),
         random_state=random_state,
     )
