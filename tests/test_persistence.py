@@ -1,11 +1,15 @@
 """Models on disk: the same answers as before, and nothing but models is read."""
 
+import contextlib
 import hashlib
 import json
 import pickle
+import re
 import shutil
 import struct
+import warnings
 import zipfile
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -418,7 +422,61 @@ def test_forged_blocks_are_refused(model, path, data):
             lmssc.load(path)
 
 
+def mutate(text, rng):
+    """A header with a few of its tokens exchanged, dropped or replaced."""
+    tokens = re.findall(r'"[^"]*"|-?[0-9][0-9.eE+-]*|null|true|false|[][{},:]', text)
+    for _ in range(int(rng.integers(1, 4))):
+        i, j = rng.integers(len(tokens), size=2)
+        kind = rng.integers(4)
+        if kind == 0:
+            tokens[i] = tokens[j]
+        elif kind == 1:
+            tokens[i], tokens[j] = tokens[j], tokens[i]
+        elif kind == 2:
+            tokens[i] = str(rng.choice(["-1", "0", "1e99", "99999999999999999999", "null", "true", '""', "[]", "{}"]))
+        else:
+            del tokens[i]
+    return "".join(tokens)
+
+
+def test_forged_at_random_a_file_is_refused_or_a_classifier(model, path, data):
+    model.save(path)
+    header, blocks = read_parts(path)
+    text = json.dumps(header)
+    rng = np.random.default_rng(0)
+    loaded = 0
+    for _ in range(500):
+        write_parts(path, mutate(text, rng).encode(), blocks)
+        try:
+            clf = lmssc.load(path)
+        except ModelFileError:
+            continue
+        assert type(clf) in (lmssc.LMSSC, lmssc.GFHF, lmssc.AMGL, lmssc.MLAN, lmssc.LMSSCCV)
+        loaded += 1
+        # It may not be able to answer, but it does not bring the interpreter down.
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf.predict_proba(new_samples(data))
+    assert 0 < loaded < 400
+
+
 # --- earlier versions ------------------------------------------------------------------------------------------------
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.mark.parametrize("name", ["lmssc", "lmssccv", "gfhf", "amgl", "mlan"])
+def test_files_of_version_1_are_read_and_answer_as_they_did(name):
+    """Written by tests/fixtures/make_models.py, and to be read for ever once version 1 is released."""
+    facts = json.loads((FIXTURES / "models-v1.json").read_text())
+    clf = lmssc.load(FIXTURES / f"{name}-v1.lmssc")
+    answers = facts["answers"][name]
+    assert clf.transduction_.tolist() == answers["transduction"]
+    for which, X in (("known", facts["views"]), ("new", facts["new"])):
+        views = {view: np.array(rows) for view, rows in X.items()}
+        np.testing.assert_allclose(clf.predict_proba(views), answers[which], atol=1e-6)
+        assert clf.classes_[np.array(answers[which]).argmax(axis=1)].tolist() == clf.predict(views).tolist()
 
 
 def test_a_missing_parameter_gets_its_default_and_upgrade_fills_the_rest(model, path, monkeypatch):
