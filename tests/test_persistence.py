@@ -188,6 +188,7 @@ def test_attributes_that_are_added_later_are_kept(model, path):
         ("a", True): slice(1, None, 2),
         "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "every second": np.arange(6.0)[::2],
+        "turned and big-endian": np.arange(24, dtype=">i4").reshape(4, 6)[::2].T,
         "empty": np.zeros((0, 3), dtype=np.float32),
         "scalar": np.float32(0.5),
         "nested": lmssc.GFHF(n_neighbors=3),
@@ -195,13 +196,23 @@ def test_attributes_that_are_added_later_are_kept(model, path):
     }
     clf.save(path)
     later = lmssc.load(path)._later
-    assert list(later) == [3, ("a", True), "fortran", "every second", "empty", "scalar", "nested", "large"]
+    assert list(later) == [
+        3,
+        ("a", True),
+        "fortran",
+        "every second",
+        "turned and big-endian",
+        "empty",
+        "scalar",
+        "nested",
+        "large",
+    ]
     assert repr(later[3]) == "[None, nan, -inf, 1e-300]"
     assert later["a", True] == slice(1, None, 2)
     assert later["fortran"].flags.f_contiguous
-    for name in ("fortran", "every second", "empty", "scalar"):
+    for name in ("fortran", "every second", "turned and big-endian", "empty", "scalar"):
         np.testing.assert_array_equal(later[name], clf._later[name])
-        assert later[name].dtype == clf._later[name].dtype
+        assert later[name].dtype == clf._later[name].dtype.newbyteorder("=")
     assert later["nested"].get_params() == clf._later["nested"].get_params()
     assert later["large"] == 2**200
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,12 @@ class Encoder:
                 f"{where} cannot be kept in a model file: it is an array of {array.dtype}. Booleans, integers, floats "
                 "up to float64 and text can"
             )
-        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         if id(array) not in self._seen:
             self._seen[id(array)] = (array, len(self.blocks))
             self.blocks.append(array.astype(dtype, copy=False))
-        return {"block": self._seen[id(array)][1], "dtype": dtype.str, "shape": list(array.shape), "order": order}
+        number = self._seen[id(array)][1]
+        order = "F" if is_by_columns(self.blocks[number]) else "C"
+        return {"block": number, "dtype": dtype.str, "shape": list(array.shape), "order": order}
 
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
         """An array of Python objects, such as labels: the different ones, and which is where."""
@@ -120,6 +122,17 @@ class Encoder:
             if codes[i] == len(different):
                 different.append(self.encode(item, f"{where}[{i}]"))
         return {"objects": {"different": different, "codes": self._array(codes.reshape(array.shape), where)}}
+
+
+def is_by_columns(array: NDArray) -> bool:
+    """Whether an array is stored column by column; it stays so, because sums depend on it to the last bit.
+
+    Examples
+    --------
+    >>> is_by_columns(np.ones((2, 3))), is_by_columns(np.ones((2, 3)).T)
+    (False, True)
+    """
+    return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 def _advice(value: Any, where: str) -> str:
@@ -259,9 +272,8 @@ def _field_names(cls: Any) -> Sequence[str]:
 
 
 def _is_behaviour(cls: type, name: str) -> bool:
-    """Whether `name` is a method or property of the class; a plain default may be replaced."""
-    found = getattr(cls, name, None)
-    return callable(found) or isinstance(found, property)
+    """Whether `name` is a method, a property or the like of the class; a plain default may be replaced."""
+    return hasattr(type(getattr_static(cls, name, None)), "__get__")
 
 
 def _typed(value: Any, kind: type, length: int | None = None) -> Any:

@@ -1,5 +1,6 @@
 """A fit done again with some labels hidden, or with a view left out: how right it is, and what each view is worth."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from lmssc.held_out import hide, labelled_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.labels import encode_labels
 from lmssc.views import RawView
+from lmssc.workers import end_with
 
 
 class HeldOut(NamedTuple):
@@ -107,7 +109,12 @@ def hold_out(
     jobs = [(name, fold) for name in without for fold in folds]
     fits = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_answer)(
-            _prepare(clf, raws, name), [raw for raw in raws if raw.name != name], codes, fold, len(classes)
+            _prepare(clf, raws, name),
+            [raw for raw in raws if raw.name != name],
+            codes,
+            fold,
+            len(classes),
+            os.getpid(),
         )
         for name, fold in jobs
     )
@@ -137,8 +144,12 @@ def _prepare(clf: Any, raws: Sequence[RawView], without: str | None) -> Any:
     return fresh
 
 
-def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_classes: int) -> NDArray:
-    """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there."""
+def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_classes: int, main: int) -> NDArray:
+    """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there.
+
+    `main` is the process that asked for it.
+    """
+    end_with(main)
     n = len(codes)
     kept = np.flatnonzero(np.any([np.ones(n, bool) if raw.present is None else raw.present for raw in raws], axis=0))
     labels = hide(codes, fold)

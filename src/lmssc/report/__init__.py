@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import metadata
@@ -95,7 +96,9 @@ def write_report(
     n_samples = raws[0].data.shape[0]
     if len(ids) != n_samples:
         raise ValueError(f"ids must have one name for each of the {n_samples} samples, got {len(ids)}")
-    _, codes = encode_labels(y, n_samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fit has said it
+        _, codes = encode_labels(y, n_samples)
     if first is None:
         first = clf.most_informative(page.LISTED) if (codes < 0).any() else []
     names = [raw.name for raw in raws]
