@@ -130,8 +130,9 @@ def test_classes_keep_their_type(names, data, path):
 
 
 def test_float32_sparse_and_missing_views(data, path):
-    views = {"dense": data.views[0].astype(np.float32), "words": sparse.random_array((80, 50), density=0.1, rng=0)}
-    views["words"] = views["words"].tocsr().astype(np.float32)
+    rng = np.random.default_rng(0)
+    words = sparse.csr_array(rng.poisson(0.1, size=(80, 50)).astype(np.float32))
+    views = {"dense": data.views[0].astype(np.float32), "words": words}
     present = {"words": np.arange(80) % 7 > 0}
     for clf in (lmssc.LMSSC(max_iter=3), lmssc.AMGL(scaling="auto"), lmssc.GFHF()):
         clf.fit(views, data.y, present)
@@ -233,6 +234,13 @@ def test_what_is_no_data_is_named_and_nothing_is_written(model, path, parameter,
     with pytest.raises(TypeError, match=message):
         clf.save(path)
     assert list(path.parent.iterdir()) == []
+
+
+def test_what_is_inside_a_part_is_named_in_full(model, path):
+    clf = pickle.loads(pickle.dumps(model))
+    clf.best_estimator_ = pickle.loads(pickle.dumps(model)).set_params(random_state=np.random.RandomState(0))
+    with pytest.raises(TypeError, match=r"best_estimator_\.random_state cannot be kept"):
+        clf.save(path)
 
 
 def test_what_is_not_fitted_is_not_saved(path):

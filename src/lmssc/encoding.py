@@ -91,10 +91,11 @@ class Encoder:
         parameters = estimator.get_params(deep=False)
         kept = {name: value for name, value in parameters.items() if name not in NOT_KEPT}
         fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
+        prefix = f"{where}." if where else ""
         return {
             "class": type(estimator).__name__,
-            "parameters": {name: self.encode(value, f"{where}{name}") for name, value in kept.items()},
-            "fitted": {name: self.encode(value, f"{where}{name}") for name, value in fitted.items()},
+            "parameters": {name: self.encode(value, prefix + name) for name, value in kept.items()},
+            "fitted": {name: self.encode(value, prefix + name) for name, value in fitted.items()},
         }
 
     def _array(self, array: NDArray, where: str) -> dict[str, Any]:

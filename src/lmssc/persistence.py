@@ -9,7 +9,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, is_by_columns
+from lmssc.experiments.machine import version
 from lmssc.io import open_atomically
 
 # The first byte is in no text, the line ends are what a transfer as text would change.
@@ -100,12 +100,7 @@ def _pieces(text: bytes, blocks: list[NDArray]) -> Iterator[bytes | memoryview]:
 
 def made_with() -> dict[str, str]:
     """When a model is saved, and the versions that may matter."""
-    versions = {}
-    for package in ("lmssc", "numpy", "scipy", "scikit-learn"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "unknown"
+    versions = {package: version(package) for package in ("lmssc", "numpy", "scipy", "scikit-learn")}
     return {**versions, "date": datetime.now(UTC).isoformat(timespec="seconds")}
 
 

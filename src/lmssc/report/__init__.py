@@ -5,7 +5,6 @@ import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -13,6 +12,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from lmssc.experiments.machine import version
 from lmssc.held_out import count_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
@@ -138,7 +138,8 @@ def write_report(
         random_state=random_state,
     )
     with open_atomically(Path(path)) as file:
-        file.write(_fill(subject, title).encode())
+        # Half of a character, which text from a file may have, has no encoding.
+        file.write(_fill(subject, title).encode(errors="replace"))
 
 
 def _fill(subject: page.Subject, title: str) -> str:
@@ -158,7 +159,7 @@ def _fill(subject: page.Subject, title: str) -> str:
     }
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
-        version=escape(_version()),
+        version=escape(version("lmssc")),
         n_samples=f"{len(subject.codes):,}",
         style=style_sheet(),
         script_hash=f"sha256-{digest}",
@@ -171,10 +172,3 @@ def _fill(subject: page.Subject, title: str) -> str:
             for name, (text, html) in sections.items()
         ),
     )
-
-
-def _version() -> str:
-    try:
-        return metadata.version("lmssc")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
