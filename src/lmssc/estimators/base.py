@@ -1,5 +1,6 @@
 """What all classifiers here share: views, labels, order, the answer for known and for new samples."""
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -312,6 +313,29 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         return float(
             accuracy_score(labels[known], predicted[known], sample_weight=None if weight is None else weight[known])
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `lmssc.load` reads, whatever the version of Python or numpy.
+
+        The file has arrays and JSON and runs nothing when it is read; it appears under its name once it is complete.
+        `callback` and `verbose` are not kept.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file, by custom ending in ``.lmssc``.
+        """
+        from lmssc.persistence import save
+
+        save(self, path)
+
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        """Change, in place, what an earlier version of lmssc (`saved_by`) saved into what this one would have saved.
+
+        Called by `lmssc.load` for every model. A parameter that is missing gets its default without it; a fitted
+        attribute that `predict` needs and that earlier versions did not have is to be filled in here.
+        """
 
     def most_uncertain(self, n: int) -> NDArray:
         """The unlabelled samples about which least is certain: those to be looked at before an answer is used.

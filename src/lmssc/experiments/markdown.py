@@ -3,6 +3,8 @@
 import re
 from html import escape
 
+from lmssc.report.html import box
+
 # Code, bold, or a character after a backslash, whichever comes first.
 _INLINE = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|\\([\\*_|`])")
 
@@ -64,24 +66,3 @@ def _inline(text: str) -> str:
 def _mark_up(match: re.Match[str]) -> str:
     code, bold, plain = match.groups()
     return f"<code>{code}</code>" if code else f"<strong>{bold}</strong>" if bold else plain
-
-
-def box(name: str, caption: str, table: str) -> str:
-    """A table that scrolls in a box of its own, which the keyboard reaches.
-
-    Parameters
-    ----------
-    name : str
-        Its id.
-    caption, table : str
-        HTML: what it shows, and what stands inside the table element.
-
-    Returns
-    -------
-    str
-    """
-    label = f"{escape(name)}-caption"
-    return (
-        f'<div class="scroll" role="region" aria-labelledby="{label}" tabindex="0"><table id="{escape(name)}">'
-        f'<caption><span class="stay" id="{label}">{caption}</span></caption>{table}</table></div>'
-    )

@@ -11,11 +11,12 @@ from string import Template
 from typing import Any
 
 from lmssc.experiments.machine import version
-from lmssc.experiments.markdown import box, markdown_to_html
+from lmssc.experiments.markdown import markdown_to_html
 from lmssc.experiments.paper import DATASETS, PaperCell, paper_tables
 from lmssc.experiments.svg import inline_svg
 from lmssc.experiments.tables import CONSTANT, read_tables
 from lmssc.io import open_atomically
+from lmssc.report.html import box, style_sheet
 
 TITLE = "LMSSC: the paper's results, run again"
 NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
@@ -65,6 +66,7 @@ def write_report(out: Path) -> Path:
     datasets = _unique(rows, "dataset")
     page = Template(files("lmssc.experiments").joinpath("report.html").read_text(encoding="utf-8")).substitute(
         title=escape(TITLE),
+        style=style_sheet(),
         version=escape(version("lmssc")),
         scope=escape(_scope(rows, datasets)),
         contents=_contents(datasets, list(figures), bool(audit)),

@@ -1,0 +1,154 @@
+"""Charts and the map as SVG, written by hand so that a report needs no drawing library."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.plotting.style import COLOURS
+
+# Fewer answers than this in a bin say little; their mark is hollow.
+FEW = 10
+WIDTH = 1000
+MARGIN = 30
+
+
+def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
+    """Accuracy over confidence: a mark a bin, the larger the more answers it has; hollow if it has few.
+
+    Parameters
+    ----------
+    bins : sequence of dict
+        What `lmssc.plotting.calibration.reliability` gives.
+
+    Returns
+    -------
+    str
+        An SVG element; a table beside it has to have the numbers.
+
+    Examples
+    --------
+    >>> drawn = calibration_chart([{"bin": 9, "n": 40, "confidence": 0.95, "accuracy": 0.9}])
+    >>> '<circle cx="342" cy="70"' in drawn
+    True
+    """
+    most = max(one["n"] for one in bins)
+    ticks = "".join(
+        f'<path d="M{57 + 3 * t} 340v5M57 {340 - 3 * t}h-5" class="axis"/>'
+        f'<text x="{57 + 3 * t}" y="360" text-anchor="middle">{t}</text>'
+        f'<text x="48" y="{344 - 3 * t}" text-anchor="end">{t}</text>'
+        for t in range(0, 101, 20)
+    )
+    marks = "".join(
+        f'<circle cx="{57 + 300 * one["confidence"]:.4g}" cy="{340 - 300 * one["accuracy"]:.4g}" '
+        f'r="{4 + 8 * (one["n"] / most) ** 0.5:.3g}" class="{"few" if one["n"] < FEW else "mark"}"/>'
+        for one in bins
+    )
+    return (
+        '<svg viewBox="0 0 380 400" role="img" class="chart" aria-label="Share of right answers over confidence; '
+        'the table has the numbers"><path d="M57 340L357 40" class="guide"/><path d="M57 40V340H357" class="axis"/>'
+        f'{ticks}{marks}<text x="207" y="385" text-anchor="middle">confidence (%)</text>'
+        '<text x="-190" y="14" text-anchor="middle" transform="rotate(-90)">right (%)</text></svg>'
+    )
+
+
+def place(coordinates: NDArray) -> tuple[NDArray, int]:
+    """Positions in a picture `WIDTH` wide, with the proportions kept unless it would be a strip or a tower.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (n, 2)
+        Positions, the second coordinate upwards.
+
+    Returns
+    -------
+    positions : ndarray of shape (n, 2)
+        The second coordinate downwards.
+    height : int
+        Of the picture.
+
+    Examples
+    --------
+    >>> positions, height = place(np.array([[0.0, 0.0], [2.0, 1.0]]))
+    >>> positions.tolist(), height
+    ([[30.0, 500.0], [970.0, 30.0]], 530)
+    """
+    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    span = np.maximum(high - low, np.finfo(float).tiny)
+    inner = WIDTH - 2 * MARGIN
+    height = float(np.clip(inner * (span[1] / span[0]), 0.4 * inner, 0.7 * inner))
+    unit = (coordinates - low) / span
+    positions = np.column_stack([MARGIN + inner * unit[:, 0], MARGIN + height * (1 - unit[:, 1])])
+    return positions.round(1), round(height) + 2 * MARGIN
+
+
+def map_svg(positions: NDArray, height: int, codes: NDArray, given: NDArray, first: Sequence[int], label: str) -> str:
+    """The samples as dots of constant size; those of `first` can be reached by the tab key.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, 2)
+        From `place`.
+    height : int
+        Of the picture.
+    codes : ndarray of int of shape (n,)
+        Class of each sample, for its colour.
+    given : ndarray of bool of shape (n,)
+        Samples whose label was given; they get a black rim.
+    first : sequence of int
+        Samples that get a stop of the tab key, in this order.
+    label : str
+        What the map shows.
+
+    Returns
+    -------
+    str
+        An SVG element.
+
+    Examples
+    --------
+    >>> drawn = map_svg(np.array([[5.0, 7.5]]), 100, np.array([0]), np.array([True]), [0], "a map")
+    >>> '<path class="rim" d="M5 7.5h.01"/>' in drawn
+    True
+    """
+    dots = [f"M{x:g} {y:g}h.01" for x, y in positions.tolist()]
+    layers = []
+    # Unlabelled samples first: the few labelled ones stay visible on top.
+    for rim in (False, True):
+        for code in np.unique(codes):
+            here = np.flatnonzero((codes == code) & (given == rim))
+            if len(here):
+                path = "".join(dots[i] for i in here)
+                if rim:
+                    layers.append(f'<path class="rim" d="{path}"/>')
+                layers.append(f'<path class="dots" data-class="{code}" stroke="{colour(int(code))}" d="{path}"/>')
+    stops = "".join(f'<path class="stop" tabindex="0" role="img" data-i="{i}" d="{dots[i]}"/>' for i in first)
+    return (
+        f'<svg id="map-svg" viewBox="0 0 {WIDTH} {height}" tabindex="0" role="group" aria-label="{escape(label)}" '
+        f'aria-describedby="map-help">{"".join(layers)}{stops}<path id="map-cursor" d=""/></svg>'
+    )
+
+
+def colour(code: int) -> str:
+    """Colour of a class.
+
+    Examples
+    --------
+    >>> colour(0) == colour(len(COLOURS))
+    True
+    """
+    return COLOURS[code % len(COLOURS)]
+
+
+def as_data(value: Any) -> str:
+    r"""JSON that can stand in a script element: nothing in it ends the element.
+
+    Examples
+    --------
+    >>> as_data(["</script>"])
+    '["\\u003c/script>"]'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
