@@ -90,7 +90,7 @@ class Regression:
     points : ndarray of shape (n, r)
         Places Z.
     labelled : ndarray of bool of shape (n,)
-        Whose scores are labels; at least one of each class.
+        Whose scores are labels; at least one.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Regression:
     def fit(self, scores: NDArray) -> Expectation:
         """Fit to the class scores of all samples."""
         shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
-        targets = scores / np.sqrt(len(shares) * shares)
+        targets = scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
         cross = -np.outer(self.mean, self.say @ targets)
         for block, features in self.features.blocks(self.points):
             cross += features.T @ (targets[block] * self.say[block, None])

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.alternation import Progress, alternate
+from lmssc.calibration import fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -19,7 +20,7 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
-from lmssc.expectation import Expectation, Regression
+from lmssc.expectation import Expectation
 from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
@@ -38,11 +39,12 @@ from lmssc.parameters import (
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
 from lmssc.scaling import scale_views
+from lmssc.settling import settle
 from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
 from lmssc.views import RawView, Views
 
-# Rounds of graph, labels and expected scores at the start; more change nothing.
-EXPECTATION_ROUNDS = 3
+# Samples that the confidence is calibrated on, at most.
+MOST_CALIBRATED = 3000
 # Scalings of views of words.
 WORDS = ("tfidf", "unit")
 
@@ -59,10 +61,6 @@ class State:
     scores: NDArray  # F
     unreached: NDArray
     alpha: NDArray | None  # α of each row; None until the first iteration has set it
-
-    def with_graph(self, graph: sparse.csr_array) -> "State":
-        """The same with another graph."""
-        return replace(self, graph=graph, laplacian=laplacian(graph))
 
 
 @dataclass(frozen=True)
@@ -130,12 +128,16 @@ class Model:
         """S, and α if it is not frozen yet, from the places and √(γ/β)·F."""
         points = np.hstack([self.places(state.latent), np.sqrt(self.gamma / self.beta) * state.scores])
         graph, alpha = self.learn_graph(points, state.alpha if self.freeze_alpha else None)
-        return replace(state.with_graph(graph), alpha=alpha)
+        return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
 
     def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
         """S and α from where the samples are."""
         points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
         return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha)
+
+    def connect(self, points: NDArray) -> sparse.csr_array:
+        """S alone."""
+        return self.learn_graph(points)[0]
 
     def propagate(self, state: State) -> State:
         """F on the present graph."""
@@ -184,6 +186,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         latent positions at the start, so that it means the same on all data.
     label_weight : float, default=1.5
         Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+    calibrate : bool, default=True
+        Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
+        1/`temperature_`. It changes no label. Used with `init="svd"` only.
     scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else
         "unit" rows) and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views
@@ -238,6 +243,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Iterations that were run.
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+    temperature_ : float
+        What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
         Scaling of each view.
     view_names_ : list of str
@@ -267,6 +274,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "beta": POSITIVE,
         "gamma": POSITIVE,
         "label_weight": NOT_NEGATIVE,
+        "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
         "alpha": one_of("row", "mean"),
@@ -286,6 +294,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         beta: float = 0.01,
         gamma: float = 0.001,
         label_weight: float = 1.5,
+        calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
         init: str = "svd",
@@ -303,6 +312,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.beta = beta
         self.gamma = gamma
         self.label_weight = label_weight
+        self.calibrate = calibrate
         self.scaling = scaling
         self.loadings = loadings
         self.init = init
@@ -333,11 +343,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
-        return Solution(state.scores, state.graph, state.unreached)
+        scores = np.where(state.unreached[:, None], state.scores, temper(state.scores, self.temperature_))
+        return Solution(scores, state.graph, state.unreached)
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
         """The model and its first state, by `init`."""
-        self._geometry = PLAIN
+        self._geometry, self.temperature_ = PLAIN, 1.0
         self._expectation: Expectation | None = None
         model = Model(
             views,
@@ -370,16 +381,30 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
         self._geometry = Geometry.of_words(latent) if words else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
+        weight = float(self.label_weight * energy)
         places = model.places(latent)
-        state = model.propagate(model.first_state(latent, loadings, model.learn_graph(places)[0]))
-        if self.label_weight:
-            regression = Regression(places, model.codes >= 0)
-            for _ in range(EXPECTATION_ROUNDS):
-                expectation = regression.fit(state.scores).times(np.sqrt(self.label_weight * energy))
-                model = replace(model, expected=expectation(places))
-                state = model.propagate(state.with_graph(model.learn_graph(model.places(latent))[0]))
-            self._expectation = expectation
-        return model, state
+        graph = model.connect(places)
+        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect)
+        self._expectation = settled.expectation
+        if settled.expectation is not None:
+            model = replace(model, expected=settled.expectation(places))
+        if self.calibrate:
+            self.temperature_ = self._find_temperature(model, places, graph, weight)
+        state = model.first_state(latent, loadings, settled.graph)
+        return model, replace(state, scores=settled.scores, unreached=settled.unreached)
+
+    def _find_temperature(self, model: Model, places: NDArray, graph: sparse.csr_array, weight: float) -> float:
+        """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
+        # Samples are numbered by content, so the first are as good as any.
+        codes = model.codes[:MOST_CALIBRATED]
+        if len(places) > len(codes):
+            places = places[: len(codes)]
+            graph = model.connect(places)
+
+        def refit(hidden: NDArray) -> NDArray:
+            return settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+
+        return fit_temperature(*held_out_scores(codes, refit))
 
     def _resolve_components(self, views: Views, default: int) -> int:
         """r: the number given, or `default`."""
@@ -483,6 +508,7 @@ def paper_settings() -> dict[str, Any]:
         "beta": 0.1,
         "gamma": 1.0,
         "label_weight": 0.0,
+        "calibrate": False,
         "scaling": None,
         "loadings": "nonnegative",
         "init": "random",
