@@ -289,6 +289,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "verbose": VERBOSITY,
     }
 
+    # What `LMSSCCV` lets its fits share.
+    _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
+
     def __init__(
         self,
         views: ViewSpec = None,
@@ -383,7 +386,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         n_components = self._resolve_components(
             views, choose_components(views.n_samples, views.n_features, words=words)
         )
-        latent, loadings = latent_start(views, n_components)
+        latent, loadings = self._first_positions(views, n_components)
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
@@ -399,6 +402,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.temperature_ = self._find_temperature(model, places, graph, weight)
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached)
+
+    def _first_positions(self, views: Views, n_components: int) -> tuple[NDArray, list[NDArray]]:
+        """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
+        if self._starts is None:
+            return latent_start(views, n_components)
+        key = (n_components, *self.scalings_.items())
+        if key not in self._starts:
+            self._starts[key] = latent_start(views, n_components)
+        return self._starts[key]
 
     def _find_temperature(self, model: Model, places: NDArray, graph: sparse.csr_array, weight: float) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
