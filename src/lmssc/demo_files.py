@@ -16,8 +16,10 @@ from lmssc.datasets import load_digits_views
 from lmssc.demo import Task
 from lmssc.files.outputs import staged_folder
 
-# Share of the samples that the last view lacks.
-LACKING = 0.05
+# The views that are written, each in a format of its own, all of which a plain installation reads.
+FORMATS = {"pixels": ".csv", "fourier": ".tsv.gz", "profiles": ".npz", "gradients": ".mat"}
+# A view that some samples lack, and which share of them.
+LACKS, LACKING = "fourier", 0.05
 
 
 def write_files(task: Task, out: Path, seed: int) -> str:
@@ -42,11 +44,12 @@ def write_files(task: Task, out: Path, seed: int) -> str:
     random = np.random.default_rng(seed)
     with staged_folder(out, force=False) as stage:
         (stage / "views").mkdir()
-        for name, view in zip(names, task.views, strict=True):
+        for name, suffix in FORMATS.items():
             order = random.permutation(len(ids))
-            if name == names[-1]:
+            if name == LACKS:
                 order = order[round(LACKING * len(ids)) :]
-            _write_view(stage / "views", name, ids[order], view[order])
+            view = task.views[names.index(name)]
+            _write_view(stage / "views" / f"{name}{suffix}", name, ids[order], view[order])
         given = ~task.hidden
         _write_table(stage / "labels.csv", ["id", "label"], zip(ids[given], task.y[given].tolist(), strict=True))
         _write_table(stage / "truth.csv", ["id", "label"], zip(ids, task.target.tolist(), strict=True))
@@ -55,19 +58,16 @@ def write_files(task: Task, out: Path, seed: int) -> str:
     return f"lmssc classify {folder}/views/* --labels {folder}/labels.csv --out {result}"
 
 
-def _write_view(folder: Path, name: str, ids: NDArray, view: NDArray) -> None:
-    """Each view in a format of its own, all of which a plain installation reads."""
+def _write_view(path: Path, name: str, ids: NDArray, view: NDArray) -> None:
     columns = [f"{name}_{number}" for number in range(1, view.shape[1] + 1)]
     rows = ([key, *(f"{value:.7g}" for value in row)] for key, row in zip(ids, view.tolist(), strict=True))
-    if name == "fourier":
-        _write_table(folder / f"{name}.tsv.gz", ["id", *columns], rows, delimiter="\t")
-    elif name == "profiles":
-        arrays: dict[str, Any] = {"id": ids, name: view}
-        np.savez(folder / f"{name}.npz", **arrays)
-    elif name == "gradients":
-        scipy.io.savemat(folder / f"{name}.mat", {"id": ids.astype(object), name: view}, do_compression=True)
+    arrays: dict[str, Any] = {"id": ids.astype(object) if path.suffix == ".mat" else ids, name: view}
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, arrays, do_compression=True)
     else:
-        _write_table(folder / f"{name}.csv", ["id", *columns], rows)
+        _write_table(path, ["id", *columns], rows, delimiter="," if path.suffix == ".csv" else "\t")
 
 
 def _write_table(path: Path, header: list[str], rows: Iterable[Iterable[Any]], delimiter: str = ",") -> None:
