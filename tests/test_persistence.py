@@ -149,6 +149,20 @@ def test_a_loaded_model_can_be_fitted_and_saved_again(model, data, path):
     np.testing.assert_array_equal(again.label_distributions_, model.label_distributions_)
 
 
+def test_an_array_in_two_places_is_kept_once(model, path):
+    model.save(path)
+    small = path.stat().st_size
+    clf = pickle.loads(pickle.dumps(model))
+    clf.best_estimator_ = pickle.loads(pickle.dumps(model))
+    vars(clf.best_estimator_).update({name: value for name, value in vars(clf).items() if name.endswith("_")})
+    del clf.best_estimator_.best_estimator_
+    clf.save(path)
+    assert path.stat().st_size < 1.5 * small
+    loaded = lmssc.load(path)
+    assert np.shares_memory(loaded.latent_, loaded.best_estimator_.latent_)
+    np.testing.assert_array_equal(loaded.best_estimator_.latent_, model.latent_)
+
+
 def test_attributes_that_are_added_later_are_kept(model, path):
     clf = pickle.loads(pickle.dumps(model))
     clf._later = {
@@ -345,7 +359,7 @@ FORGERIES = {
     "an impossible shape": (((*FITTED, "latent_", "array", "shape"), [2**62, 4]), "impossible shape"),
     "a negative shape": (((*FITTED, "latent_", "array", "shape"), [-80, -4]), "impossible shape"),
     "a shape of truth": (((*FITTED, "latent_", "array", "shape"), [True, 4]), "form"),
-    "a block twice": (((*FITTED, "latent_", "array", "block"), 0), "twice"),
+    "a block twice": (((*FITTED, "latent_", "array", "block"), 0), "not where the header says"),
     "no such block": (((*FITTED, "latent_", "array", "block"), 10_000), "does not have it"),
     "a negative block": (((*FITTED, "latent_", "array", "block"), -1), "does not have it"),
     "indices beyond the graph": (((*FITTED, "graph_", "csr", "shape"), [80, 5]), "makes no sense"),

@@ -46,6 +46,8 @@ class Encoder:
 
     def __init__(self) -> None:
         self.blocks: list[NDArray] = []
+        # An array that stands in two places is kept once; the array itself is held so that its id stays its own.
+        self._seen: dict[int, tuple[NDArray, int]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
         """The tree of a value; `where` is its name in error messages."""
@@ -100,8 +102,10 @@ class Encoder:
                 "up to float64 and text can"
             )
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        self.blocks.append(array.astype(dtype, copy=False))
-        return {"block": len(self.blocks) - 1, "dtype": dtype.str, "shape": list(array.shape), "order": order}
+        if id(array) not in self._seen:
+            self._seen[id(array)] = (array, len(self.blocks))
+            self.blocks.append(array.astype(dtype, copy=False))
+        return {"block": self._seen[id(array)][1], "dtype": dtype.str, "shape": list(array.shape), "order": order}
 
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
         """An array of Python objects, such as labels: the different ones, and which is where."""
@@ -133,7 +137,7 @@ class Decoder:
     Parameters
     ----------
     read : callable
-        (block number, number of bytes) ↦ a new array of that many bytes; raises `DamagedTreeError` if the file does
+        (block number, number of bytes) ↦ an array of that many bytes, the same for the same block; raises `DamagedTreeError` if the file does
         not have them.
     upgrade : callable
         (class, parameters, fitted attributes) ↦ None: fills in, in place, what a file of an earlier version lacks.

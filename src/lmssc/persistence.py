@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.encoding import DamagedTreeError, Decoder, Encoder
+from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder
 from lmssc.io import open_atomically
 
 # The first byte is in no text, the line ends are what a transfer as text would change.
@@ -201,17 +201,18 @@ def _read_version_1(file: BinaryIO, size: int, header_length: int) -> tuple[Any,
     file.seek(PREFIX.size)
     header = json.loads(file.read(header_length).decode("ascii"), parse_constant=_no_constant)
     places, made = header["blocks"], header["made"]
-    used = set()
+    blocks: dict[int, NDArray] = {}
 
     def read(number: int, n_bytes: int) -> NDArray:
-        if number in used or not 0 <= number < len(places):
-            raise DamagedTreeError(f"it refers to block {number} twice, or does not have it")
-        used.add(number)
+        if not 0 <= number < len(places):
+            raise DamagedTreeError(f"it refers to block {number}, which it does not have")
         offset, length = places[number]
         # Before any memory is taken.
         if type(offset) is not int or length != n_bytes or not 0 <= offset <= offset + n_bytes <= end - start:
             raise DamagedTreeError(f"its block {number} is not where the header says")
-        data = np.empty(n_bytes, dtype=np.uint8)
+        if number in blocks:
+            return blocks[number]
+        data = blocks[number] = np.empty(n_bytes, dtype=np.uint8)
         file.seek(start + offset)
         if file.readinto(data.data) != n_bytes:  # type: ignore[attr-defined]
             raise DamagedTreeError("it became shorter while it was read")
@@ -244,3 +245,50 @@ def _verify(file: BinaryIO, size: int) -> None:
 
 def _no_constant(text: str) -> float:
     raise DamagedTreeError(f"its header has {text}")
+
+
+def describe(model: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """What there is to tell of a model, in values that JSON has.
+
+    Parameters
+    ----------
+    model : classifier of lmssc
+        Fitted.
+    about : dict
+        What `read_model` says of its file.
+
+    Returns
+    -------
+    dict
+        class, made, format_version, bytes, samples, labelled, unreached, iterations, converged, views, classes and
+        parameters; None for what is not known.
+    """
+    made = {name: value for name, value in about.items() if name not in ("format_version", "bytes")}
+    labelled = getattr(model, "_labelled", None)
+    scalings = getattr(model, "scalings_", {})
+    return {
+        "class": type(model).__name__,
+        "format_version": about["format_version"],
+        "bytes": about["bytes"],
+        "made": made,
+        "samples": len(model.transduction_),
+        "labelled": None if labelled is None else int(labelled.sum()),
+        "unreached": len(model.unreached_),
+        "iterations": int(model.n_iter_),
+        "converged": bool(model.converged_) if hasattr(model, "converged_") else None,
+        "views": [
+            {"name": name, "features": width, "scaling": scalings.get(name)}
+            for name, width in zip(model.view_names_, model._layout.widths, strict=True)
+        ],
+        "classes": [
+            {
+                "label": label if isinstance(label, bool | int | str) else str(label),
+                "labelled": None if labelled is None else int((model.transduction_[labelled] == label).sum()),
+                "samples": int((model.transduction_ == label).sum()),
+            }
+            for label in model.classes_.tolist()
+        ],
+        "parameters": {
+            name: repr(value) for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT
+        },
+    }

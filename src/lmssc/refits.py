@@ -154,6 +154,21 @@ def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_clas
     return everyone[fold]
 
 
+def shortened(clf: Any, max_iter: int) -> Any:
+    """A classifier with the same parameters that is not fitted and stops after `max_iter` iterations at the latest.
+
+    Examples
+    --------
+    >>> from lmssc import GFHF, LMSSC
+    >>> shortened(LMSSC(), 5), shortened(GFHF(), 5)
+    (LMSSC(max_iter=5), GFHF())
+    """
+    fresh = clone(getattr(clf, "best_estimator_", clf))
+    if "max_iter" in fresh.get_params():
+        fresh.set_params(max_iter=min(fresh.max_iter, max_iter))
+    return fresh
+
+
 def view_shares(clf: Any) -> dict[str, float]:
     """What each view has to do with the answer, by what the method itself learned.
 

@@ -103,6 +103,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         problem = Problem([raws[v].take(order.samples) for v in order.views], rank[ranked], len(classes))
 
         self._order, self._class_order = order, class_order
+        self._labelled = codes >= 0
         self.classes_ = classes
         self._store(self._solve(problem), problem)
 

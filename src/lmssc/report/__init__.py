@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lmssc.experiments.selection import count_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
 from lmssc.labels import encode_labels
-from lmssc.refits import hold_out, sample_rows, view_shares
+from lmssc.refits import hold_out, sample_rows, shortened, view_shares
 from lmssc.report import page
 from lmssc.report.html import style_sheet
 
@@ -24,6 +25,8 @@ __all__ = ["write_report"]
 
 # Fits are repeated on no more samples than this.
 MOST_REFITTED = 10_000
+# To compare views, so many iterations do: the labels hardly change after the first few.
+MOST_ITERATIONS = 5
 
 
 def write_report(
@@ -43,8 +46,8 @@ def write_report(
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
-    To say how right the labels are it fits again, three times with a third of the labels hidden, and the same without
-    each view.
+    To say how right the labels are it fits again, three times with a third of the labels hidden; and to say what the
+    views contribute, the same without each view in turn, with few iterations.
 
     Parameters
     ----------
@@ -91,18 +94,26 @@ def write_report(
     if len(ids) != n_samples:
         raise ValueError(f"ids must have one name for each of the {n_samples} samples, got {len(ids)}")
     _, codes = encode_labels(y, n_samples)
+    names = [raw.name for raw in raws]
+    # A view that is the only one, or the only one used, cannot be left out.
+    removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
     rows = sample_rows(codes, MOST_REFITTED, random_state)
     parts = [raw.take(rows) for raw in raws]
-    names = [raw.name for raw in raws]
-    held_out = hold_out(
-        clf,
-        {raw.name: raw.data for raw in parts},
-        codes[rows],
-        {raw.name: raw.present for raw in parts},
-        without=[None, *names] if len(names) > 1 and getattr(clf, "view", None) is None else [None],
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
+    data = ({raw.name: raw.data for raw in parts}, codes[rows], {raw.name: raw.present for raw in parts})
+    n_folds = count_folds(codes[rows])
+    n_fits = n_folds * (2 + len(removable) if removable else 1)
+
+    def told(before: int) -> Callable[[int, int], object] | None:
+        return None if progress is None else lambda done, _: progress(before + done, n_fits)
+
+    settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+    held_out = hold_out(clf, *data, progress=told(0), **settings)[None]
+    without = hold_out(
+        shortened(clf, MOST_ITERATIONS),
+        *data,
+        without=[None, *removable] if removable else [],
+        progress=told(n_folds),
+        **settings,
     )
     subject = page.Subject(
         clf=clf,
@@ -113,6 +124,7 @@ def write_report(
         notes=notes,
         command=command,
         held_out=held_out,
+        without=without,
         n_refitted=len(rows),
         first=look_at_first(clf, codes),
         shares=view_shares(clf),

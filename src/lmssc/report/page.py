@@ -43,8 +43,10 @@ class Subject:
         What was understood about the input.
     command : str
         What made it.
-    held_out : dict of str or None to HeldOut
-        Answers with labels hidden, with all views (None) and without each.
+    held_out : HeldOut
+        Answers with labels hidden.
+    without : dict of str or None to HeldOut
+        The same with few iterations, with all views (None) and without each; empty if none can be left out.
     n_refitted : int
         Samples that those fits had.
     first : list of int
@@ -62,7 +64,8 @@ class Subject:
     missing: Mapping[str, int]
     notes: Sequence[str]
     command: str
-    held_out: Mapping[str | None, HeldOut]
+    held_out: HeldOut
+    without: Mapping[str | None, HeldOut]
     n_refitted: int
     first: Sequence[int]
     shares: Mapping[str, float]
@@ -96,8 +99,8 @@ def in_short(subject: Subject) -> str:
         (f"{int(subject.given.sum()):,}", "labels given"),
         (f"{int(unknown.sum()):,}", "labels found"),
     ]
-    if len(subject.held_out[None].rows):
-        facts.append((percent(subject.held_out[None].accuracy), "of hidden labels found again"))
+    if len(subject.held_out.rows):
+        facts.append((percent(subject.held_out.accuracy), "of hidden labels found again"))
     if len(confidence):
         facts.append((percent(float((confidence >= 0.9).mean())), "of the found labels at least 90 % sure"))
     items = "".join(f"<li><strong>{escape(number)}</strong> {escape(what)}</li>" for number, what in facts)
@@ -157,7 +160,7 @@ def how_sure(subject: Subject) -> str:
 
 
 def _held_out(subject: Subject) -> str:
-    found = subject.held_out[None]
+    found = subject.held_out
     if not len(found.rows):
         return (
             "<p><strong>Nothing could be checked:</strong> every class has one label only, and a label cannot be "
@@ -304,10 +307,10 @@ def latent_map(subject: Subject) -> tuple[str, str, dict[int, int]]:
         "<p>Each dot is a sample, where the method has put it: samples that are alike in all views lie together. "
         f"Colours are the labels they got; a black rim marks a label that was given. {sample}{repeated}The picture "
         f"is flat, the positions are not: it shows {percent(sum(explained))} of how they differ.</p>"
-        '<p id="map-help">Point at a dot to see which sample it is, click to keep it marked. Zoom with the buttons, with '
-        "+ and −, or with the wheel while the map has the focus; drag or use the arrow keys to move, 0 shows all. With "
-        f"the tab key you come to the {len(stops)} samples to look at first; from a marked sample the arrow keys go on "
-        "to its neighbours, Enter marks the one in the middle, Escape none.</p>"
+        '<p id="map-help">Point at a dot to see which sample it is, click to keep it marked. Zoom with the buttons, '
+        "with + and −, or with the wheel while the map has the focus; drag or use the arrow keys to move, 0 shows all. "
+        f"With the tab key you come to the {len(stops)} samples to look at first; from a marked sample the arrow keys "
+        "go on to its neighbours, Enter marks the one in the middle, Escape none.</p>"
         '<div id="map-controls" hidden><button type="button" id="map-in">Zoom in</button>'
         '<button type="button" id="map-out">Zoom out</button><button type="button" id="map-home">Show all</button>'
         '<form id="map-find"><label for="map-id">Find a sample:</label><input id="map-id" autocomplete="off">'
@@ -324,23 +327,13 @@ def what_views_contribute(subject: Subject) -> str:
     names = list(subject.widths)
     if len(names) == 1:
         return "<p>There is one view only.</p>"
-    whole = subject.held_out[None]
+    whole = subject.without.get(None, subject.held_out)
+    compared = None in subject.without and len(whole.rows) > 0
     rows = []
     for name in names:
         share = subject.shares.get(name, float("nan"))
         cells = [escape(name), percent(share), bar(share) if share == share else ""]
-        without = subject.held_out.get(name)
-        if without is None or not len(whole.rows):
-            rows.append([*cells, "–", "–", ""])
-            continue
-        change = without.right.astype(float) - whole.right
-        noise = 2 * float(change.std()) / len(change) ** 0.5
-        step = float(change.mean())
-        word = "hardly matters" if abs(step) <= noise else "worse without it" if step < 0 else "better without it"
-        lost = int((~without.answered).sum())
-        if lost:
-            word += f"; {lost} of the hidden have this view only"
-        rows.append([*cells, percent(without.accuracy), f"{100 * step:+.1f}".replace("-", "−"), word])
+        rows.append([*cells, *(_change(subject.without[name], whole) if compared else ("–", "–", ""))])
     learned = (
         "The share is how much of what the latent positions reproduce of the data lies in the view."
         if hasattr(getattr(subject.clf, "best_estimator_", subject.clf), "loadings_")
@@ -348,18 +341,32 @@ def what_views_contribute(subject: Subject) -> str:
         if subject.shares
         else "This method does not weigh the views."
     )
-    tested = (
-        "Then the hidden labels were looked for again without the view: what is lost is what only this view knows. A "
-        "change that is within chance (two standard errors) is called “hardly matters”."
-        if len(whole.rows)
-        else ""
-    )
+    tested, caption = "", "What each view contributes"
+    if compared:
+        tested = (
+            "Then the hidden labels were looked for again without the view (with few iterations, to save time): what "
+            "is lost is what only this view knows. A change that is within chance (two standard errors) is called "
+            "“hardly matters”; with few labels most are."
+        )
+        caption += f"; with all views {percent(whole.accuracy)} of the hidden labels are found again"
     return f"<p>{learned} {tested}</p>" + table(
         "contribution",
-        f"What each view contributes; with all views {percent(whole.accuracy)} of the hidden labels are found again",
+        caption,
         ["view", "share", "", "found again without it", "change (points)", "in words"],
         rows,
     )
+
+
+def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
+    """Accuracy without a view, its change in points, and what that means."""
+    change = without.right.astype(float) - whole.right
+    noise = 2 * float(change.std()) / len(change) ** 0.5
+    step = float(change.mean())
+    words = "hardly matters" if abs(step) <= noise else "worse without it" if step < 0 else "better without it"
+    lost = int((~without.answered).sum())
+    if lost:
+        words += f"; {lost} of the hidden have this view only"
+    return percent(without.accuracy), f"{100 * step:+.1f}".replace("-", "−"), words
 
 
 def about_the_graph(subject: Subject) -> str:
