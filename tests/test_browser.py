@@ -1,23 +1,14 @@
 """The report in a real browser: nothing is fetched, nothing overflows, everything can be reached and seen."""
 
-import json
 import shutil
 
 import pytest
 
+from browsing import brightness, needs_browser, requests, show, start_browser
 from lmssc.experiments.report import write_report
 from made_up import write_results
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if CHROMIUM is None or DRIVER is None:
-    pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)", allow_module_level=True)
-webdriver = pytest.importorskip("selenium.webdriver")
-
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
+needs_browser()
 
 
 @pytest.fixture(scope="module")
@@ -32,42 +23,17 @@ def page(tiny_figures, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser(page, tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.execute_cdp_cmd("Network.enable", {})
-    driver.execute_cdp_cmd(
-        "Network.emulateNetworkConditions",
-        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
-    )
+def browser(tmp_path_factory):
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
-
-
-def show(browser, page, width, scheme="light", media="screen"):
-    """Load the page as a screen of that width, or paper, shows it."""
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    browser.get(page.as_uri())
-
-
-def brightness(browser, style):
-    colour = browser.execute_script(f"return getComputedStyle(document.body).{style}")
-    return sum(float(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")) / (3 * 255)
 
 
 def test_no_errors_and_no_request_leaves_the_file(browser, page):
     browser.get_log("performance")
     show(browser, page, 1200)
     assert browser.get_log("browser") == []
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    asked = requests(browser)
     assert page.as_uri() in asked
     assert [url for url in asked if url != page.as_uri() and not url.startswith("data:")] == []
 

@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.calibration import calibration_curve
 from sklearn.decomposition import PCA
 
+from lmssc import AMGL, GFHF, LMSSC
+from lmssc.datasets import make_multiview
 from lmssc.plotting import (
     COLOURS,
     LINES,
@@ -20,6 +22,7 @@ from lmssc.plotting import (
     GraphDisplay,
     LatentMapDisplay,
     SensitivityDisplay,
+    ViewContributionDisplay,
     principal_plane,
 )
 from lmssc.plotting.graph import bin_weights, homophily
@@ -368,3 +371,83 @@ def test_without_axes_new_ones_are_made(draw):
     display = draw()
     display.figure_.savefig(io.BytesIO(), format="png")
     pyplot.close(display.figure_)
+
+
+# --- view contribution -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_noise():
+    return make_multiview(150, noise_views=1, labelled=0.3, random_state=1)
+
+
+def test_view_contribution_is_the_share_of_the_reconstruction(with_noise, ax):
+    clf = LMSSC(max_iter=3).fit(with_noise.views, with_noise.y)
+    display = ViewContributionDisplay.from_estimator(clf, ax=ax)
+    energies = [np.linalg.norm(clf.latent_ @ loading.T) ** 2 for loading in clf.loadings_]
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths, 100 * np.array(energies) / sum(energies))
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["view0", "view1", "view2"]
+    assert display.marks_ is None
+    assert display.figure_ is ax.figure
+
+
+def test_view_contribution_with_views_left_out(with_noise, ax):
+    clf = GFHF()
+    with pytest.raises(ValueError, match="GFHF does not weigh the views"):
+        ViewContributionDisplay.from_estimator(clf.fit(with_noise.views, with_noise.y), ax=ax)
+    clf = AMGL().fit(with_noise.views, with_noise.y)
+    display = ViewContributionDisplay.from_estimator(clf, X=with_noise.views, y=with_noise.y, ax=ax)
+    # without the noise it is at least as right as without a view that knows something
+    assert display.without["view2"] >= max(display.without["view0"], display.without["view1"])
+    np.testing.assert_allclose(display.marks_.get_xdata(), [100 * display.without[f"view{v}"] for v in range(3)])
+    assert_legend_is_beside_the_axes(ax)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ViewContributionDisplay({"a": 1.2}), "shares must be from 0 to 1, got 1.2"),
+        (lambda: ViewContributionDisplay({"a": float("nan")}), "shares must be from 0 to 1, got nan"),
+        (
+            lambda: ViewContributionDisplay({"a": 1.0}, accuracy=0.5, without={"b": 0.5}),
+            r"without has the views \['b'\]",
+        ),
+        (lambda: ViewContributionDisplay({"a": 1.0}, accuracy=0.5), "accuracy and without go together"),
+        (
+            lambda: ViewContributionDisplay({"a": 1.0}, accuracy=50.0, without={"a": 0.5}),
+            "accuracy must be from 0 to 1",
+        ),
+        (lambda: GraphDisplay(sparse.csr_array((3, 4)), [0, 1, 1]), r"graph must be square.*\(3, 4\)"),
+        (lambda: GraphDisplay(sparse.csr_array([[0, -1.0], [1, 0]]), [0, 1]), "weights of at least 0, got -1"),
+        (lambda: ConvergenceDisplay([], {}), "objective is empty"),
+        (lambda: ConvergenceDisplay([1.0, 2.0], {"fit": [1.0]}), r"terms\['fit'\].*2 iterations, got 1"),
+        (lambda: LatentMapDisplay(np.zeros((2, 3)), np.zeros(2), np.zeros(1)), r"shape \(2, 2\)"),
+        (lambda: LatentMapDisplay(np.full((2, 2), np.nan), np.zeros(2), np.zeros(1)), "must be finite"),
+        (lambda: LatentMapDisplay(np.zeros((2, 2)), np.array([0, 7]), np.zeros(1)), "predicted has the label 7"),
+        (
+            lambda: LatentMapDisplay(np.zeros((2, 2)), np.zeros(2), np.zeros(1), given=np.ones(3, bool)),
+            r"given must have a value for each of the 2 samples",
+        ),
+        (lambda: SensitivityDisplay([[[np.nan]]], n_components=[5], beta=[1.0], gamma=[1.0]), "scores has no number"),
+    ],
+)
+def test_nonsense_is_refused_and_nothing_is_drawn(make, message, ax):
+    with pytest.raises(ValueError, match=message):
+        make().plot(ax=ax)
+    assert not ax.has_data()
+
+
+@pytest.mark.parametrize(
+    ("answers", "n_bins", "message"),
+    [
+        (([True], [95.0]), 10, r"answers\['it'\] must have confidences from 0 to 1, got 95"),
+        (([True], [float("nan")]), 10, "confidences from 0 to 1, got nan"),
+        (([True, False], [0.5]), 10, "as many confidences as answers"),
+        (([], []), 10, "at least one"),
+        (([True], [0.5]), 0, "n_bins must be an integer of at least 1"),
+    ],
+)
+def test_calibration_refuses_nonsense(answers, n_bins, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationDisplay({"it": answers}, n_bins=n_bins).plot(ax=Figure().subplots(2))

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lmssc.experiments.progress import Progress, TimeLeft
+from lmssc.progress import Progress, TimeLeft
 
 
 def advance(total, seconds_apart, capsys, **arguments):

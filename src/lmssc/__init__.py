@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lmssc.estimators.gfhf import GFHF
     from lmssc.estimators.lmssc import LMSSC, paper_settings
     from lmssc.estimators.mlan import MLAN
+    from lmssc.estimators.search import LMSSCCV
     from lmssc.experiments.compare import compare
     from lmssc.inputs import stack_views
     from lmssc.persistence import load
@@ -19,6 +20,7 @@ _HOMES = {
     "AMGL": "lmssc.estimators.amgl",
     "GFHF": "lmssc.estimators.gfhf",
     "LMSSC": "lmssc.estimators.lmssc",
+    "LMSSCCV": "lmssc.estimators.search",
     "MLAN": "lmssc.estimators.mlan",
     "compare": "lmssc.experiments.compare",
     "load": "lmssc.persistence",
@@ -27,7 +29,7 @@ _HOMES = {
 }
 _MODULES = ("audit", "datasets", "model_selection", "plotting")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "MLAN", "compare", "load", "paper_settings", "stack_views"]
+__all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "paper_settings", "stack_views"]
 
 
 def __getattr__(name: str) -> Any:

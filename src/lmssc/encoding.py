@@ -137,8 +137,8 @@ class Decoder:
     Parameters
     ----------
     read : callable
-        (block number, number of bytes) ↦ an array of that many bytes, the same for the same block; raises `DamagedTreeError` if the file does
-        not have them.
+        (block number, number of bytes) ↦ an array of that many bytes, the same for the same block; raises
+        `DamagedTreeError` if the file does not have them.
     upgrade : callable
         (class, parameters, fitted attributes) ↦ None: fills in, in place, what a file of an earlier version lacks.
     """

@@ -28,6 +28,8 @@ PREFIX = struct.Struct("<8sIQ")
 DIGEST = 32
 ALIGNMENT = 64
 CHUNK = 1 << 20
+# What every fitted classifier has.
+ALWAYS_THERE = ("classes_", "label_distributions_", "transduction_", "unreached_", "view_names_", "n_iter_", "_layout")
 
 
 class ModelFileError(ValueError):
@@ -222,7 +224,11 @@ def _read_version_1(file: BinaryIO, size: int, header_length: int) -> tuple[Any,
         raise DamagedTreeError("its header does not say what it was made with")
     saved_by = made.get("lmssc", "unknown")
     decoder = Decoder(read, lambda cls, parameters, fitted: cls._upgrade(parameters, fitted, saved_by))  # type: ignore[attr-defined]
-    return decoder.decode_estimator(header["model"]), made
+    model = decoder.decode_estimator(header["model"])
+    for name in ALWAYS_THERE:
+        if not hasattr(model, name):
+            raise DamagedTreeError(f"its model has no {name}")
+    return model, made
 
 
 # A format that is no longer written stays here as long as its files are to be read.

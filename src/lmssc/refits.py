@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from lmssc.experiments.selection import labelled_folds
+from lmssc.held_out import hide, labelled_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.labels import encode_labels
 from lmssc.views import RawView
@@ -141,8 +141,7 @@ def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_clas
     """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there."""
     n = len(codes)
     kept = np.flatnonzero(np.any([np.ones(n, bool) if raw.present is None else raw.present for raw in raws], axis=0))
-    labels = codes.copy()
-    labels[fold] = -1
+    labels = hide(codes, fold)
     everyone = np.full((n, n_classes), np.nan)
     if len(np.unique(labels[kept][labels[kept] >= 0])) > 1:
         parts = [raw.take(kept) for raw in raws]

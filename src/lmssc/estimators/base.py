@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -30,7 +29,8 @@ from lmssc.inputs import (
 )
 from lmssc.labels import encode_labels, known_labels
 from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
-from lmssc.parameters import Rule, check_parameters
+from lmssc.parameters import COUNT, Rule, check_parameters
+from lmssc.queries import doubts, informative
 from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
 from lmssc.views import RawView, Views, stored_like
 
@@ -53,12 +53,12 @@ class Solution:
     unreached: NDArray
 
 
-class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier of several views.
 
-    A subclass says how a `Problem` becomes a `Solution` (`_solve`) and what new samples get (`_extend`). Inside,
-    samples, views and classes are numbered by content, so that permuting the input permutes the answer and nothing
-    else.
+    A subclass says how a `Problem` becomes a `Solution` (`_solve`) and what new samples get (`_extend`); or it has a
+    `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
+    the input permutes the answer and nothing else.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {}
@@ -107,13 +107,13 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.classes_ = classes
         self._store(self._solve(problem), problem)
 
-    @abstractmethod
     def _solve(self, problem: Problem) -> Solution:
         """Solve the problem and store what only this method has."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _extend(self, raws: list[RawView]) -> NDArray:
         """Class scores of new samples, classes and views in content order."""
+        raise NotImplementedError
 
     def _fit_scalings(self, problem: Problem, *, used: Sequence[int] | None = None, equalise: bool = True) -> Views:
         """Learn the scalings that the parameter `scaling` asks for, and apply them.
@@ -336,6 +336,85 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Called by `lmssc.load` for every model. A parameter that is missing gets its default without it; a fitted
         attribute that `predict` needs and that earlier versions did not have is to be filled in here.
         """
+
+    def most_uncertain(self, n: int) -> NDArray:
+        """The unlabelled samples about which least is certain: those to be looked at before an answer is used.
+
+        Parameters
+        ----------
+        n : int
+            How many; all that there are if there are fewer.
+
+        Returns
+        -------
+        ndarray of int
+            Rows of the X of `fit`, the least certain first: samples that no label reaches, then those whose two
+            likeliest classes are closest. They are often alike: to choose labels, take `most_informative`.
+
+        Examples
+        --------
+        >>> from lmssc import LMSSC
+        >>> from lmssc.datasets import make_multiview
+        >>> data = make_multiview(200, labelled=0.1, random_state=0)
+        >>> clf = LMSSC().fit(data.views, data.y)
+        >>> rows = clf.most_uncertain(20)
+        >>> bool((clf.transduction_ == data.target)[rows].mean() < (clf.transduction_ == data.target).mean())
+        True
+        """
+        samples, labelled, doubt = self._doubts(n)
+        order = np.argsort(-doubt, kind="stable")
+        return samples[order[~labelled[order]]][:n]
+
+    def most_informative(self, n: int) -> NDArray:
+        """The unlabelled samples to be labelled next: those whose labels would settle most doubt about all samples.
+
+        They are uncertain, have many uncertain samples near them in `graph_`, and do not say the same as one another;
+        large parts of the graph that no label reaches come first. Label them, fit again, and ask again: several batches
+        are better than a large one.
+
+        Parameters
+        ----------
+        n : int
+            How many; all that there are if there are fewer.
+
+        Returns
+        -------
+        ndarray of int
+            Rows of the X of `fit`, the most informative first; of identical samples one, until all others are in.
+
+        Notes
+        -----
+        Greedy, by a form of Σ-optimality on the graph that is weighted by the doubt about each sample; see
+        `lmssc.queries.informative`. Each choice takes one sparse solve: half a second at 100,000 samples.
+
+        Examples
+        --------
+        >>> from lmssc import LMSSC
+        >>> from lmssc.datasets import make_multiview
+        >>> data = make_multiview(200, labelled=0.1, random_state=0)
+        >>> clf = LMSSC().fit(data.views, data.y)
+        >>> before = (clf.transduction_ == data.target).mean()
+        >>> rows = clf.most_informative(20)
+        >>> data.y[rows] = data.target[rows]  # ask someone
+        >>> bool((clf.fit(data.views, data.y).transduction_ == data.target).mean() > before)
+        True
+        """
+        samples, labelled, doubt = self._doubts(n)
+        keys = self._order.keys
+        first = np.concatenate([[True], keys[1:] != keys[:-1]])
+        graph = self.graph_[samples][:, samples].tocsr()
+        chosen = informative(graph, doubt, labelled, first & ~labelled, n)
+        rest = np.argsort(-doubt, kind="stable")
+        rest = rest[~labelled[rest] & ~np.isin(rest, chosen)]
+        return samples[np.concatenate([chosen, rest])][:n]
+
+    def _doubts(self, n: int) -> tuple[NDArray, NDArray, NDArray]:
+        """Rows in content order, so that ties go by it; in that order, which have a label, and the doubt about each."""
+        check_is_fitted(self)
+        if not COUNT.accepts(n):
+            raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
+        samples = self._order.samples
+        return samples, self._labelled[samples], doubts(self.label_distributions_, self.unreached_)[samples]
 
     def _progress(self) -> Any:
         """The user's callback, after a printed line if `verbose`."""

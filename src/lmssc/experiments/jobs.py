@@ -1,18 +1,16 @@
 """Many jobs done once and for all: in parallel, each on disk as soon as it is done, with progress."""
 
 import os
-import threading
-import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from lmssc.experiments.progress import Progress, TimeLeft
 from lmssc.experiments.store import Store
+from lmssc.progress import Progress, TimeLeft
+from lmssc.workers import end_with
 
 
 class Job(Protocol):
@@ -70,22 +68,9 @@ def do_missing(
 
 def _do(job: AnyJob, do: Callable[[AnyJob], dict[str, Any]], store: Store, main: int) -> tuple[str, dict[str, Any]]:
     """One job, on disk before it is returned. `main` is the process that asked for it."""
-    if os.getpid() != main:
-        _end_with(main)
+    end_with(main)
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")
         record = do(job)
     store.write(job.key, record)
     return job.key, record
-
-
-@cache
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent, which may be killed while a worker waits for the rest of a message."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -16,9 +16,10 @@ from lmssc.experiments.jobs import do_missing
 from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
 from lmssc.experiments.scores import METRICS, PeakMemory, score
-from lmssc.experiments.selection import held_out_accuracy, labelled_folds
+from lmssc.experiments.selection import held_out_accuracy
 from lmssc.experiments.splits import stratified_split
 from lmssc.experiments.store import Store
+from lmssc.held_out import labelled_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.labels import encode_labels
 from lmssc.order import row_keys

@@ -6,6 +6,7 @@ from lmssc.plotting.graph import GraphDisplay
 from lmssc.plotting.latent_map import LatentMapDisplay, principal_plane
 from lmssc.plotting.sensitivity import SensitivityDisplay
 from lmssc.plotting.style import COLOURS, LINES, MARKERS
+from lmssc.plotting.view_contribution import ViewContributionDisplay
 
 __all__ = [
     "COLOURS",
@@ -16,5 +17,6 @@ __all__ = [
     "GraphDisplay",
     "LatentMapDisplay",
     "SensitivityDisplay",
+    "ViewContributionDisplay",
     "principal_plane",
 ]

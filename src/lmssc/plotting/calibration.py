@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc._optional import import_optional
 from lmssc.experiments.scores import expected_calibration_error
 from lmssc.labels import known_labels
+from lmssc.parameters import COUNT
 from lmssc.plotting.style import LINES
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class CalibrationDisplay:
         CalibrationDisplay
             This object.
         """
+        if not COUNT.accepts(self.n_bins):
+            raise ValueError(f"n_bins must be {COUNT.wanted}, got {self.n_bins!r}")
         transforms = import_optional("matplotlib.transforms", purpose="figures", extra="plot")
         if ax is None:
             pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
@@ -179,7 +182,7 @@ class CalibrationDisplay:
         edges = np.linspace(0, 100, self.n_bins + 1)
         self.errors_, self.lines_ = {}, {}
         for index, (name, answer) in enumerate(self.answers.items()):
-            right, confidence = np.asarray(answer[0], dtype=bool), np.asarray(answer[1], dtype=float)
+            right, confidence = _checked(name, *answer)
             style = LINES[index % len(LINES)]
             table = reliability(right, confidence, self.n_bins)
             x, y = ([100 * row[value] for row in table] for value in ("confidence", "accuracy"))
@@ -210,6 +213,23 @@ class CalibrationDisplay:
             each.grid(alpha=0.3)
         self.axes_, self.figure_ = (curve, histogram), curve.figure
         return self
+
+
+def _checked(name: str, right: ArrayLike, confidence: ArrayLike) -> Answers:
+    """Answers as arrays, if they can be answers."""
+    answers = Answers(np.asarray(right, dtype=bool), np.asarray(confidence, dtype=float))
+    if answers.right.shape != answers.confidence.shape or answers.right.ndim != 1 or not answers.right.size:
+        raise ValueError(
+            f"answers[{name!r}] must have as many confidences as answers, and at least one; got the shapes "
+            f"{answers.confidence.shape} and {answers.right.shape}"
+        )
+    outside = ~((answers.confidence >= 0) & (answers.confidence <= 1 + 1e-6))  # sums of float32 may be above 1
+    if outside.any():
+        raise ValueError(
+            f"answers[{name!r}] must have confidences from 0 to 1, got {answers.confidence[outside][0]:g}; "
+            "a percentage has to be divided by 100"
+        )
+    return answers
 
 
 def reliability(right: NDArray[np.bool_], confidence: NDArray[np.floating], n_bins: int) -> list[dict[str, Any]]:

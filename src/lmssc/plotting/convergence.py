@@ -85,6 +85,15 @@ class ConvergenceDisplay:
         ConvergenceDisplay
             This object.
         """
+        n_iterations = len(np.asarray(self.objective))
+        if not n_iterations:
+            raise ValueError("objective is empty: there is no iteration to draw")
+        for name, values in self.terms.items():
+            if len(np.asarray(values)) != n_iterations:
+                raise ValueError(
+                    f"terms[{name!r}] must have one value for each of the {n_iterations} iterations, "
+                    f"got {len(np.asarray(values))}"
+                )
         ax = new_axes(ax)
         self.lines_ = {"objective": _curve(ax, "objective J", self.objective, lw=3, **LINES[0])}
         for index, (name, values) in enumerate(self.terms.items()):

@@ -147,7 +147,7 @@ def homophily(graph: Any, labels: ArrayLike) -> tuple[float, float]:
     >>> homophily(sparse.eye_array(4).tocsr()[[1, 0, 3, 2]], [0, 0, 1, 1])
     (1.0, 0.3333333333333333)
     """
-    edges = sparse.coo_array(graph)
+    edges = _edges(graph)
     _, codes, sizes = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
     if len(codes) != edges.shape[0]:
         raise ValueError(f"labels must have one label for each of the {edges.shape[0]} samples, got {len(codes)}")
@@ -179,10 +179,20 @@ def bin_weights(graph: Any, order: NDArray[np.integer], most_cells: int) -> NDAr
     array([[1., 2.],
            [4., 3.]])
     """
-    edges = sparse.coo_array(graph)
+    edges = _edges(graph)
     n_samples = edges.shape[0]
     n_cells = min(n_samples, most_cells)
     cell = np.empty(n_samples, dtype=np.int64)
     cell[order] = np.arange(n_samples) * n_cells // n_samples
     flat = np.bincount(cell[edges.row] * n_cells + cell[edges.col], weights=edges.data, minlength=n_cells**2)
     return flat.reshape(n_cells, n_cells).astype(float)
+
+
+def _edges(graph: Any) -> sparse.coo_array:
+    """The edges of a graph, or an error if it is none."""
+    edges = sparse.coo_array(graph)
+    if edges.ndim != 2 or edges.shape[0] != edges.shape[1]:
+        raise ValueError(f"graph must be square, with a row and a column for each sample; got the shape {edges.shape}")
+    if edges.nnz and not edges.data.min() >= 0:
+        raise ValueError(f"graph must have weights of at least 0, got {edges.data[~(edges.data >= 0)][0]:g}")
+    return edges

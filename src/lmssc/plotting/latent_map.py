@@ -119,6 +119,7 @@ class LatentMapDisplay:
         LatentMapDisplay
             This object.
         """
+        self._check()
         ax = new_axes(ax)
         # Many samples get smaller marks, or they would hide each other.
         shrink = float(np.clip(300 / max(len(self.predicted), 1), 0.35**2, 1.0)) ** 0.5
@@ -153,6 +154,22 @@ class LatentMapDisplay:
         )
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _check(self) -> None:
+        n_samples = len(self.predicted)
+        if np.shape(self.coordinates) != (n_samples, 2):
+            raise ValueError(
+                f"coordinates must have the shape ({n_samples}, 2), a point for each of predicted; "
+                f"got {np.shape(self.coordinates)}"
+            )
+        if not np.isfinite(self.coordinates).all():
+            raise ValueError("coordinates must be finite")
+        for name, marks in (("given", self.given), ("mistaken", self.mistaken)):
+            if marks is not None and np.shape(marks) != (n_samples,):
+                raise ValueError(f"{name} must have a value for each of the {n_samples} samples, got {np.shape(marks)}")
+        strange = set(np.asarray(self.predicted).tolist()) - set(np.asarray(self.classes).tolist())
+        if strange:
+            raise ValueError(f"predicted has the label {min(strange, key=str)!r}, which is not one of classes")
 
     def _scatter(self, ax: "Axes", which: NDArray[np.bool_], label: str, **style: Any) -> None:
         x, y = self.coordinates[which].T

@@ -112,6 +112,8 @@ class SensitivityDisplay:
                 f"scores must have the shape ({len(n_components)}, {len(beta)}, {len(gamma)}) of n_components, beta "
                 f"and gamma, got {scores.shape}"
             )
+        if np.isnan(scores).all():
+            raise ValueError("scores has no number: there is nothing to draw")
         if ax is None:
             pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
             ax = pyplot.subplots(1, len(scores), figsize=(3.4 * len(scores) + 1, 3.8), layout="constrained")[1]

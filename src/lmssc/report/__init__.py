@@ -10,10 +10,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lmssc.experiments.selection import count_folds
+from lmssc.held_out import count_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
 from lmssc.labels import encode_labels
@@ -126,20 +125,12 @@ def write_report(
         held_out=held_out,
         without=without,
         n_refitted=len(rows),
-        first=look_at_first(clf, codes),
+        first=clf.most_informative(page.LISTED).tolist() if (codes < 0).any() else [],
         shares=view_shares(clf),
         random_state=random_state,
     )
     with open_atomically(Path(path)) as file:
         file.write(_fill(subject, title).encode())
-
-
-def look_at_first(clf: Any, codes: NDArray) -> list[int]:
-    """Samples whose labels would tell most, the most useful first."""
-    margins = np.sort(clf.label_distributions_, axis=1)
-    margins = np.where(codes >= 0, np.inf, margins[:, -1] - margins[:, -2])
-    unsure = np.argsort(margins, kind="stable")[: page.LISTED]
-    return [int(row) for row in unsure if codes[row] < 0]
 
 
 def _fill(subject: page.Subject, title: str) -> str:

@@ -328,11 +328,12 @@ def what_views_contribute(subject: Subject) -> str:
     if len(names) == 1:
         return "<p>There is one view only.</p>"
     whole = subject.without.get(None, subject.held_out)
+    largest = max(subject.shares.values(), default=1.0)
     compared = None in subject.without and len(whole.rows) > 0
     rows = []
     for name in names:
         share = subject.shares.get(name, float("nan"))
-        cells = [escape(name), percent(share), bar(share) if share == share else ""]
+        cells = [escape(name), percent(share), bar(share / largest) if share == share else ""]
         rows.append([*cells, *(_change(subject.without[name], whole) if compared else ("–", "–", ""))])
     learned = (
         "The share is how much of what the latent positions reproduce of the data lies in the view."
@@ -345,8 +346,8 @@ def what_views_contribute(subject: Subject) -> str:
     if compared:
         tested = (
             "Then the hidden labels were looked for again without the view (with few iterations, to save time): what "
-            "is lost is what only this view knows. A change that is within chance (two standard errors) is called "
-            "“hardly matters”; with few labels most are."
+            "is lost is what only this view knows. With few labels most changes are "
+            "within chance (two standard errors)."
         )
         caption += f"; with all views {percent(whole.accuracy)} of the hidden labels are found again"
     return f"<p>{learned} {tested}</p>" + table(
@@ -362,7 +363,7 @@ def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
     change = without.right.astype(float) - whole.right
     noise = 2 * float(change.std()) / len(change) ** 0.5
     step = float(change.mean())
-    words = "hardly matters" if abs(step) <= noise else "worse without it" if step < 0 else "better without it"
+    words = "within chance" if abs(step) <= noise else "worse without it" if step < 0 else "better without it"
     lost = int((~without.answered).sum())
     if lost:
         words += f"; {lost} of the hidden have this view only"
@@ -384,7 +385,7 @@ def about_the_graph(subject: Subject) -> str:
         truth, by_chance = homophily(among, subject.codes[known])
         text += (
             f"Between samples whose labels were both given it is {percent(truth)} (random: {percent(by_chance)}; "
-            f"{among.nnz:,} such joins): this is the number to trust, because no label in it is the method's own. "
+            f"{among.nnz:,} such joins): no label in this number is the method's own. "
         )
     else:
         text += "No two samples with given labels are joined, so it cannot be checked by given labels alone. "

@@ -1,0 +1,162 @@
+"""What each view contributes to the answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lmssc.plotting.style import LINES, new_axes
+from lmssc.refits import hold_out, view_shares
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ViewContributionDisplay:
+    """Share of each view in what the method learned, and what is lost without the view.
+
+    A share is how much of what the latent positions reproduce of the data lies in the view (`LMSSC`), or the weight
+    that the view got (`AMGL`, `MLAN`). It is about the data; what a view is worth for the labels is what accuracy on
+    held-out labels loses without it.
+
+    Parameters
+    ----------
+    shares : mapping of str to float
+        Share of each view, from 0 to 1.
+    accuracy : float, default=None
+        Share of held-out labels that are found with all views.
+    without : mapping of str to float, default=None
+        The same without each view; drawn if it is given.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+        The shares.
+    marks_ : matplotlib Line2D, or None
+        The accuracies without each view.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> without = {"image": 0.6, "text": 0.9}
+    >>> display = ViewContributionDisplay({"image": 0.7, "text": 0.3}, accuracy=0.9, without=without)
+    >>> display = display.plot(ax=Figure().subplots())
+    >>> [float(bar.get_width()) for bar in display.bars_], display.marks_.get_xdata().tolist()
+    ([70.0, 30.0], [60.0, 90.0])
+    """
+
+    def __init__(
+        self,
+        shares: Mapping[str, float],
+        *,
+        accuracy: float | None = None,
+        without: Mapping[str, float] | None = None,
+    ) -> None:
+        self.shares = shares
+        self.accuracy = accuracy
+        self.without = without
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        X: Sequence[Any] | Mapping[str, Any] | None = None,
+        y: ArrayLike | None = None,
+        present: Any = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw what the views contribute to a fitted model.
+
+        Parameters
+        ----------
+        estimator : LMSSC, AMGL or MLAN
+            Fitted model.
+        X : list or dict of views, default=None
+            The views as given to `fit`. With `y`, the model is fitted again without each view, and the accuracy on
+            labels that were hidden meanwhile is drawn too: three fits for each view, and three with all.
+        y : array-like of shape (n_samples,), default=None
+            The labels as given to `fit`.
+        present : list or dict of boolean arrays, default=None
+            As given to `fit`.
+        random_state : int, default=0
+            Decides which labels are hidden together.
+        n_jobs : int, default=None
+            Fits at the same time, through joblib.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ViewContributionDisplay
+            What was drawn.
+        """
+        shares = view_shares(estimator)
+        if not shares:
+            raise ValueError(
+                f"{type(estimator).__name__} does not weigh the views; LMSSC, AMGL and MLAN do, once they are fitted"
+            )
+        if (X is None) != (y is None):
+            raise ValueError("X and y go together: the views and the labels as they were given to fit")
+        if X is None or y is None:
+            return cls(shares).plot(ax=ax)
+        if len(shares) < 2:
+            raise ValueError("X has one view only, which cannot be left out; draw it without X and y")
+        found = hold_out(estimator, X, y, present, without=[None, *shares], random_state=random_state, n_jobs=n_jobs)
+        if not len(found[None].rows):
+            raise ValueError("y has no class with 2 labels: no label can be hidden and learned from at once")
+        without = {name: found[name].accuracy for name in shares}
+        return cls(shares, accuracy=found[None].accuracy, without=without).plot(ax=ax)
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the bars, and the accuracies if there are any.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ViewContributionDisplay
+            This object.
+        """
+        names = list(self.shares)
+        shares = _checked("shares", [self.shares[name] for name in names])
+        if self.without is not None and set(self.without) != set(names):
+            raise ValueError(f"without has the views {sorted(self.without)}, but shares has {sorted(names)}")
+        if (self.without is None) != (self.accuracy is None):
+            raise ValueError("accuracy and without go together: with all views, and without each")
+        whole = _checked("accuracy", [] if self.accuracy is None else [self.accuracy])
+        without = _checked("without", [] if self.without is None else [self.without[name] for name in names])
+        ax = new_axes(ax)
+        places = np.arange(len(names))
+        self.bars_ = ax.barh(places, 100 * shares, height=0.6, color="#88CCEE", label="share of the view")
+        self.marks_ = None
+        xlabel = "share (%)"
+        if len(whole):
+            style = {**LINES[2], "ls": "none"}
+            (self.marks_,) = ax.plot(100 * without, places, ms=7, label="found again without the view", **style)
+            ax.axvline(100 * whole[0], color="black", lw=1, ls="--", label="found again with all views")
+            xlabel = "share; held-out labels found again (%)"
+        ax.set_yticks(places, names)
+        ax.invert_yaxis()  # the first view on top
+        ax.set(xlim=(0, 100), xlabel=xlabel, title="What each view contributes")
+        ax.grid(axis="x", alpha=0.3)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _checked(name: str, values: Sequence[float]) -> Any:
+    numbers = np.asarray(values, dtype=float)
+    if not ((numbers >= 0) & (numbers <= 1)).all():
+        raise ValueError(f"{name} must be from 0 to 1, got {numbers[~((numbers >= 0) & (numbers <= 1))][0]:g}")
+    return numbers

@@ -1,0 +1,59 @@
+"""Chromium without a network, for the tests of pages."""
+
+import json
+import shutil
+
+import pytest
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)  # fmt: skip
+
+
+def needs_browser():
+    """Skip the module that calls this where there is no browser."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)", allow_module_level=True)
+    pytest.importorskip("selenium.webdriver")
+
+
+def start_browser(profile):
+    """A driver whose browser is offline and keeps its logs."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (*ARGUMENTS, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
+    return driver
+
+
+def show(browser, page, width, scheme="light", media="screen"):
+    """Load the page as a screen of that width, or paper, shows it."""
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    browser.get(page.as_uri())
+
+
+def brightness(browser, style):
+    """How bright a colour of the page is, from 0 to 1."""
+    colour = browser.execute_script(f"return getComputedStyle(document.body).{style}")
+    return sum(float(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")) / (3 * 255)
+
+
+def requests(browser):
+    """Addresses that were asked for since this was called last."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
