@@ -102,14 +102,14 @@ def write_mat73(folder, name, view, ids):
     import h5py
 
     with h5py.File(folder / f"{name}.mat", "w", userblock_size=512) as file:
-        file.create_dataset(name, data=view.T).attrs["MATLAB_class"] = b"double"
+        file.create_dataset(name, data=view.T).attrs["MATLAB_class"] = np.bytes_("double")
         references = []
         for number, key in enumerate(ids):
             text = file.create_dataset(f"#refs#/{number}", data=np.array([[ord(letter)] for letter in key], dtype="u2"))
-            text.attrs["MATLAB_class"] = b"char"
+            text.attrs["MATLAB_class"] = np.bytes_("char")
             references.append(text.ref)
         cell = file.create_dataset("ids", data=np.array([references], dtype=h5py.ref_dtype))
-        cell.attrs["MATLAB_class"] = b"cell"
+        cell.attrs["MATLAB_class"] = np.bytes_("cell")
     return f"{name}.mat"
 
 

@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _make_parser()
     args = parser.parse_args(argv)
+    args.argv = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -3,7 +3,6 @@
 import argparse
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
                 problem,
                 args.out,
                 understood=understood,
-                command=_command(args),
+                command=shlex.join(["lmssc", *args.argv]),
                 search=args.cv,
                 seed=args.seed,
                 jobs=args.jobs,
@@ -200,10 +199,6 @@ def _selections(given: list[str]) -> dict[str, str]:
 
 def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def _command(args: argparse.Namespace) -> str:
-    return shlex.join(["lmssc", *(args.argv if hasattr(args, "argv") else sys.argv[1:])])
 
 
 def one_line(error: BaseException) -> str:

@@ -80,8 +80,8 @@ def find_labels(
             if source.label_column is not None and source.table.columns[source.label_column].feature:
                 notes.append(f"Not used in {source.table.path}: {source.label_column} (labels come from {path}).")
     texts = table.texts(column)
-    if len(texts) != table.rows.count:
-        raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {table.rows.count} rows")
+    if ids is not None and len(texts) != len(ids):
+        raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
     values = _at_samples(texts, ids, table, joined)
     y = _without_blanks(values, unlabelled, notes)
     return _encode(y, f"{table.path}, column {column!r}" if len(table.columns) > 1 or path is None else table.path)

@@ -74,7 +74,7 @@ def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: S
         )
     if len(names) == len(sources) and (len(names) == 1 or list(names) == [f"view{v}" for v in range(len(names))]):
         return sources[list(names).index(name)]
-    if columns and len(sources) == 1:
+    if columns and len(sources) == 1 and sources[0].name not in names:
         absent = [column for column in columns if column not in sources[0].table.columns]
         raise InputFileError(
             f"{sources[0].table.path} lacks columns of the model's view {name!r}: {some(absent)} ({len(absent)} of "

@@ -108,6 +108,6 @@ def _from_hdf5(h5py: Any, item: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return np.asarray(value)
     value = value.T
-    if item.attrs.get("MATLAB_class") == b"char":
+    if item.attrs.get("MATLAB_class") in (b"char", "char"):
         return np.array(["".join(map(chr, row)) for row in value])
     return value

@@ -126,19 +126,22 @@ def prediction_columns(distributions: NDArray, classes: NDArray, labels: NDArray
     confidence : ndarray of shape (n,)
         Probability of the label.
     runner_up : ndarray of shape (n,)
-        The most likely of the other classes.
+        The most likely of the other classes, None if they are all impossible.
 
     Examples
     --------
-    >>> prediction_columns(np.array([[0.1, 0.2, 0.7]]), np.array(["a", "b", "c"]), np.array(["c"]))
-    (array([0.7]), array(['b'], dtype='<U1'))
+    >>> prediction_columns(np.array([[0.1, 0.2, 0.7], [1, 0, 0]]), np.array(["a", "b", "c"]), np.array(["c", "a"]))
+    (array([0.7, 1. ]), array(['b', None], dtype=object))
     """
     place = np.searchsorted(classes, labels)
     rows = np.arange(len(labels))
     confidence = distributions[rows, place]
     others = distributions.copy()
     others[rows, place] = -1
-    return confidence, classes[others.argmax(axis=1)]
+    best = others.argmax(axis=1)
+    runner_up = classes[best].astype(object)
+    runner_up[others[rows, best] <= 0] = None
+    return confidence, runner_up
 
 
 def write_predictions(

@@ -1,7 +1,10 @@
 """SVMlight and MatrixMarket files, plain or gzipped, for sparse views."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
-import scipy.io
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -10,6 +13,8 @@ from lmssc.files.table import NUMBER, Column, InputFileError, Rows, Table, stem
 
 # Features beyond this number in an SVMlight file are a mistake: every feature gets dense loadings.
 MOST_FEATURES = 10_000_000
+# Lines that are held as text at a time.
+CHUNK = 100_000
 
 
 def read_svmlight(path: str) -> Table:
@@ -88,20 +93,95 @@ def read_matrix_market(path: str) -> Table:
     Returns
     -------
     Table
+
+    Notes
+    -----
+    Read here and not by scipy, whose reader ends the interpreter on a file that is cut off (scipy 1.17).
     """
     with open_bytes(path) as file:
-        start = file.read(14)
-        if start != b"%%MatrixMarket":
-            what = "is not a MatrixMarket file: its first line has to start with %%MatrixMarket"
-            raise InputFileError(f"{path} is empty" if not start else f"{path}, line 1: it {what}")
-        file.seek(0)
+        lines = ((number, line) for number, line in enumerate(file, 1) if number == 1 or _says_something(line))
+        form, width, symmetry = _head(next(lines, (1, b""))[1], path)
+        number, sizes = next(lines, (2, b""))
         try:
-            block = scipy.io.mmread(file)
-        except (ValueError, OverflowError, TypeError, MemoryError, IndexError) as error:
-            raise InputFileError(f"{path} is not a whole MatrixMarket file: {error}") from error
-    if block.dtype.kind == "c":
-        raise InputFileError(f"{path} holds complex numbers; a view has real ones")
-    if not min(block.shape):
-        raise InputFileError(f"{path} has the shape {block.shape}: nothing in it")
-    block = sparse.csr_array(block) if sparse.issparse(block) else np.asarray(block)
-    return Table(Rows(path, block.shape[0]), {}, {stem(path): block})
+            shape = [int(size) for size in sizes.split()]
+        except ValueError:
+            shape = []
+        if len(shape) != (3 if form == "coordinate" else 2) or min(shape[:2]) < 1:
+            raise InputFileError(f"{path}, line {number}: it has to tell the size, rows and columns (and entries)")
+        n_entries = shape[2] if form == "coordinate" else shape[0] * shape[1]
+        entries = _entries(lines, width, n_entries, path)
+    if form == "array":
+        block = entries.reshape(shape[0], shape[1], order="F")
+    else:
+        block = _from_entries(entries, (shape[0], shape[1]), symmetry, path)
+    return Table(Rows(path, shape[0]), {}, {stem(path): block})
+
+
+def _says_something(line: bytes) -> bool:
+    return not line.startswith(b"%") and bool(line.strip())
+
+
+def _head(line: bytes, path: str) -> tuple[str, int, str]:
+    """Form, numbers an entry, and symmetry."""
+    words = line.decode("ascii", "replace").lower().split()
+    if not words:
+        raise InputFileError(f"{path} is empty, not a MatrixMarket file")
+    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+        raise InputFileError(f"{path}, line 1: it is not a MatrixMarket file, which starts with %%MatrixMarket matrix")
+    form, field, symmetry = words[2:]
+    widths = {"real": 3, "double": 3, "integer": 3, "pattern": 2}
+    if field not in widths:
+        raise InputFileError(f"{path} holds {field} numbers; a view has real ones")
+    if form == "array" and symmetry == "general" and field != "pattern":
+        return form, 1, symmetry
+    if form != "coordinate" or symmetry not in ("general", "symmetric", "skew-symmetric"):
+        raise InputFileError(f"{path}, line 1: {form} {field} {symmetry} is not a form of matrix that can be read")
+    return form, widths[field], symmetry
+
+
+def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: str) -> NDArray:
+    """The numbers of all entries, a row each."""
+    parts = [np.empty((0, width))]
+    while chunk := list(islice(lines, CHUNK)):
+        cells = [line.split() for _, line in chunk]
+        try:
+            numbers = np.array(cells).astype(np.float64)
+        except ValueError:  # not all of one length, or no numbers
+            numbers = np.empty(0)
+        if numbers.shape != (len(chunk), width):
+            raise InputFileError(f"{path}, line {_bad_line(chunk, width)}: {width} numbers have to be in it")
+        parts.append(numbers)
+    entries = np.concatenate(parts)
+    if len(entries) != count:
+        raise InputFileError(f"{path} is not a whole MatrixMarket file: it has {len(entries)} of {count} entries")
+    return entries
+
+
+def _bad_line(chunk: list[tuple[int, bytes]], width: int) -> int:
+    for number, line in chunk:
+        try:
+            if len([float(cell) for cell in line.split()]) != width:
+                return number
+        except ValueError:
+            return number
+    return chunk[0][0]
+
+
+def _from_entries(entries: NDArray, shape: tuple[int, int], symmetry: str, path: str) -> sparse.csr_array:
+    places = entries[:, :2]
+    wrong = np.flatnonzero(((places != np.rint(places)) | (places < 1) | (places > shape)).any(axis=1))
+    if len(wrong):
+        row, column = places[wrong[0]]
+        raise InputFileError(
+            f"{path}, entry {wrong[0] + 1}: ({row:g}, {column:g}) is not within {shape[0]} x {shape[1]}"
+        )
+    row, column = (places - 1).astype(np.int64).T
+    values = entries[:, 2] if entries.shape[1] == 3 else np.ones(len(entries))
+    if symmetry != "general":
+        if shape[0] != shape[1]:
+            raise InputFileError(f"{path}, line 1: a {symmetry} matrix is square, this is {shape[0]} x {shape[1]}")
+        off = row != column
+        sign = 1 if symmetry == "symmetric" else -1
+        values = np.concatenate([values, sign * values[off]])
+        row, column = np.concatenate([row, column[off]]), np.concatenate([column, row[off]])
+    return sparse.csr_array(sparse.coo_array((values, (row, column)), shape=shape))

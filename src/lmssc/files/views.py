@@ -16,6 +16,7 @@ from lmssc.files.delimited import NAMELESS
 from lmssc.files.formats import read_table
 from lmssc.files.table import NUMBER, TEXT, InputFileError, Rows, Table, some, stem
 from lmssc.files.words import count_words, learn_words
+from lmssc.inputs import LARGEST
 from lmssc.views import Matrix
 
 ID_NAMES = ("id", "ids")
@@ -203,8 +204,6 @@ def check_ids(table: Table, column: str) -> NDArray:
                 "whole numbers"
             )
     ids = table.texts(column)
-    if len(ids) != table.rows.count:
-        raise InputFileError(f"{table.path} has {len(ids)} ids ({shown!r}) for {table.rows.count} rows")
     seen: dict[str, int] = {}
     for row, value in enumerate(ids):
         if value is None:
@@ -500,29 +499,37 @@ def block_view(source: Source, view: str, block: str, transposed: bool) -> FileV
 
 
 def _check_dense(data: NDArray, rows: Rows, columns: Sequence[str] | None) -> NDArray:
-    """Rows that are not all NaN; an error for infinity, and for rows that are partly NaN."""
-    total = data.sum()
-    if np.isfinite(total):
+    """Rows that are not all NaN; an error for what is infinite or too large, and for rows that are partly NaN."""
+    largest = _largest(data.dtype)
+    if -largest <= data.min() <= data.max() <= largest:  # False if there is a NaN
         return np.ones(len(data), dtype=bool)
     missing = np.isnan(data).all(axis=1)
-    wrong = np.argwhere(~np.isfinite(data) & ~missing[:, None])
+    wrong = np.argwhere(~(np.abs(data) <= largest) & ~missing[:, None])
     if len(wrong):
         row, place = (int(number) for number in wrong[0])
         name = place + 1 if columns is None else repr(columns[place])
-        what = (
-            "blank or NaN; fill it in (only a sample that lacks the whole view has blanks, in all of its row)"
-            if np.isnan(data[row, place])
-            else "infinity; values have to be finite"
-        )
-        raise InputFileError(f"{rows.place(row)}, column {name}: {what}")
+        raise InputFileError(f"{rows.place(row)}, column {name}: {_complaint(float(data[row, place]))}")
+    if missing.all():
+        raise InputFileError(f"{rows.path}: all rows of {'the matrix' if columns is None else some(columns)} are blank")
     return ~missing
 
 
 def _check_sparse(data: Any, rows: Rows) -> NDArray:
-    bad = np.flatnonzero(~np.isfinite(data.data))
+    bad = np.flatnonzero(~(np.abs(data.data) <= _largest(data.dtype)))
     if len(bad):
         row = int(np.searchsorted(data.indptr, bad[0], side="right")) - 1
-        raise InputFileError(
-            f"{rows.place(row)}, column {int(data.indices[bad[0]]) + 1}: {data.data[bad[0]]} is no finite number"
-        )
+        complaint = _complaint(float(data.data[bad[0]]))
+        raise InputFileError(f"{rows.place(row)}, column {int(data.indices[bad[0]]) + 1}: {complaint}")
     return np.ones(data.shape[0], dtype=bool)
+
+
+def _largest(dtype: np.dtype) -> float:
+    return LARGEST * float(np.sqrt(np.finfo(dtype).max))
+
+
+def _complaint(value: float) -> str:
+    if np.isnan(value):
+        return "blank or NaN; fill it in (only a sample that lacks the whole view has blanks, in all of its row)"
+    if np.isinf(value):
+        return "infinity; values have to be finite"
+    return f"{value:g} is too large; if it stands for a value that is not known, leave it blank"
