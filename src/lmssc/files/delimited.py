@@ -20,8 +20,9 @@ DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
 # The column that pandas and R put first without a name.
 NAMELESS = ""
-# Cells that are held as text at a time.
-CELLS = 500_000
+# Cells that are held as text at a time (few, so that they stay in the processor's cache), but so many rows at least,
+# because the first of them decide what is numbers.
+CELLS, LEAST_ROWS = 30_000, 200
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 MAGIC = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx): save the sheet as CSV",
@@ -126,7 +127,7 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
     names = _check_header([cell.strip() for cell in cells], path, delimiter)
     columns = [_Cells(name, path, text=keep_text(name)) for name in names]
     lines: list[int] = []
-    while chunk := list(islice(rows, max(1, CELLS // len(names)))):
+    while chunk := list(islice(rows, max(LEAST_ROWS, CELLS // len(names)))):
         for line, cells in chunk:
             if len(cells) != len(names):
                 raise InputFileError(
