@@ -4,7 +4,7 @@
 
 A fifth of the rows is set aside as new samples, to be predicted. Of the others 2 a class get a label; then batches of
 labels are added, chosen at random or by the classifier, and it is fitted again. Two accuracies are measured: on the
-rows that have no label yet (which the hard ones leave when they get a label), and on the new samples (the same for all).
+rows that have no label yet (which the hard ones leave when they get a label), and on the new samples.
 
 Written to results/active: `active.csv`, a line for each fit, and `active.md`, the means over the seeds and the labels
 that each choice needs for the accuracy of random labels.
@@ -85,10 +85,13 @@ def labels_needed(curve, steps, level):
     return float(np.interp(level, curve[first - 1 : first + 1], steps[first - 1 : first + 1]))
 
 
-def as_markdown(records, seeds):
+def as_markdown(records, seeds, max_iter):
     """The tables of `active.md`."""
     choices = [choice for choice in STEPS if any(r["choice"] == choice for r in records)]
-    lines = [f"Means of {seeds} seeds, from {START} labels a class in batches of 10; `make bench-active`.", ""]
+    lines = [
+        f"Means of {seeds} seeds, from {START} labels a class in batches of 10, at most {max_iter} iterations a fit.",
+        "",
+    ]
     for dataset in dict.fromkeys(r["dataset"] for r in records):
         for measure, words in MEASURES.items():
             curves = {choice: mean_curve(records, dataset, choice, measure) for choice in choices}
@@ -115,7 +118,7 @@ def main():
     parser.add_argument("--datasets", nargs="+", default=["digits", "handwritten"])
     parser.add_argument("--choices", nargs="+", default=["random", "most_informative"], choices=STEPS)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--max-iter", type=int, default=30)
+    parser.add_argument("--max-iter", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results/active"))
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
@@ -128,7 +131,7 @@ def main():
             print(f"{dataset}, seed {seed}: {100 * records[-1]['unlabelled']:.1f} %", flush=True)
             write_csv(args.out / "active.csv", COLUMNS, records)
     with open_atomically(args.out / "active.md") as file:
-        file.write(as_markdown(records, args.seeds).encode())
+        file.write(as_markdown(records, args.seeds, args.max_iter).encode())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Made-up results of a reproduction, for the tests of the report."""
+"""Made-up results of a reproduction, for the tests of the report, and made-up views."""
 
 import csv
 import math
+
+import numpy as np
 
 from lmssc.datasets import make_multiview
 from lmssc.experiments import figure_data, figures
@@ -60,3 +62,17 @@ def draw_tiny_figures(monkeypatch, folder):
     monkeypatch.setattr(figures, "DIMENSIONS", (5, 10, 15))
     monkeypatch.setattr(figure_data, "CALIBRATION_REPEATS", 2)
     return figures.draw_figures(["sonar"], folder)
+
+
+def planted_views():
+    """Two views, of which only "signal" knows the classes; a fifth of the labels is given."""
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.repeat([0, 1, 2], 40))
+    views = {
+        "noise": rng.normal(size=(120, 4)),
+        "signal": rng.normal(size=(120, 2)) * 0.4 + 3 * np.eye(3)[truth][:, :2],
+    }
+    given = np.zeros(120, dtype=bool)
+    for code in range(3):
+        given[np.flatnonzero(truth == code)[:8]] = True
+    return views, np.where(given, truth, -1), truth

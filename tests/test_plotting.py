@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.calibration import calibration_curve
 from sklearn.decomposition import PCA
 
-from lmssc import AMGL, GFHF, LMSSC
+from lmssc import AMGL, GFHF, LMSSC, LMSSCCV
 from lmssc.datasets import make_multiview
 from lmssc.plotting import (
     COLOURS,
@@ -52,6 +52,11 @@ def fitted(rng):
         objective_=sum(terms.values()),
         truth=truth,
     )
+
+
+@pytest.fixture(scope="module")
+def with_noise():
+    return make_multiview(150, noise_views=1, labelled=0.3, random_state=1)
 
 
 @pytest.fixture
@@ -307,6 +312,26 @@ def test_sensitivity_refuses_what_does_not_fit(scores, panels, message):
         display.plot(ax=np.ravel(Figure().subplots(1, panels)))
 
 
+def test_sensitivity_of_a_search(with_noise):
+    grid = {"beta": [0.1, 0.2], "n_components": ["auto", 5]}
+    search = LMSSCCV(estimator=LMSSC(max_iter=1, gamma=0.5), param_grid=grid, n_repeats=1)
+    search.fit(with_noise.views, with_noise.y)
+    axes = Figure().subplots(1, 2)
+    SensitivityDisplay.from_estimator(search, ax=axes)
+    assert [panel.get_title() for panel in axes] == ["r = 5", "r = auto"]
+    found = {(s["n_components"], s["beta"]): f"{100 * score:.1f}" for s, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)}  # fmt: skip
+    for panel, r in zip(axes, (5, "auto"), strict=True):
+        assert [text.get_text() for text in panel.texts] == [found[r, 0.1], found[r, 0.2]]
+        assert [text.get_text() for text in panel.get_xticklabels()] == ["0.5"]
+
+
+def test_sensitivity_of_a_search_over_another_method_is_refused(with_noise):
+    search = LMSSCCV(estimator=GFHF(), param_grid={"n_neighbors": [5]}, n_repeats=1).fit(with_noise.views, with_noise.y)
+    with pytest.raises(ValueError, match="has not searched over LMSSC: its estimator has no n_components"):
+        SensitivityDisplay.from_estimator(search)
+
+
 def test_sensitivity_of_nothing_is_refused():
     with pytest.raises(ValueError, match="results is empty"):
         SensitivityDisplay.from_results([])
@@ -374,11 +399,6 @@ def test_without_axes_new_ones_are_made(draw):
 
 
 # --- view contribution -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def with_noise():
-    return make_multiview(150, noise_views=1, labelled=0.3, random_state=1)
 
 
 def test_view_contribution_is_the_share_of_the_reconstruction(with_noise, ax):

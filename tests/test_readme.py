@@ -13,12 +13,14 @@ def text():
     return README.read_text(encoding="utf-8")
 
 
-def test_python_blocks_run(text):
+def test_python_blocks_run(text, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 3
     names = {}
+    monkeypatch.chdir(tmp_path)
     exec("\n".join(blocks), names)
     assert (names["clf"].predict(names["data"].views) == names["clf"].transduction_).all()
+    assert (names["same"].transduction_ == names["clf"].transduction_).all()
     assert names["search"].best_score_ > 0.8
     hidden = names["y"] == -1
     assert (names["partly"].transduction_ == names["data"].target)[hidden].mean() > 0.8

@@ -67,6 +67,12 @@ def test_nothing_can_be_hidden_with_one_label_a_class(data, views):
     assert np.isnan(found.accuracy)
 
 
+def test_more_components_than_are_left_without_a_view(data, views):
+    narrow = {"a": views["a"], "thin": views["b"][:, :2]}
+    found = hold_out(LMSSC(n_components=15, n_neighbors=100, max_iter=1), narrow, data.y, without=["a"])
+    assert found["a"].answered.all()
+
+
 def test_progress_counts_every_fit_and_the_estimator_stays_as_it_was(data, views):
     calls = []
     clf = LMSSC(max_iter=1, callback=lambda _: calls.append("callback"))

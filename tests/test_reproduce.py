@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lmssc import GFHF, LMSSC, compare
+from lmssc import GFHF, LMSSC, LMSSCCV, compare
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
 from lmssc.experiments import reproduce as module
 from lmssc.experiments import runs
 from lmssc.experiments.reproduce import GRIDS, METHODS, reproduce
-from lmssc.experiments.selection import TransductiveSearch
 from lmssc.experiments.tables import COLUMNS, RUN_COLUMNS, read_tables
 
 FAST = ["GFHF (concatenated)", "GFHF (view v)", "1-NN", "constant answer"]
@@ -73,7 +72,8 @@ class TestColumns:
         data = small()
         views = dict(zip("abc", data.views, strict=True))
         for repeat in range(2):
-            search = TransductiveSearch(GFHF(), [{}, *GRIDS["GFHF"]], random_state=repeat)
+            grid = [{name: [value] for name, value in setting.items()} for setting in ({}, *GRIDS["GFHF"])]
+            search = LMSSCCV(estimator=GFHF(), param_grid=grid, n_repeats=1, margin=None, random_state=repeat)
             right = compare(views, data.target, {"cv": search}, [0.3], 1, random_state=repeat).records[0]
             (row,) = read_runs(folder, column="cv", method="GFHF (concatenated)", rate="0.3", repeat=str(repeat))
             assert float(row["accuracy"]) == pytest.approx(right["accuracy"], rel=1e-5)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ class Encoder:
             return {"dict": [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]}
         if isinstance(value, np.generic):
             return {"scalar": self._array(np.asarray(value), where)}
+        if isinstance(value, np.ma.MaskedArray):
+            return {"masked": [self.encode(part, where) for part in (value.data, np.ma.getmaskarray(value))]}
         if isinstance(value, np.ndarray):
             return self._objects(value, where) if value.dtype == object else {"array": self._array(value, where)}
         if isinstance(value, sparse.csr_array):
@@ -88,10 +91,11 @@ class Encoder:
         parameters = estimator.get_params(deep=False)
         kept = {name: value for name, value in parameters.items() if name not in NOT_KEPT}
         fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
+        prefix = f"{where}." if where else ""
         return {
             "class": type(estimator).__name__,
-            "parameters": {name: self.encode(value, f"{where}{name}") for name, value in kept.items()},
-            "fitted": {name: self.encode(value, f"{where}{name}") for name, value in fitted.items()},
+            "parameters": {name: self.encode(value, prefix + name) for name, value in kept.items()},
+            "fitted": {name: self.encode(value, prefix + name) for name, value in fitted.items()},
         }
 
     def _array(self, array: NDArray, where: str) -> dict[str, Any]:
@@ -101,26 +105,35 @@ class Encoder:
                 f"{where} cannot be kept in a model file: it is an array of {array.dtype}. Booleans, integers, floats "
                 "up to float64 and text can"
             )
-        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         if id(array) not in self._seen:
             self._seen[id(array)] = (array, len(self.blocks))
             self.blocks.append(array.astype(dtype, copy=False))
-        return {"block": self._seen[id(array)][1], "dtype": dtype.str, "shape": list(array.shape), "order": order}
+        number = self._seen[id(array)][1]
+        order = "F" if is_by_columns(self.blocks[number]) else "C"
+        return {"block": number, "dtype": dtype.str, "shape": list(array.shape), "order": order}
 
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
         """An array of Python objects, such as labels: the different ones, and which is where."""
         numbers: dict[tuple[type, Any], int] = {}
         codes = np.empty(array.size, dtype=np.int32)
+        different: list[Any] = []
         for i, item in enumerate(array.ravel()):
-            if not (item is None or type(item) in (bool, int, float, str) or isinstance(item, np.generic)):
-                raise TypeError(
-                    f"{where} cannot be kept in a model file: it has a {type(item).__qualname__} in it. Labels that "
-                    "are text, whole numbers or booleans can"
-                )
-            codes[i] = numbers.setdefault((type(item), item), len(numbers))
-        first = np.unique(codes, return_index=True)[1]
-        different = [self.encode(array.ravel()[i], where) for i in first]
+            plain = item is None or isinstance(item, bool | int | float | str | np.generic)
+            codes[i] = numbers.setdefault((type(item), item if plain else i), len(numbers))
+            if codes[i] == len(different):
+                different.append(self.encode(item, f"{where}[{i}]"))
         return {"objects": {"different": different, "codes": self._array(codes.reshape(array.shape), where)}}
+
+
+def is_by_columns(array: NDArray) -> bool:
+    """Whether an array is stored column by column; it stays so, because sums depend on it to the last bit.
+
+    Examples
+    --------
+    >>> is_by_columns(np.ones((2, 3))), is_by_columns(np.ones((2, 3)).T)
+    (False, True)
+    """
+    return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 def _advice(value: Any, where: str) -> str:
@@ -156,6 +169,7 @@ class Decoder:
             "slice": self._slice,
             "dict": lambda body: {self.decode(k): self.decode(v) for k, v in _typed(body, list)},
             "scalar": lambda body: self._array(body)[()],
+            "masked": lambda body: np.ma.MaskedArray(*(self.decode(part) for part in _typed(body, list, 2))),
             "array": self._array,
             "objects": self._objects,
             "csr": self._csr,
@@ -259,9 +273,8 @@ def _field_names(cls: Any) -> Sequence[str]:
 
 
 def _is_behaviour(cls: type, name: str) -> bool:
-    """Whether `name` is a method or property of the class; a plain default may be replaced."""
-    found = getattr(cls, name, None)
-    return callable(found) or isinstance(found, property)
+    """Whether `name` is a method, a property or the like of the class; a plain default may be replaced."""
+    return hasattr(type(getattr_static(cls, name, None)), "__get__")
 
 
 def _typed(value: Any, kind: type, length: int | None = None) -> Any:

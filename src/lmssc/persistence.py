@@ -9,7 +9,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder
+from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, is_by_columns
+from lmssc.experiments.machine import version
 from lmssc.io import open_atomically
 
 # The first byte is in no text, the line ends are what a transfer as text would change.
@@ -93,19 +93,14 @@ def _pieces(text: bytes, blocks: list[NDArray]) -> Iterator[bytes | memoryview]:
     yield b"\0" * (-(PREFIX.size + len(text)) % ALIGNMENT)
     for block in blocks:
         if block.nbytes:
-            ordered = block.T if block.flags.f_contiguous and not block.flags.c_contiguous else block
+            ordered = block.T if is_by_columns(block) else block
             yield np.ascontiguousarray(ordered).reshape(-1).view(np.uint8).data
         yield b"\0" * (-block.nbytes % ALIGNMENT)
 
 
 def made_with() -> dict[str, str]:
     """When a model is saved, and the versions that may matter."""
-    versions = {}
-    for package in ("lmssc", "numpy", "scipy", "scikit-learn"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "unknown"
+    versions = {package: version(package) for package in ("lmssc", "numpy", "scipy", "scikit-learn")}
     return {**versions, "date": datetime.now(UTC).isoformat(timespec="seconds")}
 
 

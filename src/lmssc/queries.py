@@ -47,8 +47,9 @@ def informative(graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, cand
 
         w_i · (C·w)_i / C_ii
 
-    is taken, because a label that is known beforehand settles nothing. C_ii is replaced by its bound 1/M_ii, and in a
-    component without a label by 1/M_ii + 1/(ε·volume), so that a small one counts less; then a choice takes one solve
+    is taken, because a label that is known beforehand settles nothing; then the first w_j is lowered by the share
+    C_ji / C_ii of it that the label settles. C_ii is replaced by its bound 1/M_ii, and in a
+    component without a label by 1/M_ii + 1/(ε·volume), so that a small one counts less; so a choice takes one solve
     instead of one for each sample. After it C is that of the samples that are left: no two choices say the same.
 
     Parameters
@@ -111,11 +112,14 @@ def informative(graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, cand
         )[:, 0]
 
     reach = solve(weights)  # C·w
+    open_doubt = weights.copy()
     chosen: list[int] = []
     for _ in range(min(n, int(allowed.sum()))):
-        one = int(np.where(allowed, weights * reach * room, -1).argmax())
+        one = int(np.where(allowed, open_doubt * reach * room, -1).argmax())
         column = solve(np.eye(1, len(unknown), one)[0])
-        reach = reach - column * (reach[one] / column[one])
+        settled = np.clip(column / column[one], 0, 1)
+        reach = reach - settled * reach[one]
+        open_doubt *= 1 - settled
         allowed[one], free[one] = False, 0
         room = np.where(component == component[one], diagonal, room)
         chosen.append(one)

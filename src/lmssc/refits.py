@@ -1,5 +1,6 @@
 """A fit done again with some labels hidden, or with a view left out: how right it is, and what each view is worth."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from lmssc.held_out import hide, labelled_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.labels import encode_labels
 from lmssc.views import RawView
+from lmssc.workers import end_with
 
 
 class HeldOut(NamedTuple):
@@ -77,7 +79,8 @@ def hold_out(
     present : list or dict of boolean arrays, optional
         As given to `fit`.
     without : sequence of str or None
-        Views to be left out, one at a time; None stands for leaving out none.
+        Views to be left out, one at a time; None stands for leaving out none. Where fewer features are left than
+        `n_components` says, as many are taken as there are.
     random_state : int
         Decides which labels are hidden together; the same for all of `without`.
     n_jobs : int, optional
@@ -107,7 +110,12 @@ def hold_out(
     jobs = [(name, fold) for name in without for fold in folds]
     fits = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_answer)(
-            _prepare(clf, raws, name), [raw for raw in raws if raw.name != name], codes, fold, len(classes)
+            _prepare(clf, raws, name),
+            [raw for raw in raws if raw.name != name],
+            codes,
+            fold,
+            len(classes),
+            os.getpid(),
         )
         for name, fold in jobs
     )
@@ -137,20 +145,34 @@ def _prepare(clf: Any, raws: Sequence[RawView], without: str | None) -> Any:
     return fresh
 
 
-def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_classes: int) -> NDArray:
-    """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there."""
+def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_classes: int, main: int) -> NDArray:
+    """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there.
+
+    `main` is the process that asked for it.
+    """
+    end_with(main)
     n = len(codes)
     kept = np.flatnonzero(np.any([np.ones(n, bool) if raw.present is None else raw.present for raw in raws], axis=0))
     labels = hide(codes, fold)
     everyone = np.full((n, n_classes), np.nan)
     if len(np.unique(labels[kept][labels[kept] >= 0])) > 1:
         parts = [raw.take(kept) for raw in raws]
+        _make_room(clf, len(kept), sum(raw.data.shape[1] for raw in raws))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
             clf.fit({raw.name: raw.data for raw in parts}, labels[kept], {raw.name: raw.present for raw in parts})
         everyone[kept] = 0.0
         everyone[np.ix_(kept, clf.classes_)] = clf.label_distributions_
     return everyone[fold]
+
+
+def _make_room(clf: Any, n_samples: int, n_features: int) -> None:
+    """Lower, in place, numbers of components and neighbours that are more than there are without a view."""
+    most = {"n_components": min(n_samples, n_features), "n_neighbors": n_samples - 1}
+    parameters = clf.get_params(deep=False)
+    for name, limit in most.items():
+        if isinstance(parameters.get(name), int | np.integer) and parameters[name] > limit:
+            clf.set_params(**{name: limit})
 
 
 def shortened(clf: Any, max_iter: int) -> Any:

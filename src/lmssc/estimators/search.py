@@ -37,6 +37,9 @@ DEFAULT_GRID: list[dict[str, list[Any]]] = [
     {"beta": [0.02, 0.5]},
 ]
 """The defaults, and what differs from them in one parameter."""
+LEAST_LIKELIHOOD = 1e-3
+TIE = 1e-12
+"""Scores that differ by less are equal."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,10 @@ class SearchProgress:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a fit with the labels of some rows hidden says of them: a number for each row, and the time it took."""
+    """What a fit with the labels of some rows hidden says of them, and the time it took."""
 
-    row_scores: NDArray
+    row_scores: NDArray  # what is compared, for each row
+    row_evidence: NDArray  # log-likelihood of its label, which tells more of a row than right or wrong
     seconds: float
 
 
@@ -80,8 +84,8 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
     hidden labels are compared with what it found. Rows without a label are never scored.
 
     A few held-out labels are a noisy judge: the best of many settings is often the luckiest, and worse than the
-    defaults. So the first setting is kept unless another is better by more than `margin` standard errors of their
-    difference on the same held-out rows.
+    defaults. So the first setting is kept unless another has a better score and, on the same held-out rows, a mean
+    log-likelihood of the labels that is larger by more than `margin` standard errors of the difference.
 
     Parameters
     ----------
@@ -100,8 +104,9 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         Times that all of it is done, with other folds.
     scoring : {"accuracy", "balanced_accuracy", "log_loss"}, default="accuracy"
         What is compared; log-loss with a minus, so that larger is better for all.
-    margin : float, default=1.0
-        Standard errors by which a setting must be better than the first. 0 takes the best score.
+    margin : float or None, default=1.0
+        Standard errors of the log-likelihood by which a setting must be better than the first. None takes the best
+        score, whatever the noise.
     n_jobs : int, optional
         Fits at the same time, through joblib. The result is the same for any.
     random_state : int, default=0
@@ -124,8 +129,9 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
     cv_results_ : dict of str to array
         A table with a row for each setting, for ``pandas.DataFrame(clf.cv_results_)``: "params", "param_<name>",
         "split<i>_test_score", "mean_test_score" (over all held-out labels; folds may differ in size),
-        "std_test_score" (between splits), "rank_test_score", "mean_fit_time", "std_fit_time"; and how much better than
-        the first setting it is, "mean_gain", with the standard error "gain_error".
+        "std_test_score" (between splits), "rank_test_score", "mean_fit_time", "std_fit_time"; and by how much the mean
+        log-likelihood is larger than that of the first setting, "mean_evidence", with the standard error
+        "evidence_error". A likelihood below 0.001 counts as 0.001 there, so that no single row decides.
     n_splits_ : int
         Folds that were held out, over all repeats.
     classes_, transduction_, label_distributions_, latent_, loadings_, graph_, objective_, n_iter_, …
@@ -155,7 +161,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         "n_splits": Rule(lambda v: COUNT.accepts(v) and v >= 2, "an integer of at least 2"),
         "n_repeats": COUNT,
         "scoring": one_of("accuracy", "balanced_accuracy", "log_loss"),
-        "margin": NOT_NEGATIVE,
+        "margin": Rule(lambda v: v is None or NOT_NEGATIVE.accepts(v), f"None or {NOT_NEGATIVE.wanted}"),
         "random_state": Rule(
             lambda v: isinstance(v, int | np.integer) and not isinstance(v, bool) and bool(0 <= v < 2**32),
             "an integer from 0 to 2³² − 1",
@@ -173,7 +179,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         n_splits: int = FOLDS,
         n_repeats: int = 2,
         scoring: str = "accuracy",
-        margin: float = 1.0,
+        margin: float | None = 1.0,
         n_jobs: int | None = None,
         random_state: int = 0,
         callback: Callable[[SearchProgress], object] | None = None,
@@ -418,10 +424,12 @@ def _answer(
         warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
         fitted = clone(candidate).fit(views, hide(codes, fold), present)
     seconds = time.perf_counter() - began
+    likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)
     if scoring == "log_loss":
-        likelihood = fitted.label_distributions_[fold, codes[fold]]
-        return Answers(np.log(np.maximum(likelihood, np.finfo(likelihood.dtype).eps)).astype(float), seconds)
-    return Answers((fitted.transduction_[fold] == codes[fold]).astype(float), seconds)
+        row_scores = np.log(np.maximum(likelihood, np.finfo(float).eps))
+    else:
+        row_scores = (fitted.transduction_[fold] == codes[fold]).astype(float)
+    return Answers(row_scores, np.log(np.maximum(likelihood, LEAST_LIKELIHOOD)), seconds)
 
 
 def score_rows(row_scores: NDArray, codes: NDArray, balanced: bool) -> float:
@@ -465,57 +473,64 @@ def tabulate(
         for number in np.flatnonzero(given):
             column[number] = settings[number][name]
         results[f"param_{name}"] = column
-    n_settings = len(settings)
     if not folds:
-        for name in ("mean_test_score", "std_test_score", "mean_gain", "gain_error", "mean_fit_time", "std_fit_time"):
-            results[name] = np.full(n_settings, np.nan)
-        return results | {"rank_test_score": np.ones(n_settings, dtype=int)}
-    scores = np.array(
+        for name in (
+            "mean_test_score",
+            "std_test_score",
+            "mean_evidence",
+            "evidence_error",
+            "mean_fit_time",
+            "std_fit_time",
+        ):
+            results[name] = np.full(len(settings), np.nan)
+        return results | {"rank_test_score": np.ones(len(settings), dtype=int)}
+    by_split = np.array(
         [
             [score_rows(one.row_scores, codes[fold], balanced) for one, fold in zip(row, folds, strict=True)]
             for row in answers
         ]
     )
-    held = np.unique(np.concatenate(folds))
-    held = held[np.argsort(place[held])]
-    # Each row is held out once a repeat: sums over the repeats.
-    position = np.empty(len(codes), dtype=int)
-    position[held] = np.arange(len(held))
-    sums = np.zeros((n_settings, len(held)))
-    for total, row in zip(sums, answers, strict=True):
-        for one, fold in zip(row, folds, strict=True):
-            total[position[fold]] += one.row_scores
-    times_held = np.bincount(position[np.concatenate(folds)])
-    weights = row_weights(codes[held]) if balanced else np.ones(len(held))
-    by_row = sums / times_held * weights
-    gains = by_row - by_row[0]
-    means = by_row.mean(axis=1)
+    rows = np.concatenate(folds)
+    held, position = np.unique(place[rows], return_inverse=True)
+    weights = row_weights(codes[np.argsort(place)[held]]) if balanced else np.ones(len(held))
+
+    def by_row(parts: list[NDArray]) -> NDArray:
+        """Means over the repeats of what the folds have, weighted."""
+        return np.bincount(position, np.concatenate(parts)) / np.bincount(position) * weights
+
+    means = np.array([by_row([one.row_scores for one in row]).mean() for row in answers])
+    evidence = np.array([by_row([one.row_evidence for one in row]) for row in answers])
     seconds = np.array([[one.seconds for one in row] for row in answers])
     return (
         results
-        | {f"split{split}_test_score": scores[:, split] for split in range(len(folds))}
+        | {f"split{split}_test_score": column for split, column in enumerate(by_split.T)}
         | {
             "mean_test_score": means,
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": 1 + (means[:, None] < means[None, :] - 1e-12).sum(axis=1),
-            "mean_gain": gains.mean(axis=1),
-            "gain_error": gains.std(axis=1, ddof=1) / np.sqrt(len(held)),
+            "std_test_score": by_split.std(axis=1),
+            "rank_test_score": 1 + (means[:, None] < means - TIE).sum(axis=1),
+            "mean_evidence": (evidence - evidence[0]).mean(axis=1),
+            "evidence_error": (evidence - evidence[0]).std(axis=1, ddof=1) / np.sqrt(len(held)),
             "mean_fit_time": seconds.mean(axis=1),
             "std_fit_time": seconds.std(axis=1),
         }
     )
 
 
-def choose(results: Mapping[str, Any], margin: float) -> int:
-    """Number of the setting with the largest gain over the first, of those that gain more than `margin` errors.
+def choose(results: Mapping[str, Any], margin: float | None) -> int:
+    """Number of the setting with the best score of those that are surely better than the first; else the first.
 
     Examples
     --------
-    >>> gains = {"mean_gain": np.array([0.0, 0.02, 0.01]), "gain_error": np.array([0.0, 0.03, 0.005])}
-    >>> choose(gains, margin=1.0), choose(gains, margin=0.0), choose(gains, margin=3.0)
-    (2, 1, 0)
+    >>> results = {
+    ...     "mean_test_score": np.array([0.80, 0.84, 0.82]),
+    ...     "mean_evidence": np.array([0.0, 0.02, 0.01]),
+    ...     "evidence_error": np.array([0.0, 0.03, 0.005]),
+    ... }
+    >>> choose(results, margin=1.0), choose(results, margin=3.0), choose(results, margin=None)
+    (2, 0, 1)
     """
-    gain = np.nan_to_num(results["mean_gain"])
-    sure = gain > np.maximum(margin * np.nan_to_num(results["gain_error"]), 1e-12)
-    eligible = np.where(sure, gain, 0.0)
-    return int(np.argmax(eligible >= eligible.max() - 1e-12))
+    gain = np.nan_to_num(results["mean_test_score"] - results["mean_test_score"][0])
+    if margin is not None:
+        sure = results["mean_evidence"] > np.maximum(margin * results["evidence_error"], TIE)
+        gain = np.where(sure, gain, 0.0)
+    return int(np.argmax(gain >= gain.max() - TIE))

@@ -7,9 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmssc._optional import import_optional
+from lmssc.estimators.lmssc import LMSSC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+PARAMETERS = ("n_components", "beta", "gamma")
 
 
 class SensitivityDisplay:
@@ -19,7 +23,7 @@ class SensitivityDisplay:
     ----------
     scores : array-like of shape (n_components, n_beta, n_gamma)
         Accuracies, as shares; NaN where there is none.
-    n_components : sequence of int
+    n_components : sequence of int or "auto"
         r of each panel.
     beta : sequence of float
         β of each row of a panel.
@@ -45,12 +49,41 @@ class SensitivityDisplay:
     """
 
     def __init__(
-        self, scores: ArrayLike, *, n_components: Iterable[int], beta: Iterable[float], gamma: Iterable[float]
+        self, scores: ArrayLike, *, n_components: Iterable[int | str], beta: Iterable[float], gamma: Iterable[float]
     ) -> None:
         self.scores = scores
         self.n_components = n_components
         self.beta = beta
         self.gamma = gamma
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: "Iterable[Axes] | None" = None) -> Self:
+        """Draw the scores of a search over settings of `LMSSC`.
+
+        Parameters
+        ----------
+        estimator : LMSSCCV or GridSearchCV
+            Fitted search, with `cv_results_`; a parameter that a setting does not have is that of its `estimator`.
+        ax : sequence of matplotlib Axes, default=None
+            One for each number of components; a new figure if None.
+
+        Returns
+        -------
+        SensitivityDisplay
+            What was drawn.
+        """
+        usual = (LMSSC() if estimator.estimator is None else estimator.estimator).get_params(deep=False)
+        absent = [name for name in PARAMETERS if name not in usual]
+        if absent:
+            raise ValueError(
+                f"{type(estimator).__name__} has not searched over LMSSC: its estimator has no {absent[0]}"
+            )
+        rows = zip(estimator.cv_results_["params"], estimator.cv_results_["mean_test_score"], strict=True)
+        runs = [
+            {**{name: setting.get(name, usual[name]) for name in PARAMETERS}, "accuracy": score}
+            for setting, score in rows
+        ]
+        return cls.from_results(runs, ax=ax)
 
     @classmethod
     def from_results(
@@ -83,7 +116,11 @@ class SensitivityDisplay:
         runs = list(results)
         if not runs:
             raise ValueError("results is empty: there is nothing to draw")
-        values = {name: sorted({run[name] for run in runs}) for name in ("n_components", "beta", "gamma")}
+        # "auto" comes after the numbers.
+        values = {
+            name: sorted({run[name] for run in runs}, key=lambda value: (isinstance(value, str), value))
+            for name in PARAMETERS
+        }
         sums, counts = np.zeros((2, *map(len, values.values())))
         for run in runs:
             cell = tuple(known.index(run[name]) for name, known in values.items())

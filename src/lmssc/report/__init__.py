@@ -2,9 +2,9 @@
 
 import base64
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from lmssc.experiments.machine import version
 from lmssc.held_out import count_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
@@ -23,7 +24,7 @@ from lmssc.report.html import style_sheet
 __all__ = ["write_report"]
 
 # Fits are repeated on no more samples than this.
-MOST_REFITTED = 10_000
+MOST_REFITTED = 5000
 # To compare views, so many iterations do: the labels hardly change after the first few.
 MOST_ITERATIONS = 5
 
@@ -39,6 +40,7 @@ def write_report(
     command: str,
     present: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
+    first: Sequence[int] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -68,6 +70,8 @@ def write_report(
         As given to `fit`.
     notes : sequence of str
         What was understood about the input, a sentence each.
+    first : sequence of int, optional
+        Rows of the samples to look at first, if they are known; else `clf.most_informative` finds them.
     random_state : int
         Decides which labels are hidden together, and which samples are shown if there are many.
     n_jobs : int, optional
@@ -92,7 +96,11 @@ def write_report(
     n_samples = raws[0].data.shape[0]
     if len(ids) != n_samples:
         raise ValueError(f"ids must have one name for each of the {n_samples} samples, got {len(ids)}")
-    _, codes = encode_labels(y, n_samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fit has said it
+        _, codes = encode_labels(y, n_samples)
+    if first is None:
+        first = clf.most_informative(page.LISTED) if (codes < 0).any() else []
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
@@ -125,12 +133,13 @@ def write_report(
         held_out=held_out,
         without=without,
         n_refitted=len(rows),
-        first=clf.most_informative(page.LISTED).tolist() if (codes < 0).any() else [],
+        first=[int(row) for row in first[: page.LISTED]],
         shares=view_shares(clf),
         random_state=random_state,
     )
     with open_atomically(Path(path)) as file:
-        file.write(_fill(subject, title).encode())
+        # Half of a character, which text from a file may have, has no encoding.
+        file.write(_fill(subject, title).encode(errors="replace"))
 
 
 def _fill(subject: page.Subject, title: str) -> str:
@@ -150,12 +159,11 @@ def _fill(subject: page.Subject, title: str) -> str:
     }
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
-        version=escape(_version()),
+        version=escape(version("lmssc")),
         n_samples=f"{len(subject.codes):,}",
         style=style_sheet(),
         script_hash=f"sha256-{digest}",
-        script=script,
-        data=data,
+        scripts=f"{data}<script>{script}</script>" if data else "",
         contents="<ul>"
         + "".join(f'<li><a href="#{name}">{text}</a></li>' for name, (text, _) in sections.items())
         + "</ul>",
@@ -164,10 +172,3 @@ def _fill(subject: page.Subject, title: str) -> str:
             for name, (text, html) in sections.items()
         ),
     )
-
-
-def _version() -> str:
-    try:
-        return metadata.version("lmssc")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"

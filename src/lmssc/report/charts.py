@@ -56,7 +56,7 @@ def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
 
 
 def place(coordinates: NDArray) -> tuple[NDArray, int]:
-    """Positions in a picture `WIDTH` wide, with the proportions kept unless it would be a mere strip.
+    """Positions in a picture `WIDTH` wide, with the proportions kept unless it would be a strip or a tower.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def place(coordinates: NDArray) -> tuple[NDArray, int]:
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     span = np.maximum(high - low, np.finfo(float).tiny)
     inner = WIDTH - 2 * MARGIN
-    height = float(np.clip(inner * (span[1] / span[0]), 0.4 * inner, inner))
+    height = float(np.clip(inner * (span[1] / span[0]), 0.4 * inner, 0.7 * inner))
     unit = (coordinates - low) / span
     positions = np.column_stack([MARGIN + inner * unit[:, 0], MARGIN + height * (1 - unit[:, 1])])
     return positions.round(1), round(height) + 2 * MARGIN

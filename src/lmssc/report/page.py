@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -81,11 +82,10 @@ class Subject:
         """Names of the classes."""
         return [str(label) for label in self.clf.classes_]
 
-    @property
+    @cached_property
     def predicted(self) -> NDArray:
         """Class that each sample got, as a number."""
-        number = {label: i for i, label in enumerate(self.clf.classes_.tolist())}
-        return np.array([number[label] for label in self.clf.transduction_.tolist()])
+        return np.searchsorted(self.clf.classes_, self.clf.transduction_)
 
 
 def in_short(subject: Subject) -> str:
@@ -273,7 +273,7 @@ def latent_map(subject: Subject) -> tuple[str, str, dict[int, int]]:
     rows = rows.astype(np.intp)
     coordinates, explained = principal_plane(fitted.latent_[rows])
     positions, height = place(coordinates)
-    place_of = {int(row): i for i, row in enumerate(rows) if int(row) in set(subject.first)}
+    place_of = dict(zip(subject.first, np.searchsorted(rows, subject.first).tolist(), strict=True))
     stops = [place_of[row] for row in subject.first]
     distributions = subject.clf.label_distributions_[rows]
     predicted = subject.predicted[rows]
@@ -373,7 +373,7 @@ def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
 def about_the_graph(subject: Subject) -> str:
     """Homophily of the graph, over all samples and over the labelled."""
     graph = subject.clf.graph_
-    share, chance = homophily(graph, subject.clf.transduction_)
+    share, chance = homophily(graph, subject.predicted)
     known = np.flatnonzero(subject.given)
     among = sparse.csr_array(graph)[known][:, known]
     text = (

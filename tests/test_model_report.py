@@ -1,0 +1,276 @@
+"""The report of one model: what it says is checked against the model and the data."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lmssc import AMGL, GFHF, LMSSC, LMSSCCV
+from lmssc.datasets import make_multiview
+from lmssc.refits import hold_out
+from lmssc.report import charts, page, write_report
+from parsing import Page
+
+NASTY = '<script>alert("1")</script>'
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_multiview(150, noise_views=1, labelled=0.3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def views(data):
+    return dict(zip(["image", "text & <more>", "noise"], data.views, strict=True))
+
+
+@pytest.fixture(scope="module")
+def y(data):
+    names = np.array(["ant", "bee <b>", "cow"], dtype=object)
+    return np.where(data.y >= 0, names[np.maximum(data.y, 0)], None)
+
+
+@pytest.fixture(scope="module")
+def model(views, y):
+    return LMSSC(max_iter=4).fit(views, y)
+
+
+def ids(n):
+    return [NASTY, "</title>", "half \ud800", *(f"s{i}" for i in range(3, n))]
+
+
+def write(tmp_path, clf, views, y, **more):
+    path = tmp_path / "report.html"
+    settings = {"ids": ids(len(y)), "title": "My <data>", "command": "lmssc classify 'a b.csv' --labels l.csv", **more}
+    write_report(path, clf, views, y, **settings)
+    text = path.read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+def written_ids(n):
+    """Names as the page has them: half a character becomes a question mark."""
+    return [name.encode(errors="replace").decode() for name in ids(n)]
+
+
+@pytest.fixture(scope="module")
+def report(model, views, y, tmp_path_factory):
+    calls = []
+    notes = ["3 files, joined by <id>", "45 labels"]
+    text, parsed = write(
+        tmp_path_factory.mktemp("report"), model, views, y, notes=notes, progress=lambda *count: calls.append(count)
+    )
+    return text, parsed, calls
+
+
+def map_data(text):
+    return json.loads(re.search(r'id="map-data">(.*?)</script>', text, flags=re.DOTALL)[1])
+
+
+def rows_of(parsed, first):
+    return [row for row in parsed.rows if row[0] == first]
+
+
+def test_the_page_is_whole_and_its_links_land(report):
+    text, parsed, _ = report
+    assert text.startswith("<!DOCTYPE html>")
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert {link.removeprefix("#") for link in parsed.links} <= set(parsed.ids)
+    assert not re.search(r"https?://", text)
+    assert not {"link", "img", "iframe"} & {tag for tag, _ in parsed.tags}
+
+
+def test_only_the_scripts_of_the_page_itself_run(report):
+    _, parsed, _ = report
+    scripts = [attributes for tag, attributes in parsed.tags if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "map-data"}, {}]
+    policy = next(a["content"] for t, a in parsed.tags if t == "meta" and "http-equiv" in a)
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src 'sha256-[A-Za-z0-9+/=]{44}'", policy)
+    assert "unsafe-eval" not in policy
+
+
+def test_what_users_named_is_escaped(report):
+    text, parsed, _ = report
+    assert NASTY not in text
+    assert "<b>" not in text
+    assert "<more>" not in text
+    assert "My &lt;data&gt;" in text
+    assert "joined by &lt;id&gt;" in text
+    assert rows_of(parsed, "text & <more>")
+    assert rows_of(parsed, "bee <b>")
+    assert map_data(text)["ids"][:2] == [NASTY, "</title>"]
+
+
+def test_what_went_in(report, data, model):
+    _, parsed, _ = report
+    assert rows_of(parsed, "image")[0] == ["image", "20", "150", "0", "each column standardised"]
+    counts = np.bincount(data.y[data.y >= 0])
+    for code, name in enumerate(["ant", "bee <b>", "cow"]):
+        total = int((model.transduction_ == name).sum())
+        assert rows_of(parsed, name)[0][1:4] == [str(counts[code]), str(total), f"{100 * total / 150:.1f} %"]
+
+
+def test_hidden_labels_are_counted_right(report, model, views, y, data):
+    text, parsed, calls = report
+    found = hold_out(model, views, y)[None]
+    right = found.distributions.argmax(axis=1) == data.y[found.rows]
+    assert f"{right.sum()} of 45 came back right, {100 * right.mean():.1f} %" in text
+    for code, name in enumerate(["ant", "bee <b>", "cow"]):
+        mine = right[data.y[found.rows] == code]
+        assert rows_of(parsed, name)[1][1:3] == [str(len(mine)), f"{100 * mine.mean():.1f} %"]
+    sure = found.distributions.max(axis=1)
+    top = (sure >= 0.9) & (sure <= 1)
+    shown = next(row for row in parsed.rows if row[0] == "90 to 100 %")
+    assert shown[1:] == [str(top.sum()), f"{100 * sure[top].mean():.1f} %", f"{100 * right[top].mean():.1f} %"]
+    assert calls == [(i, 15) for i in range(1, 16)]  # 3 fits, and 3 with each of 3 views left out and with none
+
+
+def test_confidence_of_the_found_labels_is_counted(report, model, data):
+    _, parsed, _ = report
+    sure = model.label_distributions_.max(axis=1)[data.y < 0]
+    shown = {row[0]: row[1] for row in parsed.rows if re.fullmatch(r"\d+ to \d+ %", row[0]) and row[2].endswith("%")}
+    counts, _ = np.histogram(sure, np.linspace(0, 1, 11))
+    assert shown["90 to 100 %"] == str(counts[-1])
+
+
+def test_views_have_their_share_and_what_is_lost_without_them(report, model, views, y):
+    _, parsed, _ = report
+    energies = np.array([np.linalg.norm(model.latent_ @ loading.T) ** 2 for loading in model.loadings_])
+    short = hold_out(LMSSC(max_iter=4), views, y, without=[None, *views])
+    whole = short[None].accuracy
+    for name, energy in zip(views, energies, strict=True):
+        row = rows_of(parsed, name)[1]
+        assert row[1] == f"{100 * energy / energies.sum():.1f} %"
+        assert row[3] == f"{100 * short[name].accuracy:.1f} %"
+        assert float(row[4].replace("−", "-")) == pytest.approx(100 * (short[name].accuracy - whole), abs=0.06)
+
+
+def test_homophily_of_the_graph(report, model, data):
+    text, _, _ = report
+    graph = model.graph_.toarray()
+    same = model.transduction_[:, None] == model.transduction_
+    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight joins samples of one class" in text
+    known = data.y >= 0
+    among = graph[np.ix_(known, known)]
+    truth = among[data.y[known][:, None] == data.y[known]].sum() / among.sum()
+    assert f"labels were both given it is {100 * truth:.1f} %" in text
+
+
+def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
+    text, parsed, _ = report
+    names = written_ids(150)
+    wanted = [names[row] for row in model.most_informative(page.LISTED)]
+    start = next(i for i, row in enumerate(parsed.rows) if row[0] == "sample")
+    listed = parsed.rows[start + 1 : start + 1 + page.LISTED]
+    assert [row[0] for row in listed] == wanted
+    stops = [int(a["data-i"]) for t, a in parsed.tags if t == "path" and a.get("class") == "stop"]
+    assert [map_data(text)["ids"][i] for i in stops] == wanted
+    row = names.index(wanted[0])
+    assert listed[0][1:3] == [model.transduction_[row], f"{100 * model.label_distributions_[row].max():.1f} %"]
+
+
+def test_the_map_has_every_sample_where_pca_puts_it(report, model, data):
+    text, _, _ = report
+    drawn = map_data(text)
+    assert drawn["classes"] == ["ant", "bee <b>", "cow"]
+    assert [drawn["classes"][code] for code in drawn["label"]] == model.transduction_.tolist()
+    assert drawn["given"] == (data.y >= 0).astype(int).tolist()
+    from sklearn.decomposition import PCA
+
+    plane = PCA(2).fit_transform(model.latent_)
+    for axis, sign in (("x", 1), ("y", 1)):
+        column = 0 if axis == "x" else 1
+        assert abs(np.corrcoef(drawn[axis], plane[:, column])[0, 1]) == pytest.approx(sign, abs=1e-5)
+
+
+def test_the_command_and_the_parameters_are_there(report):
+    text, _, _ = report
+    assert "lmssc classify &#x27;a b.csv&#x27; --labels l.csv" in text
+    assert "<code>max_iter = 4</code>" in text
+    assert "Latent Multi-view Semi-Supervised Classification" in text
+
+
+def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, model, views, y):
+    monkeypatch.setattr(page, "MOST_DOTS", 60)
+    monkeypatch.setattr("lmssc.report.MOST_REFITTED", 100)
+    text, _ = write(tmp_path, model, views, y)
+    drawn = map_data(text)
+    names = written_ids(150)
+    assert len(drawn["ids"]) == len(set(drawn["ids"])) == 60
+    assert {names[row] for row in model.most_informative(page.LISTED)} <= set(drawn["ids"])
+    assert "A random 60 of the 150 samples are shown" in text
+    assert "this was done on 100 of the 150 samples" in text
+    assert "30 came back" in text
+
+
+def test_methods_without_a_map_or_weights(tmp_path, views, y):
+    text, _ = write(tmp_path, GFHF().fit(views, y), views, y)
+    assert "there is no map" in text
+    assert "does not weigh the views" in text
+    assert "<script" not in text
+    text, _ = write(tmp_path, AMGL().fit(views, y), views, y)
+    assert "weight that the method gave the view" in text
+    text, _ = write(tmp_path, GFHF(view="image").fit(views, y), views, y)
+    assert "found again without it" in text
+
+
+def test_a_search_is_refitted_with_what_it_chose(tmp_path, views, y):
+    clf = LMSSCCV(param_grid=[{}, {"n_neighbors": [5]}], n_repeats=1, estimator=LMSSC(max_iter=2)).fit(views, y)
+    text, _ = write(tmp_path, clf, views, y)
+    assert "parameters had been chosen with these labels in view" in text
+    assert len(map_data(text)["ids"]) == 150
+
+
+def test_one_view_one_label_a_class_and_sparse_with_masks(tmp_path, data, views, y):
+    alone = {"image": views["image"]}
+    few = np.full(150, None, dtype=object)
+    for name in ("ant", "bee <b>", "cow"):
+        few[np.flatnonzero(y == name)[0]] = name
+    text, _ = write(tmp_path, LMSSC(max_iter=2).fit(alone, few), alone, few)
+    assert "Nothing could be checked" in text
+    assert "There is one view only" in text
+    text, _ = write(tmp_path, LMSSC(max_iter=2).fit(views, few), views, few)
+    assert "Nothing could be checked" in text
+    words = {"words": sparse.csr_array(np.maximum(views["image"], 0)), "noise": views["noise"].astype(np.float32)}
+    present = {"words": np.arange(150) % 5 > 0}
+    clf = LMSSC(max_iter=2).fit(words, y, present)
+    text, parsed = write(tmp_path, clf, words, y, present=present)
+    assert rows_of(parsed, "words")[0][2:4] == ["120", "30"]
+    assert "of the hidden have this view only" in text
+
+
+def test_all_labelled_and_unreached(tmp_path, data, views):
+    text, _ = write(tmp_path, LMSSC(max_iter=2).fit(views, data.target), views, data.target)
+    assert "All samples had a label" in text
+    apart = {"x": np.concatenate([np.random.default_rng(0).normal(size=(60, 2)) + shift for shift in (0, 50, 500)])}
+    y = np.full(180, -1)
+    y[[0, 1, 60, 61]] = [0, 0, 1, 1]
+    with pytest.warns(UserWarning, match="of 180 samples are in parts"):
+        clf = LMSSC(n_neighbors=5).fit(apart, y)
+    lost = len(clf.unreached_)
+    assert lost >= 60
+    text, _ = write(tmp_path, clf, apart, y)
+    assert f"{lost} samples are reached by no label" in text
+    assert sum(map_data(text)["unreached"]) == lost
+
+
+def test_names_have_to_fit_and_nothing_is_written_otherwise(tmp_path, model, views, y):
+    with pytest.raises(ValueError, match="ids must have one name for each of the 150 samples, got 3"):
+        write(tmp_path, model, views, y, ids=["a", "b", "c"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_input_gives_the_same_page(tmp_path, model, views, y, report):
+    text, _ = write(tmp_path, model, views, y, notes=["3 files, joined by <id>", "45 labels"])
+    assert text == report[0]
+
+
+def test_points_on_a_line_or_in_one_place_can_be_drawn():
+    positions, height = charts.place(np.zeros((3, 2)))
+    assert np.isfinite(positions).all()
+    assert height > 0
+    positions, _ = charts.place(np.column_stack([np.arange(5.0), np.zeros(5)]))
+    assert positions[0, 0] == 30
+    assert positions[-1, 0] == 970
