@@ -198,6 +198,20 @@ class TestDelegation:
         np.testing.assert_array_equal(stacked.best_estimator_.predict(X), stacked.transduction_)
         assert stacked.get_feature_names_out()[0] == "lmssccv0"
 
+    def test_nothing_stays_of_an_earlier_fit(self, fitted):
+        data, clf, _ = fitted
+        clf = clone(clf).fit(data.views, data.y)
+        clf.set_params(estimator=GFHF()).fit(data.views, data.y)
+        assert not hasattr(clf, "latent_")
+        np.testing.assert_array_equal(clf.graph_.toarray(), clf.best_estimator_.graph_.toarray())
+
+    def test_a_graph_of_ones_own(self, planted):
+        views, y, _ = planted
+        graph = GFHF(view="signal").fit(views, y).graph_
+        clf = search({"n_neighbors": [5]}, estimator=GFHF(graph="precomputed")).fit(graph, y)
+        np.testing.assert_array_equal(clf.predict(graph), clf.transduction_)
+        assert clf.best_score_ > 0.8
+
     def test_can_be_compared(self):
         data = make_multiview(100, random_state=0)
         methods = {"cv": search(NEIGHBORS, n_repeats=1)}
@@ -222,6 +236,14 @@ class TestProgress:
         for one in heard:
             row = int(one.params["view"] == "signal")
             assert one.score == pytest.approx(clf.cv_results_[f"split{one.split}_test_score"][row])
+
+    def test_the_callback_of_the_estimator_hears_of_the_last_fit(self, planted, capsys):
+        views, y, _ = planted
+        heard = []
+        estimator = LMSSC(max_iter=1, callback=heard.append, verbose=1)
+        LMSSCCV(estimator=estimator, param_grid={"beta": [0.1]}, n_repeats=1).fit(views, y)
+        assert [one.iteration for one in heard] == [1]
+        assert capsys.readouterr().out.count("iteration 1") == 1
 
     def test_verbose_shows_a_bar_on_a_terminal(self, planted, capsys, monkeypatch):
         pytest.importorskip("tqdm")

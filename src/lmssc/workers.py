@@ -7,7 +7,7 @@ from functools import cache
 
 
 def end_with(parent: int) -> None:
-    """End this process soon after `parent`, if it is not that process itself.
+    """End this process soon after `parent`, if it is a child of that one.
 
     A parent may be killed while a worker waits for the rest of a message from it, and the worker would wait for ever.
 
@@ -20,7 +20,7 @@ def end_with(parent: int) -> None:
     --------
     >>> end_with(os.getpid())  # not a worker: nothing happens
     """
-    if os.getpid() != parent:
+    if os.getppid() == parent:  # a worker on another machine has a parent of its own
         _watch(parent)
 
 

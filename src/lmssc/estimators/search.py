@@ -93,6 +93,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         How the columns of one 2-D X fall into views, as for `LMSSC`.
     estimator : LMSSC, optional
         The classifier whose parameters are chosen, with all its other parameters; any other of this package will do.
+        Its callback hears of the last fit only.
     param_grid : dict of name → list of values, or list of such dicts, optional
         Settings to choose among, as for scikit-learn's `GridSearchCV`. The first is taken in a tie and if nothing can
         be held out: let it be the usual one (``{}`` in a list is the estimator as it is). By default the defaults and
@@ -230,8 +231,9 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         best = choose(results, self.margin)
 
         fitted = candidates[best].set_params(views=self.views).fit(X, y, present)
-        parameters = fitted.get_params(deep=False)
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
+        for name in learned(getattr(self, "best_estimator_", fitted)):
+            self.__dict__.pop(name, None)  # an earlier fit may have had another estimator
+        self.__dict__.update(learned(fitted))
         self.best_estimator_ = fitted
         self.best_index_ = best
         self.best_params_ = settings[best]
@@ -248,6 +250,9 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         folds: list[NDArray],
     ) -> list[list[Answers]]:
         """Answers of each setting for each fold."""
+        quiet = {"callback": None, "verbose": 0}
+        quiet = {name: value for name, value in quiet.items() if hasattr(candidates[0], name)}
+        candidates = [clone(candidate).set_params(**quiet) for candidate in candidates]
         tasks = [(number, split) for number in range(len(settings)) for split in range(len(folds))]
         found: list[list[Answers]] = [[] for _ in settings]
         meter = Progress(
@@ -334,6 +339,18 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         if self.estimator is not None:
             tags.input_tags.pairwise = self.estimator.__sklearn_tags__().input_tags.pairwise
         return tags
+
+
+def learned(estimator: MultiViewClassifier) -> dict[str, Any]:
+    """All that an estimator has and that is not one of its parameters.
+
+    Examples
+    --------
+    >>> learned(LMSSC(beta=0.2))
+    {}
+    """
+    parameters = estimator.get_params(deep=False)
+    return {name: value for name, value in vars(estimator).items() if name not in parameters}
 
 
 def read_grid(param_grid: Any, estimator: MultiViewClassifier) -> list[dict[str, Any]]:
