@@ -1,8 +1,10 @@
 """`lmssc classify` and `lmssc predict` on files: the same answer whatever the format and the order."""
 
 import csv
+import io
 import json
 import re
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -144,8 +146,8 @@ def test_samples_that_lack_a_view_are_told_of_and_labelled(capsys):
     Path("labels.csv").write_text(label_text(IDS, LABELS))
     run("classify a.csv b.csv --labels labels.csv --out out")
     told = capsys.readouterr().out
-    assert "a  6 features, a.csv; 10 samples lack it" in told
-    assert "b  5 features, b.csv; 11 samples lack it" in told
+    assert "a  6 features, a.csv; 10 samples without it" in told
+    assert "b  5 features, b.csv; 11 samples without it" in told
     holed = {name: view.copy() for name, view in VIEWS.items()}
     holed["a"][50:] = np.nan
     holed["b"][:10] = holed["b"][30] = np.nan
@@ -161,7 +163,7 @@ def test_a_column_of_text_is_a_view_of_its_words(capsys):
     rows = list(zip(range(30), np.arange(30) % 3 + np.linspace(0, 0.1, 30), texts, given, strict=True))
     Path("t.csv").write_text(table_text(["id", "size", "note", "label"], rows))
     run("classify t.csv --out out")
-    assert "note  7 words, t.csv; 1 samples lack it" in capsys.readouterr().out
+    assert "note  7 words, t.csv; 1 sample without it" in capsys.readouterr().out
     assert [row["label"] for row in read_rows("out/predictions.csv")] == truth
     model = lmssc.load("out/model.lmssc")
     assert model.scalings_["note"] == "tfidf"
@@ -212,7 +214,7 @@ def test_dry_run_only_tells(capsys, monkeypatch):
     run("classify a.csv b.csv --labels labels.csv --dry-run")
     text = capsys.readouterr().out
     n_given = sum(label != "" for label in LABELS)
-    assert f"{n_given} samples are labelled (labels.csv, column 'label'), {60 - n_given} are not." in text
+    assert f"{n_given} samples labelled (labels.csv, column 'label'), {60 - n_given} not." in text
     assert f"u ({LABELS.count('u')}), v ({LABELS.count('v')}), w ({LABELS.count('w')})" in text
     run("classify a.csv b.csv --labels labels.csv --dry-run --out out")
     assert not Path("out").exists()
@@ -225,7 +227,7 @@ def test_json_is_all_that_is_printed(capsys):
     assert printed["understood"]["samples"] == 60
     assert printed["understood"]["views"][1] == {
         "name": "b",
-        "kind": "features",
+        "kind": "feature",
         "features": 5,
         "file": "b.csv",
         "samples_without": 0,
@@ -247,7 +249,8 @@ def test_quiet_is_quiet(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_parameters_by_cross_validation(capsys):
+def test_parameters_by_cross_validation(capsys, monkeypatch):
+    monkeypatch.setattr("lmssc.estimators.search.DEFAULT_GRID", [{}, {"n_neighbors": [5]}])
     write_plain()
     run("classify a.csv b.csv --labels labels.csv --out out --cv --seed 2")
     assert re.search(
@@ -342,6 +345,47 @@ def test_svmlight_features_by_their_numbers():
     assert [row["label"] for row in read_rows("p.csv")] == ["y", "x"]
 
 
+def test_the_first_numbers_of_svmlight_can_be_the_labels(capsys):
+    Path("a.svm").write_text(
+        "".join(f"{n % 2 + 1 if n < 6 else -1} {1 + n % 2}:1 {5 + n % 3}:0.5\n" for n in range(12))
+    )
+    run("classify a.svm --label-column target --out out")
+    assert "6 labels are -1, taken as not labelled" in capsys.readouterr().out
+    assert [row["label"] for row in read_rows("out/predictions.csv")] == ["1", "2"] * 6
+
+
+def test_labels_in_a_vector_of_an_npz(expected):
+    np.savez("all.npz", ids=np.array(IDS), labels=np.array(LABELS), **VIEWS)
+    run("classify all.npz --out out -q")
+    check_predictions("out/predictions.csv", expected)
+
+
+def test_unreached_samples_are_marked_and_told_of(capsys):
+    """Two far-away clusters, labels in one of them."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(60, 2)) + np.where(np.arange(60) < 40, 0, 1000)[:, None]
+    rows = [[*point, ["u", "v"][n % 2] if n < 10 else ""] for n, point in enumerate(points.tolist())]
+    Path("a.csv").write_text(table_text(["x", "y", "label"], rows))
+    run("classify a.csv --out out")
+    captured = capsys.readouterr()
+    assert "20 samples unreached" in captured.out
+    assert captured.err == ""
+    assert [row["unreached"] for row in read_rows("out/predictions.csv")] == ["no"] * 40 + ["yes"] * 20
+    assert read_rows("out/to_label.csv")[0]["id"] in map(str, range(41, 61))
+
+
+def test_bars_on_a_terminal():
+    pytest.importorskip("tqdm")
+    write_plain()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    with redirect_stderr(terminal):
+        run("classify a.csv b.csv --labels labels.csv --out out")
+        run("predict out/model.lmssc a.csv b.csv --out p.csv")
+    shown = terminal.getvalue()
+    assert all(word in shown for word in ("LMSSC", "report", "predict"))
+
+
 def test_ids_and_labels_are_kept_as_written():
     rows = [[f"{n:03d}", n % 2 + n / 100, 1.5, ["1e1", "1e2"][n % 2] if n < 6 else ""] for n in range(12)]
     Path("a.csv").write_text(table_text(["id", "x", "y", "label"], rows))
@@ -356,7 +400,7 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run")
     text = capsys.readouterr().out
-    assert "8 samples are labelled" in text
+    assert "8 samples labelled" in text
     assert "4 labels are -1, taken as not labelled" in text
     main(["classify", "a.csv", "--dry-run", "--unlabelled", ""])
     assert "3 classes, with the number of their labels: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
@@ -417,7 +461,7 @@ def test_full_report_on_the_demo_files(monkeypatch, capsys, tmp_path):
     assert main([*command[1:2], *views, *command[3:]]) == 0
     told = capsys.readouterr().out
     assert "200 samples in 4 views (rows joined by the column 'id'):" in told
-    assert "10 samples lack it" in told
+    assert "10 samples without it" in told
     truth = {row["id"]: row["label"] for row in read_rows("digits/truth.csv")}
     found = [row for row in read_rows("digits-result/predictions.csv") if row["given"] == "no"]
     assert np.mean([truth[row["id"]] == row["label"] for row in found]) > 0.85

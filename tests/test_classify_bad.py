@@ -413,7 +413,7 @@ LABEL_FILES = {
             )
         },
         "classify a.csv b.csv --out out",
-        r"a\.csv, b\.csv all have a column 'label'; say which",
+        r"a\.csv, b\.csv all have a column 'label': put the labels into",
     ),
     "no two labels the same": (
         {

@@ -54,13 +54,16 @@ def run(args: argparse.Namespace) -> int:
     texts = args.format == "text" and not args.quiet
     try:
         model = lmssc.load(args.model)
+    except OSError as error:
+        raise CommandError(f"{args.model}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(one_line(error)) from error
+    try:
         drop = [name.strip() for name in args.drop.split(",") if name.strip()]
         samples = read_new_samples(args.views, model, Options(id_column=args.id, delimiter=args.delimiter, drop=drop))
         if texts:
             print("\n".join([*describe_views(samples.joined, samples.facts), *samples.notes]), flush=True)
         labels = predict(model, samples, args.out, force=args.force, show=texts)
-    except OSError as error:
-        raise CommandError(f"{args.model}: {error.strerror or error}") from error
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(one_line(error)) from error
     except MemoryError as error:

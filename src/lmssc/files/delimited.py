@@ -13,7 +13,7 @@ from typing import BinaryIO, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts
+from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, counted
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 # Cells of numbers that stand for "not known".
@@ -131,8 +131,8 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
         for line, cells in chunk:
             if len(cells) != len(names):
                 raise InputFileError(
-                    f"{path}, line {line}: {_count(len(cells), 'cell')}, but the first line names "
-                    f"{_count(len(names), 'column')}"
+                    f"{path}, line {line}: {counted(len(cells), 'cell')}, but the first line names "
+                    f"{counted(len(names), 'column')}"
                 )
         numbers = [line for line, _ in chunk]
         if not lines:
@@ -187,10 +187,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 class _Cells:

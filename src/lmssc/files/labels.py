@@ -77,7 +77,7 @@ def find_labels(
         id_column = None if id_column == column else id_column
         ids = None if id_column is None else check_ids(table, id_column)
         for source in sources:
-            if source.label_column is not None and source.table.columns[source.label_column].feature:
+            if source.label_column is not None:
                 notes.append(f"Not used in {source.table.path}: {source.label_column} (labels come from {path}).")
     texts = table.texts(column)
     if ids is not None and len(texts) != len(ids):
@@ -89,24 +89,22 @@ def find_labels(
 
 def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, NDArray | None]:
     having = [source for source in sources if source.label_column is not None]
-    # The first number of a line of SVMlight is there whether it means something or not.
-    meant = having if options.label_column else [s for s in having if s.table.columns[s.label_column].feature]  # type: ignore[index]
-    if not meant and options.label_column is not None:
+    if not having and options.label_column is not None:
         names = [name for source in sources for name in source.table.columns]
         raise InputFileError(
             f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
         )
-    if not meant:
+    if not having:
         raise InputFileError(
             "where are the labels? Name a file with --labels FILE (columns 'id' and 'label'), or a column of a view, "
             "blank where the label is not known, with --label-column NAME"
         )
-    if len(meant) > 1:
+    if len(having) > 1:
         raise InputFileError(
-            f"{some(source.table.path for source in meant)} all have a column {meant[0].label_column!r}; say which has "
-            "the labels: put them into a file of their own, --labels FILE"
+            f"{some(source.table.path for source in having)} all have a column {having[0].label_column!r}: put the "
+            "labels into a file of their own, --labels FILE"
         )
-    (source,) = meant
+    (source,) = having
     return source.table, str(source.label_column), source.ids
 
 

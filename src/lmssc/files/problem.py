@@ -6,7 +6,7 @@ from typing import Any
 
 from lmssc.files.join import Joined, join
 from lmssc.files.labels import KnownLabels, find_labels
-from lmssc.files.table import some
+from lmssc.files.table import counted, some
 from lmssc.files.views import FileView, Options, make_views, read_sources
 
 # Classes that are listed with their number of labels.
@@ -114,7 +114,7 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
     return [
         ViewFacts(
             view.name,
-            "words" if view.recipe["kind"] == "text" else "features",
+            "word" if view.recipe["kind"] == "text" else "feature",
             view.data.shape[1],
             view.rows.path,
             int((~joined.present[view.name]).sum()),
@@ -139,13 +139,13 @@ def describe_views(joined: Joined, facts: Sequence[ViewFacts]) -> list[str]:
     """
     named = some(repr(name) if name else "the first, which has no name" for name in joined.id_columns)
     how = f"rows joined by the column {named}" if joined.by_id else "no ids: row 1 of each file is sample 1, and so on"
-    n_views = f"{len(facts)} view" + ("" if len(facts) == 1 else "s")
     width = max(len(fact.name) for fact in facts)
     digits = max(len(f"{fact.n_features:,}") for fact in facts)
-    lines = [f"{len(joined.ids):,} samples in {n_views} ({how}):"]
+    lines = [f"{counted(len(joined.ids), 'sample')} in {counted(len(facts), 'view')} ({how}):"]
     for fact in facts:
-        line = f"  {fact.name:{width}}  {fact.n_features:{digits},} {fact.kind}, {fact.path}"
-        lines.append(line + (f"; {fact.n_missing:,} samples lack it" if fact.n_missing else ""))
+        lacking = f"; {counted(fact.n_missing, 'sample')} without it" if fact.n_missing else ""
+        size = counted(fact.n_features, fact.kind).rjust(digits + len(fact.kind) + 2 - (fact.n_features == 1))
+        lines.append(f"  {fact.name:{width}}  {size}, {fact.path}{lacking}")
     return lines
 
 
@@ -166,7 +166,7 @@ def describe(problem: Problem) -> list[str]:
     listed = some((f"{label} ({count:,})" for label, count in counts.items()), MOST_CLASSES)
     return [
         *describe_views(problem.joined, problem.facts),
-        f"{n_known:,} samples are labelled ({problem.labels.source}), {n_samples - n_known:,} are not.",
+        f"{counted(n_known, 'sample')} labelled ({problem.labels.source}), {n_samples - n_known:,} not.",
         f"{len(counts)} classes, with the number of their labels: {listed}.",
         *problem.notes,
     ]

@@ -15,6 +15,7 @@ from lmssc.files.join import Joined, join
 from lmssc.files.match import match_views
 from lmssc.files.outputs import staged_file, staged_folder, write_predictions, write_to_label
 from lmssc.files.problem import Problem, ViewFacts, make_facts
+from lmssc.files.table import counted
 from lmssc.files.views import Options, read_sources
 from lmssc.io import open_atomically
 
@@ -116,7 +117,7 @@ def classify(
                 joined.views,
                 y,
                 ids=joined.ids.tolist(),
-                title=out.name or "lmssc",
+                title=out.resolve().name,
                 command=command,
                 present=joined.sparse_masks,
                 notes=[*understood, *notes],
@@ -163,12 +164,14 @@ def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
     lines = [*notes]
     if found.any():
         lines.append(
-            f"{found.sum():,} labels found, with a mean confidence of {100 * confidence.mean():.1f} %; "
+            f"{counted(int(found.sum()), 'label')} found, with a mean confidence of {100 * confidence.mean():.1f} %; "
             f"{n_unsure:,} below {100 * SURE:.0f} %."
         )
+    else:
+        lines.append("All samples had a label; the model is for new ones.")
     if n_unreached:
         lines.append(
-            f"{n_unreached:,} samples are unreached: no labelled sample is connected to them. They have the most "
+            f"{counted(n_unreached, 'sample')} unreached: no labelled sample is connected to them. They have the most "
             "frequent class and are marked; label one of them (see to_label.csv)."
         )
     data = {

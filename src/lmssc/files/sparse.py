@@ -28,8 +28,8 @@ def read_svmlight(path: str) -> Table:
     Returns
     -------
     Table
-        Its label is the column "label", which is not a feature. Features are numbered from 0 if there is one of
-        that number, else from 1.
+        What its lines start with is the column "target", which is no feature. Features are numbered from 0 if there is
+        one of that number, else from 1.
     """
     with open_bytes(path) as file:
         fault, count = _check_svmlight(file, path)
@@ -44,7 +44,7 @@ def read_svmlight(path: str) -> Table:
     first = 0 if (block.indices == 0).any() else 1
     block = block[:, first:]
     column = Column(NUMBER, lambda: labels, feature=False)
-    return Table(Rows(path, count), {"label": column}, {stem(path): block}, {stem(path): first})
+    return Table(Rows(path, count), {"target": column}, {stem(path): block}, {stem(path): first})
 
 
 def _check_svmlight(file: object, path: str) -> tuple[str, int]:

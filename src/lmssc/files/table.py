@@ -155,3 +155,14 @@ def some(things: Iterable[Any], most: int = 5) -> str:
     listed = [str(thing) for thing in things]
     rest = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + rest
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(2500, "cell")
+    ('1 cell', '2,500 cells')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
