@@ -153,7 +153,7 @@ def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
         if not quiet:
             print(text, flush=True)
 
-    say(describe(task) + "\n")
+    say(_describe(task))
     with progress_bar("LMSSC", show=not quiet) as advance:
         model = LMSSC(callback=None if advance is None else iterations(advance))
         scores = score_methods(task, model)
@@ -244,23 +244,12 @@ def format_scores(scores: list[Score]) -> str:
     return "\n".join([*lines, "* best accuracy on the rows whose label was hidden; seconds on one thread"])
 
 
-def describe(task: Task) -> str:
-    """Say in a line what is to be labelled.
-
-    Parameters
-    ----------
-    task : Task
-        The samples.
-
-    Returns
-    -------
-    str
-    """
+def _describe(task: Task) -> str:
     n_given, n_hidden = np.sum(~task.hidden), np.sum(task.hidden)
     widths = " + ".join(str(view.shape[1]) for view in task.views)
     return (
         f"{len(task.y)} handwritten digits in {len(task.views)} views ({widths} features): "
-        f"{n_given} labels given, {n_hidden} to be found."
+        f"{n_given} labels given, {n_hidden} to be found.\n"
     )
 
 
