@@ -408,6 +408,27 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     assert "2 classes, with the number of their labels: -1 (4), 1 (4)." in capsys.readouterr().out
 
 
+def test_a_column_named_id_is_a_feature_if_the_ids_are_elsewhere(capsys):
+    rows = [[f"k{n}", n % 2 + n / 100, n % 2 * 1.5, ["u", "v"][n % 2] if n < 6 else "", 7] for n in range(12)]
+    Path("a.csv").write_text(table_text(["key", "x", "id", "kind", "label"], rows))
+    run("classify a.csv --id key --label-column kind --out out")
+    assert "12 samples in 1 view (rows joined by the column 'key'):\n  a  3 features" in capsys.readouterr().out
+    assert [row["label"] for row in read_rows("out/predictions.csv")] == ["u", "v"] * 6
+    # The model knows which column the ids were in.
+    run("predict out/model.lmssc a.csv --out p.csv -q")
+    assert [row["id"] for row in read_rows("p.csv")] == [row[0] for row in rows]
+
+
+def test_columns_and_matrices_can_be_left_out(expected, capsys):
+    np.savez("all.npz", ids=np.array(IDS), labels=np.array(LABELS), noise=np.ones((60, 2)), **VIEWS)
+    run("classify all.npz --drop noise --out out -q")
+    check_predictions("out/predictions.csv", expected)
+    Path("all.csv").write_text(joined_text(label=LABELS, noise=np.arange(60), other=["x"] * 60))
+    run("classify all.csv --prefix-sep _ --drop noise,other --out out2")
+    assert "Not used in all.csv: noise, other." in capsys.readouterr().out
+    check_predictions("out2/predictions.csv", expected)
+
+
 def test_the_first_column_without_a_name_has_the_ids(capsys):
     """As pandas and R write it."""
     import pandas as pd

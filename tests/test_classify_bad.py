@@ -120,7 +120,7 @@ TEXT_FILES = {
     ),
     "wrong --delimiter": ({}, CALL + " --delimiter semicolon", r"a\.csv, line 1: no ';' in it, but ','"),
     "unknown --delimiter": ({}, CALL + " --delimiter colon", r"--delimiter 'colon' is not one of comma, tab"),
-    "no header": (without("b.csv", 1), CALL, r"b\.csv, line 1: numbers .*names the columns"),
+    "no header": (without("b.csv", 1), CALL, r"b\.csv, line 1: numbers .*has to name the columns"),
     "no header, no ids": (*third("0.5,0.25\n" * N), r"x\.csv, line 1: numbers \(0\.5, 0\.25\)"),
     "nameless column": (changed("b.csv", 1, "id,b1,,b3,b4,b5"), CALL, r"b\.csv, line 1: column 3 has no name"),
     "same name twice": (changed("b.csv", 1, "id,b1,b2,b1,b4,b5"), CALL, r"b\.csv, line 1: columns 2 and 4.*'b1'"),
@@ -672,7 +672,7 @@ OPTIONS = {
     "--view that makes a name twice": ({}, CALL + " --view b=a1..a3", r"two views would be named 'b'"),
     "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view are two ways"),
     "--prefix-sep of nothing": ({}, [*CALL.split(), "--prefix-sep", ""], r"--prefix-sep must not be empty"),
-    "--drop of no column": ({}, CALL + " --drop c1", r"--drop c1: no file has such a column"),
+    "--drop of no column": ({}, CALL + " --drop c1", r"--drop c1: no file has such a column or matrix"),
     "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv has no view in it"),
     "--transpose of no view": (
         {},

@@ -85,3 +85,11 @@ def test_numbered_columns_are_names(read):
     assert list(read("0,1,2\n5,6,7\n").columns) == ["0", "1", "2"]
     assert list(read(",0,1\nr,6,7\n").columns) == ["", "0", "1"]
     assert list(read("id,1,2\nr,6,7\n").columns) == ["id", "1", "2"]
+
+
+def test_years_and_wavelengths_are_names(read):
+    assert list(read("id,2019,2020,2021,2022\nr,6,7,8,9\n").columns)[1] == "2019"
+    assert "400.5" in read("400.5,401,401.5,402\n6,7,8,9\n").columns
+    for header in ("1,5,3,8", "7,7,7,7", "id,0.5,0.25,3,1", "3"):
+        with pytest.raises(InputFileError, match=r"line 1: numbers \("):
+            read(f"{header}\n{header}\n")

@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
         command = write_files(task, args.files, args.seed)
         if not args.quiet:
             print(
-                f"Written to {args.files}: the digits in four views, a file each, labels.csv with {args.rate:.0%} of the labels,"
+                f"Written to {args.files}: the digits in four views, a file each, labels.csv with {args.rate:.0%} of "
+                f"the labels,\nand truth.csv with all, to compare. Now type:\n\n  {command}"
             )
-            print(f"and truth.csv with all, to compare. Now type:\n\n  {command}")
         return 0
     prepare_folder(args.out)
     demo.run(task, args.out, figures=not args.no_figures, quiet=args.quiet)

@@ -155,11 +155,9 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
                     f"cells, say so with --delimiter {word}"
                 )
     numeric = [name for name in names if _is_number(name)]
-    counted = [str(number) for number in range(len(numeric))]
-    one_up = [str(number + 1) for number in range(len(numeric))]
-    if numeric and len(numeric) >= len(names) - 1 and numeric not in (counted, one_up):
+    if len(numeric) >= max(1, len(names) - 1) and not _are_names(numeric):
         raise InputFileError(
-            f"{path}, line 1: numbers ({', '.join(numeric[:3])}), but the first line names the columns"
+            f"{path}, line 1: numbers ({', '.join(numeric[:3])}), but the first line has to name the columns"
         )
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
@@ -169,6 +167,15 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
             raise InputFileError(f"{path}, line 1: columns {seen[name]} and {number} have the same name, {name!r}")
         seen[name] = number
     return names
+
+
+def _are_names(numeric: Sequence[str]) -> bool:
+    """Whether numbers in a header are names: 0, 1, 2, … as pandas writes them, years or wavelengths in even steps."""
+    values = np.array(numeric, dtype=np.float64)
+    if list(numeric) in ([str(number + first) for number in range(len(numeric))] for first in (0, 1)):
+        return True
+    steps = np.diff(values)
+    return len(numeric) > 3 and bool(np.allclose(steps, steps[0], rtol=1e-3)) and steps[0] != 0
 
 
 def _refuse_spaces(names: Sequence[str], cells: Sequence[str], path: str) -> None:

@@ -38,7 +38,7 @@ class Options:
     prefix_separator : str, optional
         What ends the prefix of a column's name that names its view.
     drop : sequence of str
-        Columns that are not features.
+        Columns and matrices that are not to be used.
     transpose : sequence of str
         Views whose files have a column a sample.
     """
@@ -52,8 +52,12 @@ class Options:
     transpose: Sequence[str] = ()
 
     def keep_text(self, name: str) -> bool:
-        """Whether a column is to be kept as written."""
-        return name in (self.id_column, self.label_column, NAMELESS) or name.lower() in ID_NAMES + LABEL_NAMES
+        """Whether a column is to be kept as written, because it may have ids or labels."""
+        return _may_be(name, self.id_column, (*ID_NAMES, NAMELESS)) or _may_be(name, self.label_column, LABEL_NAMES)
+
+
+def _may_be(name: str, wanted: str | None, usual: Sequence[str]) -> bool:
+    return name.lower() in usual if wanted is None else name == wanted
 
 
 @dataclass(frozen=True)
@@ -167,16 +171,11 @@ def find_id_column(table: Table, options: Options) -> str | None:
                 f"{table.path} has no column {options.id_column!r}, which --id names; it has {some(table.columns)}"
             )
         return None
-    for name in table.columns:
-        if name.lower() in ID_NAMES or name == NAMELESS:
-            return name
-    return None
+    return next((name for name in table.columns if _may_be(name, None, (*ID_NAMES, NAMELESS))), None)
 
 
 def _label_column(table: Table, options: Options) -> str | None:
-    if options.label_column is not None:
-        return options.label_column if options.label_column in table.columns else None
-    return next((name for name in table.columns if name.lower() in LABEL_NAMES), None)
+    return next((name for name in table.columns if _may_be(name, options.label_column, LABEL_NAMES)), None)
 
 
 def check_ids(table: Table, column: str) -> NDArray:
@@ -262,15 +261,15 @@ def make_views(sources: Sequence[Source], options: Options, notes: list[str]) ->
     return [_make_view(plan, plan[1] in options.transpose) for plan in plans]
 
 
-# A source, the name of the view, and its columns; or its block (and which columns of it, None for all).
+# A source, the name of the view, and its columns or its block.
 Plan = tuple[Source, str, list[str], str | None]
 
 
 def _check_dropped(sources: Sequence[Source], options: Options) -> None:
-    everything = {name for source in sources for name in source.table.columns}
+    everything = [name for source in sources for name in (*source.table.columns, *source.table.blocks)]
     for name in options.drop:
         if name not in everything:
-            raise InputFileError(f"--drop {name}: no file has such a column{_close(name, everything)}")
+            raise InputFileError(f"--drop {name}: no file has such a column or matrix{_close(name, everything)}")
 
 
 def _close(name: str, names: Any) -> str:
@@ -317,7 +316,7 @@ def _plan_whole(source: Source, options: Options) -> list[Plan]:
             groups.setdefault(prefix if found and prefix else source.name, []).append(name)
     plans += [(source, group, columns, None) for group, columns in groups.items()]
     plans += [(source, name, [name], None) for name in features if table.columns[name].kind == TEXT]
-    plans += [(source, name, [], name) for name in table.blocks]
+    plans += [(source, name, [], name) for name in table.blocks if name not in options.drop]
     if not plans:
         vectors = [name for name in table.columns if name not in (source.id_column, source.label_column)]
         why = f"only {some(vectors)}, which is a vector" if vectors else "no column beside ids and labels"
