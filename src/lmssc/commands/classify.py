@@ -149,6 +149,7 @@ def run(args: argparse.Namespace) -> int:
             outcome = classify(
                 problem,
                 args.out,
+                options=options,
                 understood=understood,
                 command=shlex.join(["lmssc", *args.argv]),
                 search=args.cv,
@@ -156,7 +157,6 @@ def run(args: argparse.Namespace) -> int:
                 jobs=args.jobs,
                 force=args.force,
                 show=texts,
-                id_column=args.id,
             )
             written = [args.out / name for name in (PREDICTIONS, TO_LABEL, MODEL, REPORT)]
             result |= {"outcome": outcome.data, "files": [str(path) for path in written]}

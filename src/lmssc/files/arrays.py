@@ -60,7 +60,7 @@ def _read_array(file: Any, where: str) -> NDArray:
         raise InputFileError(f"{where} is not a numpy array" if start else f"{where} is empty, not a numpy array")
     try:
         return np.lib.format.read_array(_Rewound(file, start), allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, TypeError, MemoryError, OverflowError) as error:
+    except Exception as error:  # numpy reads the head as Python text, and lets through whatever that raises
         if "Object arrays" in str(error):
             raise InputFileError(
                 f"{where} holds Python objects, which are never read (they can run code); save numbers or text"

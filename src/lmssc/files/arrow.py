@@ -55,6 +55,7 @@ def _read(path: str, read: Callable[[Any], Any], what: str) -> Table:
         file.seek(0)
         try:
             table = read(file)
+            table.validate(full=True)  # what is read below trusts the offsets of texts
         except (arrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputFileError(f"{path} is not a whole {what} file: {reason}") from error

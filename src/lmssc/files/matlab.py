@@ -1,15 +1,15 @@
-"""MATLAB files: up to version 7 by scipy, 7.3 (which is HDF5) by h5py."""
+"""MATLAB files: version 7.3, which is HDF5, by h5py, and the versions before."""
 
 from typing import Any
 
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
 from lmssc.files.arrays import make_table
 from lmssc.files.delimited import open_bytes
+from lmssc.files.matlab5 import read_matlab5
 from lmssc.files.table import InputFileError, Table
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -37,7 +37,7 @@ def read_matlab(path: str) -> Table:
             found = _read_hdf5(file) if HDF5 in (start[:8], start[512:520]) else _read_old(file)
         except ImportError:
             raise
-        except Exception as error:  # what scipy and h5py raise on a damaged file is anyone's guess
+        except Exception as error:  # what h5py raises on a damaged file is anyone's guess
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputFileError(f"{path} is not a whole MATLAB file: {reason}") from error
     arrays = {name: _as_vector(value) for name, value in found.items()}
@@ -54,22 +54,14 @@ def _as_vector(value: Any) -> Any:
 
 def _read_old(file: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, value in scipy.io.loadmat(file).items():
-        if name.startswith("__"):
-            continue
-        if isinstance(value, np.ndarray) and value.dtype == object:
-            found |= _cell_parts(name, [_plain(part) for part in value.ravel()])
-        else:
-            found[name] = _plain(value)
+    for name, value in read_matlab5(file.read()).items():
+        found |= _cell_parts(name, value) if isinstance(value, list) else {name: value}
     return found
 
 
-def _plain(value: Any) -> Any:
-    return sparse.csr_array(value) if sparse.issparse(value) else np.asarray(value)
-
-
-def _cell_parts(name: str, parts: list[Any]) -> dict[str, Any]:
+def _cell_parts(name: str, cell: list[Any]) -> dict[str, Any]:
     """The matrices of a cell as X1, X2, …; a cell of texts is one vector."""
+    parts = [part for part in cell if part is not None and not isinstance(part, list)]
     if all(part.dtype.kind == "U" for part in parts):
         return {name: np.array([str(part.ravel()[0]) if part.size else "" for part in parts])}
     return {f"{name}{number}": part for number, part in enumerate(parts, 1)}
@@ -84,7 +76,7 @@ def _read_hdf5(file: Any) -> dict[str, Any]:
                 continue
             if isinstance(item, h5py.Dataset) and item.dtype == h5py.ref_dtype:
                 parts = [_from_hdf5(h5py, content[reference]) for reference in item[()].ravel(order="F")]
-                found |= _cell_parts(name, [part for part in parts if part is not None])
+                found |= _cell_parts(name, parts)
             else:
                 value = _from_hdf5(h5py, item)
                 if value is not None:

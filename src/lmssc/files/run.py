@@ -51,6 +51,7 @@ def classify(
     problem: Problem,
     out: Path,
     *,
+    options: Options,
     understood: Sequence[str],
     command: str,
     search: bool = False,
@@ -58,7 +59,6 @@ def classify(
     jobs: int = 1,
     force: bool = False,
     show: bool = False,
-    id_column: str | None = None,
 ) -> Outcome:
     """Label every sample and write predictions, what to label next, the model and the report.
 
@@ -68,6 +68,8 @@ def classify(
         Samples, views and labels.
     out : Path
         The folder for the files, which appear there together or not at all.
+    options : Options
+        What was said about the files; `predict` goes by it, too.
     understood : sequence of str
         What was told of the problem, for the report.
     command : str
@@ -82,8 +84,6 @@ def classify(
         Whether files that are there may be replaced.
     show : bool
         Whether to show bars on a terminal.
-    id_column : str, optional
-        Name of the column of ids if it was given, for `predict`.
 
     Returns
     -------
@@ -96,7 +96,11 @@ def classify(
         # What is unreached is told in the outcome.
         warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
         model, notes = _fit(problem, search=search, seed=seed, jobs=jobs, show=show)
-        model.files_ = {"id_column": id_column, "views": problem.recipes}
+        model.files_ = {
+            "id_column": options.id_column,
+            "label_column": options.label_column,
+            "views": problem.recipes,
+        }
         unreached = np.zeros(len(joined.ids), dtype=bool)
         unreached[model.unreached_] = True
         with open_atomically(stage / PREDICTIONS) as file:
@@ -212,8 +216,10 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
     -------
     NewSamples
     """
-    if options.id_column is None:
-        options = replace(options, id_column=getattr(model, "files_", {}).get("id_column"))
+    before = getattr(model, "files_", {})
+    options = replace(
+        options, id_column=options.id_column or before.get("id_column"), label_column=before.get("label_column")
+    )
     notes: list[str] = []
     views = match_views(read_sources(arguments, options), model, options, notes)
     joined = join(views)
