@@ -32,7 +32,7 @@ reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into re
 pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduction.md from the CSVs under results
 	$(BIN)/python docs/fill.py
 
-bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (15 minutes)
+bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
 
 test: lint types  ## lint, type checks, all tests

@@ -243,6 +243,15 @@ def test_what_is_inside_a_part_is_named_in_full(model, path):
         clf.save(path)
 
 
+def test_a_class_of_ones_own_is_refused_by_name(data, path):
+    class MyOwn(lmssc.GFHF):
+        pass
+
+    with pytest.raises(TypeError, match=r"MyOwn cannot be kept.*classes of lmssc"):
+        MyOwn().fit(data.views, data.y).save(path)
+    assert not path.exists()
+
+
 def test_what_is_not_fitted_is_not_saved(path):
     with pytest.raises(NotFittedError):
         lmssc.LMSSC().save(path)

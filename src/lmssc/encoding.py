@@ -73,7 +73,7 @@ class Encoder:
         if isinstance(value, sparse.csr_array):
             parts = [self._array(part, where) for part in (value.data, value.indices, value.indptr)]
             return {"csr": {"shape": list(value.shape), "parts": parts}}
-        if isinstance(value, BaseEstimator) and type(value).__name__ in estimators():
+        if estimators().get(type(value).__name__) is type(value):
             return {"estimator": self.encode_estimator(value, where)}
         if PARTS.get(type(value).__name__) == type(value).__module__:
             names = _field_names(type(value))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, is_by_columns
+from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, estimators, is_by_columns
 from lmssc.experiments.machine import version
 from lmssc.io import open_atomically
 
@@ -54,7 +54,7 @@ def save(clf: Any, path: str | os.PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     TypeError
-        If it holds something that is no data, such as a function or a random generator.
+        If it holds something that is no data, such as a function or a random generator, or is of a class of your own.
 
     Examples
     --------
@@ -68,16 +68,19 @@ def save(clf: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).predict(data.views) == clf.transduction_).all())
     True
     """
+    if type(clf) not in estimators().values():
+        raise TypeError(
+            f"{type(clf).__name__} cannot be kept in a model file, which has no code: it is not one of the classes of "
+            f"lmssc itself ({', '.join(estimators())})"
+        )
     check_is_fitted(clf)
     encoder = Encoder()
-    model = encoder.encode(clf, "")
-    if not isinstance(model, dict) or "estimator" not in model:
-        raise TypeError(f"{type(clf).__name__} is not a classifier of lmssc")
+    model = encoder.encode_estimator(clf, "")
     places, offset = [], 0
     for block in encoder.blocks:
         places.append([offset, block.nbytes])
         offset += block.nbytes + -block.nbytes % ALIGNMENT
-    header = {"made": made_with(), "model": model["estimator"], "blocks": places}
+    header = {"made": made_with(), "model": model, "blocks": places}
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
     with open_atomically(Path(path)) as file:
         digest = hashlib.sha256()
@@ -99,7 +102,13 @@ def _pieces(text: bytes, blocks: list[NDArray]) -> Iterator[bytes | memoryview]:
 
 
 def made_with() -> dict[str, str]:
-    """When a model is saved, and the versions that may matter."""
+    """When a model is saved, and the versions that may matter.
+
+    Examples
+    --------
+    >>> list(made_with())
+    ['lmssc', 'numpy', 'scipy', 'scikit-learn', 'date']
+    """
     versions = {package: version(package) for package in ("lmssc", "numpy", "scipy", "scikit-learn")}
     return {**versions, "date": datetime.now(UTC).isoformat(timespec="seconds")}
 
@@ -153,6 +162,17 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         As `load` gives it.
     about : dict
         format_version, bytes, and the versions and the date of `made_with`.
+
+    Examples
+    --------
+    >>> import lmssc, tempfile
+    >>> from lmssc.datasets import make_multiview
+    >>> data = make_multiview(60, labelled=0.2, random_state=0)
+    >>> path = Path(tempfile.mkdtemp()) / "model.lmssc"
+    >>> lmssc.GFHF().fit(data.views, data.y).save(path)
+    >>> model, about = read_model(path)
+    >>> model, about["format_version"], describe(model, about)["samples"]
+    (GFHF(), 1, 60)
     """
     path = Path(path)
     if path.is_dir():

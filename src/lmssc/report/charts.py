@@ -107,6 +107,12 @@ def map_svg(positions: NDArray, height: int, codes: NDArray, given: NDArray, fir
     -------
     str
         An SVG element.
+
+    Examples
+    --------
+    >>> drawn = map_svg(np.array([[5.0, 7.5]]), 100, np.array([0]), np.array([True]), [0], "a map")
+    >>> '<path class="rim" d="M5 7.5h.01"/>' in drawn
+    True
     """
     dots = [f"M{x:g} {y:g}h.01" for x, y in positions.tolist()]
     layers = []

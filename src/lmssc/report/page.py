@@ -109,7 +109,7 @@ def in_short(subject: Subject) -> str:
         warning = (
             f"<p><strong>{len(subject.clf.unreached_):,} samples are reached by no label</strong>: nothing like them "
             "is labelled, and what they got is only how frequent the classes are. Label one of each such group; "
-            "<code>predictions.csv</code> marks them.</p>"
+            "<code>predictions.csv</code>, beside this page, marks them.</p>"
         )
     return f'<ul class="facts">{items}</ul>{warning}'
 
@@ -414,7 +414,7 @@ def look_first(subject: Subject, place_of: Mapping[int, int]) -> str:
         )
     return (
         "<p>If you can label a few more samples, take these: the method is unsure of them, and they are joined to many "
-        "others that would learn from them. <code>to_label.csv</code> has more.</p>"
+        "others that would learn from them. <code>to_label.csv</code>, beside this page, has more.</p>"
         + table("first", "The samples to look at first", ["sample", "label", "sure", "runner-up", "its share"], rows)
     )
 
@@ -432,7 +432,8 @@ def run_again(subject: Subject) -> str:
         iterations += ", when max_iter ended it; raise it to see whether more of them change the labels"
     return (
         f'<h3>Run it again</h3><pre tabindex="0"><code>{escape(subject.command)}</code></pre>'
-        f"<p>The model is a {type(fitted).__name__}; it took {iterations}. Its parameters:</p><ul>{parameters}</ul>"
+        f"<p>The model is of the class {type(fitted).__name__}; it took {iterations}. Its parameters:</p>"
+        f"<ul>{parameters}</ul>"
         "<h3>Cite</h3><p>The method: Bo, Kang, Zhao, Su and Chen, <cite>Latent Multi-view Semi-Supervised "
         "Classification</cite>, 2019. The program: lmssc, with its version from the foot of this page, because "
         "its defaults differ from the paper’s.</p>"
