@@ -380,7 +380,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of int
-            Rows of the X of `fit`, the most informative first; of identical samples one, until all others are in.
+            Rows of the X of `fit`, the most informative first; of identical samples one, and none if one of them
+            has a label, until all others are in.
 
         Notes
         -----
@@ -401,9 +402,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """
         samples, labelled, doubt = self._doubts(n)
         keys = self._order.keys
-        first = np.concatenate([[True], keys[1:] != keys[:-1]])
+        news = np.concatenate([[True], keys[1:] != keys[:-1]]) & ~np.isin(keys, keys[labelled])
         graph = self.graph_[samples][:, samples].tocsr()
-        chosen = informative(graph, doubt, labelled, first & ~labelled, n)
+        chosen = informative(graph, doubt, labelled, news, n)
         rest = np.argsort(-doubt, kind="stable")
         rest = rest[~labelled[rest] & ~np.isin(rest, chosen)]
         return samples[np.concatenate([chosen, rest])][:n]
