@@ -395,6 +395,21 @@ def test_ids_and_labels_are_kept_as_written():
     assert {row["label"] for row in found} == {"1e1", "1e2"}
 
 
+def test_labels_by_position_in_a_file_of_one_column(expected):
+    for name, view in VIEWS.items():
+        np.save(f"{name}.npy", view)
+    Path("y.csv").write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
+    run("classify a.npy b.npy --labels y.csv --out out -q")
+    check_predictions("out/predictions.csv", expected, [str(number + 1) for number in range(len(IDS))])
+
+
+def test_whole_numbers_that_pandas_wrote_with_a_point(capsys):
+    rows = [[n % 2 + n / 100, ["-1.0", "1.0", "2.0", ""][n % 4]] for n in range(12)]
+    Path("a.csv").write_text(table_text(["x", "label"], rows))
+    run("classify a.csv --dry-run")
+    assert "2 classes, with the number of their labels: 1 (3), 2 (3)." in capsys.readouterr().out
+
+
 def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     rows = [[n % 2 + n / 100, [-1, 1, 2][n % 3]] for n in range(12)]
     Path("a.csv").write_text(table_text(["x", "label"], rows))

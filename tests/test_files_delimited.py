@@ -74,6 +74,15 @@ def test_any_table_comes_back_as_it_was_written(tmp_path):
     assert list(zip(*(table.texts(name).tolist() for name in "pqr"), strict=True)) == [tuple(row) for row in rows]
 
 
+def test_empty_lines_are_nothing_but_in_a_single_column(read):
+    assert read("x,t\n\n1,a\n \n2,b\n\n").numbers("x").tolist() == [1, 2]
+    table = read('label\nu\n\n\nv\n""\n\n', lambda name: True)
+    assert table.texts("label").tolist() == ["u", None, None, "v", None, None]
+    assert table.rows.lines.tolist() == [2, 3, 4, 5, 6, 7]
+    with pytest.raises(InputFileError, match="is empty"):
+        read("\ufeff\n\n")
+
+
 def test_a_field_longer_than_the_usual_limit(read):
     assert csv.field_size_limit() > 0
     table = read(f"id,t\n1,{'word ' * 50_000}\n2,b\n")

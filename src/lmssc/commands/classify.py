@@ -10,8 +10,9 @@ from lmssc.commands.errors import CommandError
 
 EPILOG = """\
 examples:
-  lmssc demo --files digits                                  make files to try it on
-  lmssc classify digits/*.csv digits/*.parquet --labels digits/labels/labels.csv --out result
+  lmssc demo --files digits
+  lmssc classify digits/views/* --labels digits/labels.csv --out result
+      files to try it on, and the call that goes with them
 
   lmssc classify image.csv text.csv --labels labels.csv --out result
       two views, a file each, and a file with the columns id and label for some of the samples
@@ -98,7 +99,11 @@ def add(commands: Any) -> None:
         "--seed", type=int, default=0, metavar="N", help="decides which labels are held out (default: %(default)s)"
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="fits at the same time, for --cv (default: %(default)s)"
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="fits at the same time, for --cv and the report (default: %(default)s)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what was understood of the files")
     add_reading_options(parser)

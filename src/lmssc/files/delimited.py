@@ -5,7 +5,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import BinaryIO, TextIO, cast
@@ -98,7 +98,7 @@ def read_delimited(path: str, delimiter: str, keep_text: Callable[[str], bool]) 
 
 
 class _Lines:
-    """Rows of cells, each with the number of its first line; empty lines are passed over."""
+    """Rows of cells, each with the number of its first line."""
 
     def __init__(self, file: TextIO, delimiter: str) -> None:
         self._reader = csv.reader(file, delimiter=delimiter, strict=True)
@@ -107,8 +107,7 @@ class _Lines:
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         for cells in self._reader:
             first, self.last = self.last + 1, self._reader.line_num
-            if cells and not (len(cells) == 1 and not cells[0].strip()):
-                yield first, cells
+            yield first, cells
 
 
 def _refuse_binary(start: bytes, path: str) -> None:
@@ -121,10 +120,22 @@ def _refuse_binary(start: bytes, path: str) -> None:
         raise InputFileError(f"{path} is not a text file: it has bytes of value zero, the first at {start.index(0)}")
 
 
+def _without_empty_lines(lines: Iterable[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
+    """Rows without the empty lines; but in a file of one column an empty line is a blank cell."""
+    for line, cells in lines:
+        if width == 1:
+            yield line, cells or [""]
+        elif len(cells) > 1 or any(cell.strip() for cell in cells):
+            yield line, cells
+
+
 def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str], bool]) -> Table:
     rows = iter(numbered)
-    _, cells = next(rows)
-    names = _check_header([cell.strip() for cell in cells], path, delimiter)
+    header = next((cells for _, cells in rows if any(cell.strip() for cell in cells)), None)
+    if header is None:
+        raise InputFileError(f"{path} is empty; its first line has to name the columns")
+    names = _check_header([cell.strip() for cell in header], path, delimiter)
+    rows = _without_empty_lines(rows, len(names))
     columns = [_Cells(name, path, text=keep_text(name)) for name in names]
     lines: list[int] = []
     while chunk := list(islice(rows, max(LEAST_ROWS, CELLS // len(names)))):

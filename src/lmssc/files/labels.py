@@ -1,5 +1,6 @@
 """The labels that are known, from a file of their own or from a column of a view."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lmssc.files.views import LABEL_NAMES, Options, Source, check_ids, find_id_c
 # What stands for "not labelled" besides nothing at all.
 BLANK = {"NA", "NaN", "nan", "null", "<NA>", "N/A"}
 UNKNOWN_NUMBER = "-1"
+WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
         if len(texts) != count:
             raise InputFileError(
                 f"{table.path} has {len(texts)} rows, but there are {count} samples: without a column of ids it has to "
-                "have a row for each, blank where the label is not known"
+                "have a row for each, blank (an empty line, if there is no other column) where the label is not known"
             )
         return texts
     if not joined.by_id:
@@ -165,6 +167,10 @@ def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -
     blank = BLANK if unlabelled is None else {unlabelled}
     y = np.array([None if value is None or value in blank else value for value in values], dtype=object)
     known = [value for value in y if value is not None]
+    if any("." in value for value in known) and all(WHOLE_FLOAT.fullmatch(value) for value in known):
+        # A column of whole numbers with blanks in it, as pandas writes it: 3.0.
+        y = np.array([None if value is None else str(int(float(value))) for value in y], dtype=object)
+        known = [value for value in y if value is not None]
     if unlabelled is None and UNKNOWN_NUMBER in known and all(_is_whole(value) for value in known):
         notes.append(
             f"{known.count(UNKNOWN_NUMBER):,} labels are -1, taken as not labelled (if it is a class: --unlabelled '')."
