@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -332,6 +334,33 @@ def test_a_model_saved_in_python_takes_files_by_name_or_place():
     run("predict list.lmssc a.csv b.csv --out one.csv -q")
     run("predict dict.lmssc b.csv a.csv --out two.csv -q")
     assert {row["id"]: row for row in read_rows("one.csv")} == {row["id"]: row for row in read_rows("two.csv")}
+
+
+@pytest.mark.parametrize(("made_of", "used_on"), [("csv", "npz"), ("npz", "csv"), ("mat", "parquet"), ("csv", "mtx")])
+def test_a_model_made_of_one_format_is_used_on_another(made_of, used_on):
+    names = [WRITERS[made_of][0](Path(), name, view, IDS) for name, view in VIEWS.items()]
+    Path("labels.csv").write_text(label_text(IDS, LABELS))
+    run(f"classify {' '.join(names)} --labels labels.csv --out out -q")
+    others = [WRITERS[used_on][0](Path(), name, view, IDS) for name, view in VIEWS.items()]
+    run(f"predict out/model.lmssc {' '.join(others)} --out p.csv -q")
+    before = [row["label"] for row in read_rows("out/predictions.csv")]
+    assert [row["label"] for row in read_rows("p.csv")] == before
+
+
+def test_plain_files_need_nothing_but_the_core():
+    """With everything that is an extra made impossible to import."""
+    write_plain()
+    np.savez("c.npz", id=np.array(IDS), c=VIEWS["a"])
+    extras = ["pandas", "pyarrow", "h5py", "tqdm", "matplotlib", "polars"]
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({extras})); import lmssc.report; from lmssc.cli import main; "
+        "lmssc.report.write_report = lambda path, *args, **kwargs: path.touch(); "
+        "code = main('classify a.csv b.csv c.npz --labels labels.csv --out out'.split()); "
+        "sys.exit(code or main('predict out/model.lmssc a.csv b.csv c.npz --out p.csv'.split()))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert len(read_rows("p.csv")) == len(IDS)
 
 
 def test_svmlight_features_by_their_numbers():
