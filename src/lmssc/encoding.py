@@ -16,6 +16,9 @@ from sklearn.base import BaseEstimator
 # Parts of fitted models that are neither numbers nor lists of them. A file can name these and nothing else.
 PARTS = {
     "ContentOrder": "lmssc.order",
+    "Expectation": "lmssc.expectation",
+    "Features": "lmssc.expectation",
+    "Geometry": "lmssc.geometry",
     "Layout": "lmssc.inputs",
     "RawView": "lmssc.views",
     "View": "lmssc.views",

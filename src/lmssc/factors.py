@@ -139,13 +139,14 @@ def update_latent(
     laplacian: sparse.csr_array,
     beta: float,
     start: NDArray,
+    metric: NDArray | None = None,
     tol: float = 1e-10,
 ) -> NDArray:
-    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLH).
+    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLHM), M diagonal.
 
-    H·A + β·L·H = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With A = UΛUᵀ the columns of HU fall into r independent
-    systems (λ_j·I + βL)·h̃_j = b̃_j, solved by one run of conjugate gradients. A direction that no loading uses
-    (λ_j = 0) has b̃_j = 0 and gets h̃_j = 0, the smallest solution; so does a component without loadings.
+    H·A + β·L·H·M = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With UᵀAU = Λ and UᵀMU = I, H = KUᵀ falls into r
+    independent systems (λ_j·I + βL)·k_j = (BU)_j, solved by one run of conjugate gradients. A direction that no loading
+    uses (λ_j = 0) has (BU)_j = 0 and gets k_j = 0; so does a component without loadings.
 
     Where samples lack views, a sample's A is the sum over the views it has; the systems are then coupled and are
     solved as one.
@@ -162,6 +163,8 @@ def update_latent(
         β.
     start : ndarray of shape (n, r)
         Positions to start the solver from.
+    metric : ndarray of shape (r,), optional
+        Diagonal of M, positive; ones if None.
     tol : float
         Relative residual of the solver.
 
@@ -184,7 +187,10 @@ def update_latent(
         return latent
     loadings = [loading[:, alive] for loading in loadings]
     grams = [loading.T @ loading for loading in loadings]
-    eigenvalues, basis = linalg.eigh(sum(grams))
+    # U = M^−½·Q with Q the eigenvectors of M^−½·A·M^−½.
+    roots = np.sqrt(np.ones_like(start[0]) if metric is None else metric)[alive]
+    eigenvalues, basis = linalg.eigh(sum(grams) / np.outer(roots, roots))
+    basis /= roots[:, None]
     # What rounding leaves of an eigenvalue that is zero.
     seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
     eigenvalues, basis = eigenvalues[seen], basis[:, seen]
@@ -217,7 +223,7 @@ def update_latent(
     solution = conjugate_gradient(
         operator,
         rhs,
-        start[:, alive] @ basis,
+        start[:, alive] * roots**2 @ basis,
         precondition,
         tol=solver_tolerance(rhs.dtype, tol),
         max_iter=5000 if views.complete else MOST_COUPLED_STEPS,

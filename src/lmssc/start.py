@@ -7,10 +7,13 @@ from scipy import linalg, sparse
 from lmssc.factors import orthonormal_loadings
 from lmssc.views import Views
 
-# Share of the energy that the latent dimensions hold, if at most so many can; else the spectrum is flat.
-ENERGY_SHARE = 0.9
-MOST_COMPONENTS = 100
-FLAT_COMPONENTS = 20
+# Latent dimensions by default, at most: of measurements, and of words, whose spectrum is flat.
+MOST_COMPONENTS = 80
+MOST_WORD_COMPONENTS = 150
+# So many samples there are to each at least.
+SAMPLES_PER_COMPONENT = 4
+# Latent dimensions of a random start.
+RANDOM_COMPONENTS = 20
 # Up to so many samples or features, and numbers in all, a Gram matrix is decomposed; beyond it a subspace is iterated.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
@@ -91,22 +94,21 @@ def _with_positive_peaks(directions: NDArray) -> NDArray:
     return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype)
 
 
-def choose_components(singular_values: NDArray, energy: float) -> int:
-    """Number of latent dimensions from the leading singular values and the energy ‖X‖² of all.
+def choose_components(n_samples: int, n_features: int, *, words: bool = False) -> int:
+    """Number of latent dimensions: 80, or 150 for words, and fewer for few samples or features.
 
-    As many as hold 90 % of the energy. Where that takes more than were computed the spectrum is flat, as that of
-    words is: then most of the energy is noise, and `FLAT_COMPONENTS` do better than more.
+    The labels tell which of them matter (`lmssc.expectation`), so more do little harm.
 
     Examples
     --------
-    >>> choose_components(np.array([3.0, 1.0, 0.1]), energy=10.01)
-    2
+    >>> choose_components(2000, 649), choose_components(208, 60), choose_components(1200, 10000, words=True)
+    (80, 52, 150)
     """
-    held = np.cumsum(singular_values**2) >= ENERGY_SHARE * energy
-    return int(held.argmax()) + 1 if held.any() else min(FLAT_COMPONENTS, len(singular_values))
+    most = MOST_WORD_COMPONENTS if words else MOST_COMPONENTS
+    return max(1, min(most, n_samples // SAMPLES_PER_COMPONENT, n_features))
 
 
-def latent_start(views: Views, n_components: int | None = None, rounds: int = 20) -> tuple[NDArray, list[NDArray]]:
+def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDArray, list[NDArray]]:
     """Latent positions and loadings from a truncated SVD of the scaled views.
 
     Where samples lack views, the SVD takes their rows for zeros; some rounds in which they are replaced by H·Wᵀ then
@@ -116,8 +118,8 @@ def latent_start(views: Views, n_components: int | None = None, rounds: int = 20
     ----------
     views : Views
         Scaled views.
-    n_components : int, optional
-        Latent dimensions r; by default chosen from the spectrum.
+    n_components : int
+        Latent dimensions r.
     rounds : int
         Rounds of replacement.
 
@@ -132,12 +134,7 @@ def latent_start(views: Views, n_components: int | None = None, rounds: int = 20
     >>> H.ravel().round(6) + 0.0
     array([3., 0.])
     """
-    if n_components is None:
-        most = min(MOST_COMPONENTS, max(1, min(views.n_samples, views.n_features) // 2))
-        directions, values = leading_directions(views, most)
-        directions = directions[:, : choose_components(values, sum(views.energies))]
-    else:
-        directions, _ = leading_directions(views, n_components)
+    directions, _ = leading_directions(views, n_components)
     loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.alternation import Progress, alternate
+from lmssc.calibration import fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -19,7 +20,9 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
+from lmssc.expectation import Expectation
 from lmssc.factors import orthonormal_loadings, update_latent
+from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.parameters import (
@@ -36,8 +39,14 @@ from lmssc.parameters import (
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
 from lmssc.scaling import scale_views
-from lmssc.start import FLAT_COMPONENTS, latent_start, random_graph
+from lmssc.settling import settle
+from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
 from lmssc.views import RawView, Views
+
+# Samples that the confidence is calibrated on, at most.
+MOST_CALIBRATED = 3000
+# Scalings of views of words.
+WORDS = ("tfidf", "unit")
 
 
 @dataclass(frozen=True)
@@ -67,11 +76,33 @@ class Model:
     nonnegative: bool
     shared_alpha: bool
     freeze_alpha: bool
+    geometry: Geometry = PLAIN
+    expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
+
+    def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
+        """The state that the alternation starts from, F still zero where there is no label."""
+        return State(
+            loadings=[np.maximum(loading, 0) for loading in loadings] if self.nonnegative else loadings,
+            latent=latent,
+            crosses=self.views.transpose_dot(latent),
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=one_hot(self.codes, self.n_classes, self.views.dtype),
+            unreached=np.zeros(len(latent), dtype=bool),
+            alpha=None,
+        )
 
     def step(self, state: State) -> State:
         """One iteration of Algorithm 1: W, then H, then S, then F."""
         loadings = self.update_loadings(state)
-        latent = update_latent(self.views, loadings, state.laplacian, self.beta, state.latent)
+        latent = update_latent(
+            self.views,
+            loadings,
+            self.geometry.pull_back(state.laplacian),
+            self.beta,
+            state.latent,
+            self.geometry.metric,
+        )
         state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
 
@@ -88,18 +119,25 @@ class Model:
             ]
         return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
 
+    def places(self, latent: NDArray) -> NDArray:
+        """Where the graph sees the samples: Z, and P beside it."""
+        places = self.geometry.place(latent)
+        return places if self.expected is None else np.hstack([places, self.expected])
+
     def update_graph(self, state: State) -> State:
-        """S, and α if it is not frozen yet, from Z = [√β·H, √γ·F]."""
-        points = np.hstack([np.sqrt(self.beta) * state.latent, np.sqrt(self.gamma) * state.scores])
-        alpha = state.alpha if self.freeze_alpha else None
-        graph, alpha = learn_graph(
-            points.astype(self.views.dtype, copy=False),
-            self.n_neighbors,
-            self.beta,
-            alpha,
-            shared_alpha=self.shared_alpha,
-        )
+        """S, and α if it is not frozen yet, from the places and √(γ/β)·F."""
+        points = np.hstack([self.places(state.latent), np.sqrt(self.gamma / self.beta) * state.scores])
+        graph, alpha = self.learn_graph(points, state.alpha if self.freeze_alpha else None)
         return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
+
+    def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
+        """S and α from where the samples are."""
+        points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
+        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha)
+
+    def connect(self, points: NDArray) -> sparse.csr_array:
+        """S alone."""
+        return self.learn_graph(points)[0]
 
     def propagate(self, state: State) -> State:
         """F on the present graph."""
@@ -111,7 +149,7 @@ class Model:
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
         return {
             "fit": self.views.loss(state.latent, state.loadings, state.crosses),
-            "smoothness": self.beta * roughness(state.laplacian, state.latent),
+            "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
@@ -123,9 +161,13 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     Learns latent positions H shared by all views, a graph S of each sample's neighbours, and class scores F that
     are propagated over it, together, by lowering
 
-        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(HᵀLH) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
 
-    in W, H, S and F by turns, with F fixed to the labels where they are known.
+    in W, H, S and F by turns, with F fixed to the labels where they are known. Z are the latent positions H as the
+    graph sees them: H itself, or if all views are words its directions. P are the class scores that are expected of a
+    sample from where it is, by a ridge regression of F on Z: with them in the distance, directions that tell the
+    classes apart count more. P is set at the start, in three rounds of graph, labels and P, and then fixed, so that J
+    never rises.
 
     Parameters
     ----------
@@ -133,15 +175,20 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
         view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
-        Latent dimensions r. "auto" takes as many as hold 90 % of the energy of the scaled views, and 20 where it would
-        take more than 100 or half of what there are (as for words); 20 with `init="random"`.
+        Latent dimensions r. "auto" is 80, or 150 if all views are words, and fewer if there are fewer features or fewer
+        than four samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
-    beta : float, default=0.1
+    beta : float, default=0.01
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
-    gamma : float, default=0.01
+    gamma : float, default=0.001
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
         latent positions at the start, so that it means the same on all data.
+    label_weight : float, default=1.5
+        Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+    calibrate : bool, default=True
+        Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
+        1/`temperature_`. It changes no label. Used with `init="svd"` only.
     scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else
         "unit" rows) and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views
@@ -196,6 +243,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Iterations that were run.
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+    temperature_ : float
+        What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
         Scaling of each view.
     view_names_ : list of str
@@ -224,6 +273,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "n_neighbors": COUNT_OR_AUTO,
         "beta": POSITIVE,
         "gamma": POSITIVE,
+        "label_weight": NOT_NEGATIVE,
+        "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
         "alpha": one_of("row", "mean"),
@@ -240,8 +291,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         *,
         n_components: int | str = "auto",
         n_neighbors: int | str = "auto",
-        beta: float = 0.1,
-        gamma: float = 0.01,
+        beta: float = 0.01,
+        gamma: float = 0.001,
+        label_weight: float = 1.5,
+        calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
         init: str = "svd",
@@ -258,6 +311,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.n_neighbors = n_neighbors
         self.beta = beta
         self.gamma = gamma
+        self.label_weight = label_weight
+        self.calibrate = calibrate
         self.scaling = scaling
         self.loadings = loadings
         self.init = init
@@ -281,59 +336,81 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             callback=self._progress(),
         )
         self.latent_ = self._to_input(state.latent)
+        self._places = self._to_input(model.places(state.latent))
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
         self.objective_ = np.sum(list(terms.values()), axis=0)
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
-        return Solution(state.scores, state.graph, state.unreached)
+        scores = np.where(state.unreached[:, None], state.scores, temper(state.scores, self.temperature_))
+        return Solution(scores, state.graph, state.unreached)
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
         """The model and its first state, by `init`."""
-        n_components = self._check_components(views)
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, default=10)
-        nonnegative, shared_alpha = self.loadings == "nonnegative", self.alpha == "mean"
-        gamma = float(self.gamma)
-        if self.init == "svd":
-            latent, loadings = latent_start(views, n_components)
-            gamma *= max(float(np.vdot(latent, latent)) / views.n_samples, np.finfo(float).tiny)
-            points = (np.sqrt(self.beta) * latent).astype(views.dtype, copy=False)
-            graph, _ = learn_graph(points, n_neighbors, self.beta, shared_alpha=shared_alpha)
-        else:
-            random = check_random_state(self.random_state)
-            n_components = n_components or min(FLAT_COMPONENTS, views.n_samples, views.n_features)
-            latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
-            graph = random_graph(views.n_samples, n_neighbors, random, views.dtype)
-            loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
-        state = State(
-            loadings=[np.maximum(loading, 0) for loading in loadings] if nonnegative else loadings,
-            latent=latent,
-            crosses=views.transpose_dot(latent),
-            graph=graph,
-            laplacian=laplacian(graph),
-            scores=one_hot(problem.codes, problem.n_classes, views.dtype),
-            unreached=np.zeros(views.n_samples, dtype=bool),
-            alpha=None,
-        )
+        self._geometry, self.temperature_ = PLAIN, 1.0
+        self._expectation: Expectation | None = None
         model = Model(
             views,
             problem.codes,
             problem.n_classes,
-            n_neighbors,
+            resolve_neighbors(self.n_neighbors, views.n_samples, default=10),
             self.beta,
-            gamma,
-            nonnegative,
-            shared_alpha,
+            float(self.gamma),
+            self.loadings == "nonnegative",
+            self.alpha == "mean",
             self.freeze_alpha,
         )
-        return model, model.propagate(state) if self.init == "svd" else state
+        if self.init == "svd":
+            return self._start_from_svd(model)
+        random = check_random_state(self.random_state)
+        n_components = self._resolve_components(views, min(RANDOM_COMPONENTS, views.n_samples, views.n_features))
+        latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
+        loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
+        graph = random_graph(views.n_samples, model.n_neighbors, random, views.dtype)
+        return model, model.first_state(latent, loadings, graph)
 
-    def _check_components(self, views: Views) -> int | None:
-        """The number of components asked for; None if the SVD is to choose."""
+    def _start_from_svd(self, model: Model) -> tuple[Model, State]:
+        """H from the SVD; then by turns the graph, labels propagated over it, and what these let expect of a place."""
+        views = model.views
+        words = all(scaling.kind in WORDS for scaling in self._scalings)
+        n_components = self._resolve_components(
+            views, choose_components(views.n_samples, views.n_features, words=words)
+        )
+        latent, loadings = latent_start(views, n_components)
+        energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
+        self._geometry = Geometry.of_words(latent) if words else PLAIN
+        model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
+        weight = float(self.label_weight * energy)
+        places = model.places(latent)
+        graph = model.connect(places)
+        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect)
+        self._expectation = settled.expectation
+        if settled.expectation is not None:
+            model = replace(model, expected=settled.expectation(places))
+        if self.calibrate:
+            self.temperature_ = self._find_temperature(model, places, graph, weight)
+        state = model.first_state(latent, loadings, settled.graph)
+        return model, replace(state, scores=settled.scores, unreached=settled.unreached)
+
+    def _find_temperature(self, model: Model, places: NDArray, graph: sparse.csr_array, weight: float) -> float:
+        """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
+        # Samples are numbered by content, so the first are as good as any.
+        codes = model.codes[:MOST_CALIBRATED]
+        if len(places) > len(codes):
+            places = places[: len(codes)]
+            graph = model.connect(places)
+
+        def refit(hidden: NDArray) -> NDArray:
+            return settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+
+        return fit_temperature(*held_out_scores(codes, refit))
+
+    def _resolve_components(self, views: Views, default: int) -> int:
+        """r: the number given, or `default`."""
         most = min(views.n_samples, views.n_features)
         if isinstance(self.n_components, str):
-            return None
+            return default
         if self.n_components > most and (self.init == "svd" or self.loadings == "orthonormal"):
             raise ValueError(
                 f"n_components={self.n_components} must be at most {most}, the smaller of the number of samples "
@@ -354,9 +431,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
     def _extend(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
+        places = self._geometry.place_new(self._position(raws))
+        if self._expectation is not None:
+            places = np.hstack([places, self._expectation(places)])
         weights = connect(
-            self.latent_[samples],
-            self._position(raws),
+            self._places[samples],
+            places,
             resolve_neighbors(self.n_neighbors, len(samples), default=10),
             alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
         )
@@ -427,6 +507,8 @@ def paper_settings() -> dict[str, Any]:
         "n_neighbors": 15,
         "beta": 0.1,
         "gamma": 1.0,
+        "label_weight": 0.0,
+        "calibrate": False,
         "scaling": None,
         "loadings": "nonnegative",
         "init": "random",

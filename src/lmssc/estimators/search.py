@@ -33,8 +33,8 @@ Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | Non
 DEFAULT_GRID: list[dict[str, list[Any]]] = [
     {},
     {"n_neighbors": [5, 20]},
-    {"n_components": [10, 30]},
-    {"beta": [0.02, 0.5]},
+    {"n_components": [20]},
+    {"label_weight": [0.5, 4.0]},
 ]
 """The defaults, and what differs from them in one parameter."""
 LEAST_LIKELIHOOD = 1e-3
@@ -397,13 +397,13 @@ def default_settings(estimator: MultiViewClassifier, raws: Sequence[RawView]) ->
     --------
     >>> view = RawView("a", np.zeros((12, 20)), None)
     >>> default_settings(LMSSC(), [view])
-    [{}, {'n_neighbors': 5}, {'n_components': 10}, {'beta': 0.02}, {'beta': 0.5}]
+    [{}, {'n_neighbors': 5}, {'label_weight': 0.5}, {'label_weight': 4.0}]
     """
     n_samples = raws[0].data.shape[0]
     most = {
         "n_neighbors": n_samples - 2,
         "n_components": min(n_samples, sum(raw.data.shape[1] for raw in raws)) - 1,
-        "beta": np.inf,
+        "label_weight": np.inf,
     }
     return [
         setting

@@ -28,7 +28,7 @@ from lmssc.graph import learn_graph
 from lmssc.io import open_atomically
 from lmssc.plotting import principal_plane
 from lmssc.scaling import fit_scalings, scale_views
-from lmssc.start import latent_start
+from lmssc.start import choose_components, latent_start
 from lmssc.views import RawView
 
 # The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
@@ -283,7 +283,7 @@ def first_graph(raws: list[RawView]) -> sparse.csr_array:
     csr_array of shape (n, n)
     """
     views = scale_views(raws, fit_scalings(raws, ["auto"] * len(raws)))
-    latent, _ = latent_start(views)
+    latent, _ = latent_start(views, choose_components(views.n_samples, views.n_features))
     graph, _ = learn_graph(latent, resolve_neighbors("auto", views.n_samples, default=10), 1.0)
     return graph
 

@@ -1,0 +1,110 @@
+"""Confidence that means what it says: class scores to a power that labels hidden in turn have decided."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+FOLDS = 5
+# What is taken for the temperature before any label was held out: with few labels scores are flatter than sure.
+USUAL = 0.5
+# How far, as a factor e, it is likely to be from that.
+SPREAD = 1.0
+LOWEST, HIGHEST = 0.05, 10.0
+# Scores below this are no more certain: one label that was held out must not decide all.
+LEAST = 1e-4
+
+
+def temper(scores: NDArray, temperature: float) -> NDArray:
+    """Rows to the power 1/temperature, made to sum to 1; zeros stay zeros, and labels labels.
+
+    Examples
+    --------
+    >>> temper(np.array([[0.75, 0.25], [1.0, 0.0]]), temperature=0.5)
+    array([[0.9, 0.1],
+           [1. , 0. ]])
+    """
+    scores = np.maximum(scores, 0)
+    powers = (scores / scores.max(axis=1, keepdims=True)) ** scores.dtype.type(1 / temperature)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def fit_temperature(scores: NDArray, codes: NDArray) -> float:
+    """The temperature that makes held-out labels most likely, drawn to the usual one where they are few.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m, c)
+        Scores of samples whose labels were hidden.
+    codes : ndarray of shape (m,)
+        These labels.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> sure = np.array([[0.9, 0.1]] * 100)
+    >>> right = fit_temperature(sure, np.repeat([0, 1], [90, 10]))
+    >>> often_wrong = fit_temperature(sure, np.repeat([0, 1], [60, 40]))
+    >>> round(right, 1), bool(often_wrong > 3), fit_temperature(np.empty((0, 2)), np.empty(0, dtype=int))
+    (1.0, True, 0.5)
+    """
+    if not len(codes):
+        return USUAL
+    logs = np.log(np.maximum(scores, LEAST))
+    own = logs[np.arange(len(codes)), codes]
+
+    def loss(log_temperature: float) -> float:
+        scaled = logs / np.exp(log_temperature)
+        peaks = scaled.max(axis=1)
+        surprise = peaks + np.log(np.exp(scaled - peaks[:, None]).sum(axis=1)) - own / np.exp(log_temperature)
+        return float(surprise.sum() + ((log_temperature - np.log(USUAL)) / SPREAD) ** 2 / 2)
+
+    result = minimize_scalar(loss, bounds=(np.log(LOWEST), np.log(HIGHEST)), method="bounded")
+    return float(np.exp(result.x))
+
+
+def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tuple[NDArray, NDArray]:
+    """Scores of labelled samples from fits in which their labels were hidden, and these labels.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Class of each sample, −1 where it is not known, in an order by chance.
+    refit : callable
+        Codes ↦ scores of shape (n, c).
+
+    Returns
+    -------
+    scores : ndarray of shape (m, c)
+    labels : ndarray of shape (m,)
+        The only label of a class is not held out.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 0, 1, 1, 2, -1])
+    >>> scores, labels = held_out_scores(codes, lambda hidden: (hidden[:, None] == [0, 1, 2]).astype(float))
+    >>> scores.shape, float(scores.sum()), np.sort(labels)
+    ((4, 3), 0.0, array([0, 0, 1, 1]))
+    """
+    fold = np.full(len(codes), -1)
+    dealt = 0
+    for code in np.unique(codes[codes >= 0]):
+        members = np.flatnonzero(codes == code)
+        if len(members) > 1:
+            fold[members] = (dealt + np.arange(len(members))) % min(FOLDS, len(members))
+            dealt += len(members)
+    parts = []
+    for number in range(FOLDS):
+        held = np.flatnonzero(fold == number)
+        if len(held):
+            hidden = codes.copy()
+            hidden[held] = -1
+            parts.append((np.maximum(refit(hidden)[held], 0), codes[held]))
+    if not parts:
+        return np.empty((0, max(1, int(codes.max()) + 1))), np.empty(0, dtype=codes.dtype)
+    scores, labels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return scores, labels

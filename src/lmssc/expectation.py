@@ -1,0 +1,125 @@
+"""The class scores that a sample's place lets expect: a ridge regression of the propagated labels."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+# Share of the kernel that is radial; the rest is linear.
+RADIAL_SHARE = 0.2
+# Ridge, for features of unit energy and weights that sum to 1.
+RIDGE = 1e-3
+# Samples that the radial functions are centred on, at most.
+MOST_LANDMARKS = 300
+# Numbers in one block of features.
+BLOCK_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the regression sees of a place: the place itself, and radial functions of it.
+
+    Their products are the kernel k(a, b) = 0.8·a·b/e + 0.2·exp(−‖a − b‖²/(2e)), with a and b centred and e their mean
+    squared norm; the radial part from landmarks (Nyström), exactly if every sample is one.
+    """
+
+    centre: NDArray
+    energy: float
+    landmarks: NDArray
+    whitening: NDArray
+
+    @classmethod
+    def of(cls, points: NDArray) -> "Features":
+        """From the places of all samples. The first of them are the landmarks: they are numbered by content."""
+        exact = points.astype(np.float64)
+        centre = exact.mean(axis=0)
+        energy = max(float(((exact - centre) ** 2).sum()) / len(exact), np.finfo(np.float64).tiny)
+        landmarks = exact[:MOST_LANDMARKS] - centre
+        values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
+        kept = values > 1e-8 * values[-1]
+        return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def __call__(self, points: NDArray) -> NDArray:
+        """Features of some places, one row each."""
+        centred = points - self.centre
+        radial = _radial(centred, self.landmarks, self.energy) @ self.whitening
+        return np.hstack([np.sqrt((1 - RADIAL_SHARE) / self.energy) * centred, np.sqrt(RADIAL_SHARE) * radial])
+
+    def blocks(self, points: NDArray) -> Iterator[tuple[slice, NDArray]]:
+        """Features of many places, block by block."""
+        rows = max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks)))
+        for first in range(0, len(points), rows):
+            block = slice(first, first + rows)
+            yield block, self(points[block])
+
+
+def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
+    squares = (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
+    return np.exp(-np.maximum(squares, 0) / (2 * energy))
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Expected scores as a function of the place."""
+
+    features: Features
+    coefficients: NDArray
+
+    def __call__(self, points: NDArray) -> NDArray:
+        """Expected scores, up to a constant for each class, one row for each place."""
+        result = np.empty((len(points), self.coefficients.shape[1]), dtype=points.dtype)
+        for block, features in self.features.blocks(points):
+            result[block] = features @ self.coefficients
+        return result
+
+    def times(self, factor: float) -> "Expectation":
+        """The same in other units."""
+        return Expectation(self.features, self.coefficients * factor)
+
+
+class Regression:
+    """Ridge regression of class scores on places, for scores that change.
+
+    Labelled and unlabelled samples have half the say each, and the scores of a class are divided by the root of its
+    share of the labels, so that classes with few samples count as much as others.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, r)
+        Places Z.
+    labelled : ndarray of bool of shape (n,)
+        Whose scores are labels; at least one.
+
+    Examples
+    --------
+    >>> z = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> regression = Regression(z, np.array([True, False, False, True]))
+    >>> P = regression.fit(np.array([[1.0, 0.0], [0.7, 0.3], [0.3, 0.7], [0.0, 1.0]]))(z)
+    >>> bool((np.diff(P[:, 0]) < 0).all())
+    True
+    """
+
+    def __init__(self, points: NDArray, labelled: NDArray) -> None:
+        self.points, self.labelled = points, labelled
+        share = 1.0 if labelled.all() else 0.5
+        self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
+        self.features = Features.of(points)
+        size = points.shape[1] + self.features.whitening.shape[1]
+        gram, self.mean = np.zeros((size, size)), np.zeros(size)
+        for block, features in self.features.blocks(points):
+            weighted = features * self.say[block, None]
+            gram += weighted.T @ features
+            self.mean += weighted.sum(axis=0)
+        gram -= np.outer(self.mean, self.mean)
+        self.factor = linalg.cho_factor(gram + RIDGE * np.eye(size))
+
+    def fit(self, scores: NDArray) -> Expectation:
+        """Fit to the class scores of all samples."""
+        shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
+        targets = scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
+        cross = -np.outer(self.mean, self.say @ targets)
+        for block, features in self.features.blocks(self.points):
+            cross += features.T @ (targets[block] * self.say[block, None])
+        return Expectation(self.features, linalg.cho_solve(self.factor, cross))

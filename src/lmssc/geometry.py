@@ -1,0 +1,88 @@
+"""Where the graph sees the samples: their latent positions, or for words their directions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How far apart samples are in the graph: by Z = D⁻¹·H·C, both diagonal and fixed at the start.
+
+    Without words it is H itself. Texts are told apart by what they are about, not by how much of it they have: their
+    positions are divided by their norms (D), after directions with much energy, the themes that many share, were given
+    more weight than the others (C).
+
+    Attributes
+    ----------
+    stretch : ndarray of shape (r,), or None
+        Diagonal of C.
+    radius : float, or None
+        Norm of all rows of Z.
+    norms : ndarray of shape (n,), or None
+        Diagonal of D.
+    """
+
+    stretch: NDArray | None = None
+    radius: float | None = None
+    norms: NDArray | None = None
+
+    @classmethod
+    def of_words(cls, latent: NDArray) -> "Geometry":
+        """Directions weighted by the root of their singular value, rows of one norm.
+
+        Examples
+        --------
+        >>> H = np.array([[4.0, 0.0], [0.0, 1.0]])
+        >>> geometry = Geometry.of_words(H)
+        >>> geometry.stretch, geometry.place(H).round(3)
+        (array([1. , 0.5]), array([[2.915, 0.   ],
+               [0.   , 2.915]]))
+        """
+        strengths = np.linalg.norm(latent, axis=0)
+        stretch = np.sqrt(strengths / max(float(strengths.max(initial=0)), np.finfo(latent.dtype).tiny))
+        # A direction that nothing uses would make the metric singular.
+        stretch = np.maximum(stretch, np.finfo(latent.dtype).eps).astype(latent.dtype)
+        radius = float(np.sqrt(np.vdot(latent, latent) / len(latent)))
+        return cls(stretch, radius, relative_norms(latent * stretch, radius))
+
+    def place(self, latent: NDArray) -> NDArray:
+        """Z of the samples of fit."""
+        return latent if self.stretch is None else latent * self.stretch / self.norms[:, None]  # type: ignore[index]
+
+    def place_new(self, latent: NDArray) -> NDArray:
+        """Z of samples that were not there at the start."""
+        if self.stretch is None:
+            return latent
+        stretched = latent * self.stretch
+        return stretched / relative_norms(stretched, self.radius)[:, None]  # type: ignore[arg-type]
+
+    def pull_back(self, laplacian: sparse.csr_array) -> sparse.csr_array:
+        """D⁻¹LD⁻¹, with which Tr(ZᵀLZ) = Tr(Hᵀ·D⁻¹LD⁻¹·H·C²)."""
+        if self.norms is None:
+            return laplacian
+        inverse = sparse.diags_array(1 / self.norms)
+        return (inverse @ laplacian @ inverse).tocsr()
+
+    @property
+    def metric(self) -> NDArray | None:
+        """Diagonal of C²."""
+        return None if self.stretch is None else self.stretch**2
+
+
+PLAIN = Geometry()
+"""Z = H."""
+
+
+def relative_norms(rows: NDArray, radius: float) -> NDArray:
+    """Norm of each row in units of `radius`; 1 for a row of zeros, which has no direction.
+
+    Examples
+    --------
+    >>> relative_norms(np.array([[3.0, 4.0], [0.0, 0.0]]), radius=2.0)
+    array([2.5, 1. ])
+    """
+    norms = np.linalg.norm(rows, axis=1) / rows.dtype.type(max(radius, np.finfo(rows.dtype).tiny))
+    return np.where(norms > np.finfo(rows.dtype).eps, norms, 1).astype(rows.dtype)

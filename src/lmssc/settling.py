@@ -1,0 +1,72 @@
+"""The first rounds: graph, labels propagated over it, what these let expect of a place, and again."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.expectation import Expectation, Regression
+from lmssc.graph import laplacian
+from lmssc.propagation import propagate
+
+# Rounds; more change nothing.
+ROUNDS = 3
+
+
+class Settled(NamedTuple):
+    """Graph S, class scores F, samples that no label reaches, and the expectation P, if it has a weight."""
+
+    graph: sparse.csr_array
+    scores: NDArray
+    unreached: NDArray
+    expectation: Expectation | None
+
+
+def settle(
+    places: NDArray,
+    graph: sparse.csr_array,
+    codes: NDArray,
+    n_classes: int,
+    weight: float,
+    learn: Callable[[NDArray], sparse.csr_array],
+) -> Settled:
+    """Labels from a graph that knows no labels, and then from graphs that know more and more of them.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n, r)
+        Z.
+    graph : csr_array of shape (n, n)
+        S on Z alone.
+    codes : ndarray of shape (n,)
+        Class of each sample, −1 where it is not known.
+    n_classes : int
+        Number of classes c.
+    weight : float
+        Weight of the expected scores in the squared distance; 0 leaves them out.
+    learn : callable
+        Places ↦ S.
+
+    Returns
+    -------
+    Settled
+
+    Examples
+    --------
+    >>> from lmssc.graph import learn_graph
+    >>> Z = np.array([[0.0], [1.0], [2.0], [7.0], [8.0], [9.0]])
+    >>> learn = lambda points: learn_graph(points, 2, 1.0)[0]
+    >>> settle(Z, learn(Z), np.array([0, -1, -1, -1, -1, 1]), 2, 1.0, learn).scores.argmax(axis=1)
+    array([0, 0, 0, 1, 1, 1])
+    """
+    scores, unreached = propagate(laplacian(graph), codes, n_classes)
+    expectation = None
+    if weight:
+        regression = Regression(places, codes >= 0)
+        for _ in range(ROUNDS):
+            expectation = regression.fit(scores).times(np.sqrt(weight))
+            graph = learn(np.hstack([places, expectation(places)]))
+            scores, unreached = propagate(laplacian(graph), codes, n_classes, scores)
+    return Settled(graph, scores, unreached, expectation)
