@@ -186,6 +186,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         latent positions at the start, so that it means the same on all data.
     label_weight : float, default=1.5
         Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+    compare_by : {"auto", "position", "direction"}, default="auto"
+        What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
+        energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
     calibrate : bool, default=True
         Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
         1/`temperature_`. It changes no label. Used with `init="svd"` only.
@@ -274,6 +277,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "beta": POSITIVE,
         "gamma": POSITIVE,
         "label_weight": NOT_NEGATIVE,
+        "compare_by": one_of("auto", "position", "direction"),
         "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
@@ -294,6 +298,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         beta: float = 0.01,
         gamma: float = 0.001,
         label_weight: float = 1.5,
+        compare_by: str = "auto",
         calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
@@ -312,6 +317,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.beta = beta
         self.gamma = gamma
         self.label_weight = label_weight
+        self.compare_by = compare_by
         self.calibrate = calibrate
         self.scaling = scaling
         self.loadings = loadings
@@ -379,7 +385,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         )
         latent, loadings = latent_start(views, n_components)
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
-        self._geometry = Geometry.of_words(latent) if words else PLAIN
+        directions = words if self.compare_by == "auto" else self.compare_by == "direction"
+        self._geometry = Geometry.of_directions(latent) if directions else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
         weight = float(self.label_weight * energy)
         places = model.places(latent)
@@ -508,6 +515,7 @@ def paper_settings() -> dict[str, Any]:
         "beta": 0.1,
         "gamma": 1.0,
         "label_weight": 0.0,
+        "compare_by": "position",
         "calibrate": False,
         "scaling": None,
         "loadings": "nonnegative",
