@@ -38,8 +38,8 @@ def test_classify_example_runs_as_typed_and_prints_what_is_shown(text, tmp_path,
     shown = re.split(r"^\$ lmssc (.+)\n", block, flags=re.MULTILINE)[1:]
     assert shown[::2][0].startswith("demo")
     assert shown[::2][1].startswith("classify")
-    # A model that is better is surer, too.
-    vague = re.compile(r"mean confidence of [\d.]+ %; \d+ below")
+    # How sure it is changes with the model, and a sample or two with the BLAS.
+    vague = re.compile(r"mean confidence of [\d.]+ %; \d+ below|^\d+ samples? unreached.*\n", flags=re.MULTILINE)
     for command, output in zip(shown[::2], shown[1::2], strict=True):
         arguments = [path for word in command.split() for path in (sorted(glob(word)) if "*" in word else [word])]
         assert main(arguments) == 0

@@ -175,8 +175,8 @@ def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
         lines.append("All samples had a label; the model is for new ones.")
     if n_unreached:
         lines.append(
-            f"{counted(n_unreached, 'sample')} unreached: no labelled sample is connected to them. They have the most "
-            "frequent class and are marked; label one of them (see to_label.csv)."
+            f"{counted(n_unreached, 'sample')} unreached by any label: the most frequent class, marked; label some "
+            "(to_label.csv)."
         )
     data = {
         "found": int(found.sum()),
