@@ -336,6 +336,16 @@ def test_a_model_saved_in_python_takes_files_by_name_or_place():
     assert {row["id"]: row for row in read_rows("one.csv")} == {row["id"]: row for row in read_rows("two.csv")}
 
 
+@pytest.mark.parametrize("dtype", ["<f2", ">f8", "<i4", "<f4", "bool"])
+def test_numbers_of_any_type(dtype):
+    view = (VIEWS["a"] * 3).round().astype(dtype)
+    np.save("a.npy", view)
+    np.save("y.npy", CODES)
+    run("classify a.npy --labels y.npy --out out -q")
+    truth = LMSSC().fit([view.astype(np.float32 if dtype == "<f4" else np.float64)], CODES)
+    assert [int(row["label"]) for row in read_rows("out/predictions.csv")] == truth.transduction_.tolist()
+
+
 @pytest.mark.parametrize(("made_of", "used_on"), [("csv", "npz"), ("npz", "csv"), ("mat", "parquet"), ("csv", "mtx")])
 def test_a_model_made_of_one_format_is_used_on_another(made_of, used_on):
     names = [WRITERS[made_of][0](Path(), name, view, IDS) for name, view in VIEWS.items()]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.files.delimited import open_bytes
-from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, some, stem
+from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason, some, stem
 
 MAGIC = b"\x93NUMPY"
 
@@ -65,7 +65,7 @@ def _read_array(file: Any, where: str) -> NDArray:
             raise InputFileError(
                 f"{where} holds Python objects, which are never read (they can run code); save numbers or text"
             ) from error
-        raise InputFileError(f"{where} is not a whole numpy array: {str(error).splitlines()[0]}") from error
+        raise InputFileError(f"{where} is not a whole numpy array: {reason(error)}") from error
 
 
 class _Rewound:
@@ -85,10 +85,10 @@ def _without_sparse_parts(arrays: dict[str, NDArray], path: str) -> dict[str, An
     """A file that `scipy.sparse.save_npz` wrote holds the parts of one sparse matrix."""
     if not {"format", "shape", "data"} <= set(arrays):
         return arrays
-    kind = arrays["format"].item()
-    kind = kind.decode() if isinstance(kind, bytes) else kind
-    shape = tuple(arrays["shape"].tolist())
     try:
+        kind = arrays["format"].item()
+        kind = kind.decode() if isinstance(kind, bytes) else kind
+        shape = tuple(arrays["shape"].tolist())
         if kind in ("csr", "csc"):
             make = sparse.csr_array if kind == "csr" else sparse.csc_array
             matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
@@ -127,7 +127,7 @@ def make_table(arrays: dict[str, Any], path: str) -> Table:
             raise InputFileError(f"{where} holds {array.dtype}, neither real numbers nor text")
         if array.ndim == 1:
             if array.dtype.kind in "US":
-                texts = clean_texts(np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array)
+                texts = clean_texts(np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array)
                 columns[name] = Column(TEXT, lambda texts=texts: texts, feature=False)  # type: ignore[misc]
             else:
                 columns[name] = Column(NUMBER, lambda array=array: array, feature=False)  # type: ignore[misc]

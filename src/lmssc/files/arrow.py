@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
 from lmssc.files.delimited import NAMELESS, open_bytes
-from lmssc.files.table import NUMBER, OTHER, TEXT, Column, InputFileError, Rows, Table, clean_texts
+from lmssc.files.table import NUMBER, OTHER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason
 
 # How pandas names an index that has no name.
 PANDAS_INDEX = "__index_level_0__"
@@ -57,8 +57,7 @@ def _read(path: str, read: Callable[[Any], Any], what: str) -> Table:
             table = read(file)
             table.validate(full=True)  # what is read below trusts the offsets of texts
         except (arrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputFileError(f"{path} is not a whole {what} file: {reason}") from error
+            raise InputFileError(f"{path} is not a whole {what} file: {reason(error)}") from error
     names = [NAMELESS if name == PANDAS_INDEX else name for name in table.column_names]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:

@@ -10,7 +10,7 @@ from lmssc._optional import import_optional
 from lmssc.files.arrays import make_table
 from lmssc.files.delimited import open_bytes
 from lmssc.files.matlab5 import read_matlab5
-from lmssc.files.table import InputFileError, Table
+from lmssc.files.table import InputFileError, Table, reason
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -38,8 +38,7 @@ def read_matlab(path: str) -> Table:
         except ImportError:
             raise
         except Exception as error:  # what h5py raises on a damaged file is anyone's guess
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputFileError(f"{path} is not a whole MATLAB file: {reason}") from error
+            raise InputFileError(f"{path} is not a whole MATLAB file: {reason(error)}") from error
     arrays = {name: _as_vector(value) for name, value in found.items()}
     usable = {name: value for name, value in arrays.items() if value.dtype.kind in "biufU" and value.ndim <= 2}
     if not usable:

@@ -166,3 +166,14 @@ def counted(number: int, what: str) -> str:
     ('1 cell', '2,500 cells')
     """
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def reason(error: BaseException) -> str:
+    r"""The first line of what an error says, or its kind if it says nothing.
+
+    Examples
+    --------
+    >>> reason(ValueError("one line\nand another")), reason(MemoryError())
+    ('one line', 'MemoryError')
+    """
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -484,7 +484,7 @@ def block_view(source: Source, view: str, block: str, transposed: bool) -> FileV
         rows = Rows(table.path, data.shape[0])
     if not data.shape[1]:
         raise InputFileError(f"{table.path}: view {view!r} has no columns")
-    if data.dtype.kind != "f":
+    if data.dtype not in (np.float32, np.float64):
         data = data.astype(np.float64)
     present = _check_sparse(data, rows) if sparse.issparse(data) else _check_dense(data, rows, None)
     recipe: dict[str, Any] = {"kind": "matrix", "columns": None}
