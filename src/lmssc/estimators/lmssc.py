@@ -38,15 +38,13 @@ from lmssc.parameters import (
 )
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
+from lmssc.scaling import WORDS, scale_views
 from lmssc.settling import settle
 from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
 from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
-# Scalings of views of words.
-WORDS = ("tfidf", "unit")
 
 
 @dataclass(frozen=True)
