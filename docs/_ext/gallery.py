@@ -30,7 +30,10 @@ def run_all(app: Any) -> None:
     made = Path(app.srcdir) / "_gallery"
     shutil.rmtree(made, ignore_errors=True)
     for script in EXAMPLES:
-        printed = run_example(script, made)
+        try:
+            printed = run_example(script, made)
+        except Exception as error:
+            raise RuntimeError(f"{script.name} does not run: {error!r}") from error
         (made / f"{script.stem}.txt").write_text(printed, encoding="utf-8")
 
 
