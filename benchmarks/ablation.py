@@ -34,7 +34,7 @@ class FirstPropagation(LMSSC):
     """Labels propagated once over the first graph, before anything is learned from them."""
 
     def __init__(self, views: Any = None, *, compare_by: str = "auto") -> None:
-        super().__init__(views, compare_by=compare_by, label_weight=0.0, calibrate=False)
+        super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
 
     def _solve(self, problem: Problem) -> Solution:
         _, state = self._start(self._fit_scalings(problem), problem)
@@ -50,6 +50,7 @@ METHODS = {
     "expected scores strongly (4)": LMSSC(label_weight=4.0),
     "by position": LMSSC(compare_by="position"),
     "by direction": LMSSC(compare_by="direction"),
+    "without balance": LMSSC(balance=0.0),
     "20 components": LMSSC(n_components=20),
     "5 neighbours": LMSSC(n_neighbors=5),
     "20 neighbours": LMSSC(n_neighbors=20),

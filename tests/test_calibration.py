@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmssc import LMSSC
-from lmssc.calibration import FOLDS, USUAL, fit_temperature, held_out_scores, temper
+from lmssc.calibration import FOLDS, USUAL, balance, fit_temperature, held_out_scores, temper
 from lmssc.datasets import make_multiview
 from lmssc.experiments.scores import score
 from lmssc.experiments.splits import stratified_split
@@ -30,6 +30,30 @@ def test_tempering_keeps_the_order_and_the_labels():
         np.testing.assert_allclose(tempered.sum(axis=1), 1)
         np.testing.assert_array_equal(tempered.argmax(axis=1), scores.argmax(axis=1))
         np.testing.assert_array_equal(tempered[-5:], np.eye(5))
+
+
+def test_balance_keeps_labels_and_divides_by_the_counts():
+    rng = np.random.default_rng(4)
+    codes = np.array([0, 0, 0, 0, 1, 2, 2, -1, -1])
+    scores = np.vstack([np.eye(3)[codes[:7]], rng.dirichlet(np.ones(3), size=2)])
+    balanced = balance(scores, codes, 1.0)
+    np.testing.assert_array_equal(balanced[:7], scores[:7])
+    right = scores[7:] / [4, 1, 2]
+    np.testing.assert_allclose(balanced[7:], right / right.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(balance(scores, codes, 0.0), scores)
+
+
+def test_a_class_with_few_labels_is_found_as_well():
+    """Classes of one size, but one has a tenth of the labels of the others."""
+    data = make_multiview(400, n_classes=2, random_state=3, separation=1.0)
+    y = np.full(400, -1)
+    for code, count in ((0, 40), (1, 4)):
+        y[np.flatnonzero(data.target == code)[:count]] = code
+    found = {}
+    for power in (0.0, 0.5):
+        clf = LMSSC(balance=power).fit(data.views, y)
+        found[power] = (clf.transduction_ == data.target)[(y < 0) & (data.target == 1)].mean()
+    assert found[0.5] > found[0.0] + 0.02
 
 
 def test_every_label_is_hidden_once_and_each_class_keeps_one():

@@ -10,6 +10,8 @@ from scipy import sparse
 from lmssc.views import Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
+# Those of views of words.
+WORDS = ("tfidf", "unit")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.

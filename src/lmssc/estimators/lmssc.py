@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.alternation import Progress, alternate
-from lmssc.calibration import fit_temperature, held_out_scores, temper
+from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -38,15 +38,13 @@ from lmssc.parameters import (
 )
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
+from lmssc.scaling import WORDS, scale_views
 from lmssc.settling import settle
 from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
 from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
-# Scalings of views of words.
-WORDS = ("tfidf", "unit")
 
 
 @dataclass(frozen=True)
@@ -189,6 +187,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     compare_by : {"auto", "position", "direction"}, default="auto"
         What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
         energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
+    balance : float, default=0.5
+        The answers are the class scores over the number of labels of each class to this power, because propagated
+        labels favour classes that have many. 0 leaves them as they are, as the paper does.
     calibrate : bool, default=True
         Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
         1/`temperature_`. It changes no label. Used with `init="svd"` only.
@@ -278,6 +279,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "gamma": POSITIVE,
         "label_weight": NOT_NEGATIVE,
         "compare_by": one_of("auto", "position", "direction"),
+        "balance": NOT_NEGATIVE,
         "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
@@ -302,6 +304,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         gamma: float = 0.001,
         label_weight: float = 1.5,
         compare_by: str = "auto",
+        balance: float = 0.5,
         calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
@@ -321,6 +324,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.gamma = gamma
         self.label_weight = label_weight
         self.compare_by = compare_by
+        self.balance = balance
         self.calibrate = calibrate
         self.scaling = scaling
         self.loadings = loadings
@@ -352,7 +356,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
-        scores = np.where(state.unreached[:, None], state.scores, temper(state.scores, self.temperature_))
+        answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
+        scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
@@ -421,7 +426,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             graph = model.connect(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            return settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+            return balance(scores, hidden, self.balance)
 
         return fit_temperature(*held_out_scores(codes, refit))
 
@@ -528,6 +534,7 @@ def paper_settings() -> dict[str, Any]:
         "gamma": 1.0,
         "label_weight": 0.0,
         "compare_by": "position",
+        "balance": 0.0,
         "calibrate": False,
         "scaling": None,
         "loadings": "nonnegative",
