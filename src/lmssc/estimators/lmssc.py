@@ -237,7 +237,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         W^v.
     graph_ : csr_array of shape (n, n)
         S: rows sum to 1, no self-loops.
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
         Its terms: "fit", "smoothness", "graph" and "labels".
