@@ -1,7 +1,7 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.alternation import Progress, alternate
+from lmssc.alternation import Progress, alternate, relative_change
 from lmssc.calibration import fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
@@ -20,11 +20,12 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
-from lmssc.expectation import Expectation
+from lmssc.expectation import Expectation, FeatureRows
 from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
+from lmssc.neighbors import MovingPoints
 from lmssc.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
@@ -45,6 +46,9 @@ from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
+# Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
+MOST_SOLVED_EXACTLY = 5000
+CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-4, 1e-10, 1e-6
 # Scalings of views of words.
 WORDS = ("tfidf", "unit")
 
@@ -61,6 +65,7 @@ class State:
     scores: NDArray  # F
     unreached: NDArray
     alpha: NDArray | None  # α of each row; None until the first iteration has set it
+    change: float = 1.0  # of F, relative, in the last iteration
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Model:
     freeze_alpha: bool
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
+    moving: MovingPoints = field(default_factory=MovingPoints)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
         """The state that the alternation starts from, F still zero where there is no label."""
@@ -102,9 +108,16 @@ class Model:
             self.beta,
             state.latent,
             self.geometry.metric,
+            self.tolerance(state.change),
         )
         state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
+
+    def tolerance(self, change: float) -> float:
+        """Relative residual of the solvers, which start from what they solved last; so J falls whatever it is."""
+        if self.views.n_samples <= MOST_SOLVED_EXACTLY:
+            return TIGHTEST
+        return min(max(CHANGE_SHARE * change, TIGHTEST), LOOSEST)
 
     def update_loadings(self, state: State) -> list[NDArray]:
         """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
@@ -133,7 +146,7 @@ class Model:
     def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
         """S and α from where the samples are."""
         points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
-        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha)
+        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving)
 
     def connect(self, points: NDArray) -> sparse.csr_array:
         """S alone."""
@@ -141,8 +154,9 @@ class Model:
 
     def propagate(self, state: State) -> State:
         """F on the present graph."""
-        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores)
-        return replace(state, scores=scores, unreached=unreached)
+        tol = self.tolerance(state.change)
+        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
+        return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
@@ -384,25 +398,30 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         weight = float(self.label_weight * energy)
         places = model.places(latent)
         graph = model.connect(places)
-        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect)
+        rows = FeatureRows(places)
+        tol = model.tolerance(change=1.0)
+        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
         if settled.expectation is not None:
-            model = replace(model, expected=settled.expectation(places))
+            model = replace(model, expected=settled.expectation.at(rows))
         if self.calibrate:
-            self.temperature_ = self._find_temperature(model, places, graph, weight)
+            self.temperature_ = self._find_temperature(model, places, graph, rows, weight)
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached)
 
-    def _find_temperature(self, model: Model, places: NDArray, graph: sparse.csr_array, weight: float) -> float:
+    def _find_temperature(
+        self, model: Model, places: NDArray, graph: sparse.csr_array, rows: FeatureRows, weight: float
+    ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
         # Samples are numbered by content, so the first are as good as any.
         codes = model.codes[:MOST_CALIBRATED]
+        model = replace(model, moving=MovingPoints())
         if len(places) > len(codes):
             places = places[: len(codes)]
-            graph = model.connect(places)
+            graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            return settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+            return settle(places, graph, hidden, model.n_classes, weight, model.connect, rows).scores
 
         return fit_temperature(*held_out_scores(codes, refit))
 
