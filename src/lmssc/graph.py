@@ -165,7 +165,7 @@ def learn_graph(
             alpha = np.full_like(alpha, alpha.mean())
 
     def search(rows: NDArray, length: int) -> Neighbors:
-        return other_neighbors(points, length, rows)
+        return other_neighbors(points, length, rows) if moving is None else moving.search_more(points, rows, length)
 
     return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
 

@@ -20,8 +20,10 @@ BLOCK_DISTANCES = 1 << 22
 SPARE = 6
 # Length of the lists that are kept, in units of those that are asked for.
 KEPT = 3
-# Beyond this share of points that moved far, all are searched again.
-MOST_MOVED = 0.25
+# Beyond this share of points that moved far, or of lists of which the first part is not enough, all are searched again.
+MOST_MOVED = 0.2
+# Below this share, points that moved far are looked at one by one.
+FEWEST_MOVED = 0.002
 # Rows that tell whether the lists are of use at all.
 PROBED = 500
 
@@ -240,19 +242,22 @@ class MovingPoints:
         self._lists: NDArray
         self._bounds: NDArray  # lower bounds of the distances in R; infinite where the list has ended
         self._radius: NDArray  # in R, who is not listed is no nearer
+        self._moves: NDArray  # how far each point is from R
 
     def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
         """Nearest others of every point: at least `needed` of each, and up to `length` that are known to be exact."""
         if not _by_blocks(points, len(points), KEPT * length):
             return other_neighbors(points, length)
-        if self._positions is None or not self._of_use(points, needed, length):
+        everyone = np.arange(len(points))
+        some = everyone[:: max(1, len(points) // PROBED)]
+        if self._positions is None or self._outdated(*self._rank(points, some, needed, length)[1:], some, length):
             self._renew(points, length)
-        found, moves, slack = self._rank(points, np.arange(len(points)), needed, length)
+        found, moves, slack = self._rank(points, everyone, needed, length)
+        if self._outdated(moves, slack, everyone, length):
+            self._renew(points, length)
+            found, moves, slack = self._rank(points, everyone, needed, length)
         far = _far(moves, slack)
-        if len(far) > MOST_MOVED * len(points):
-            self._renew(points, length)
-            found, moves, _ = self._rank(points, np.arange(len(points)), needed, length)
-        elif len(far):
+        if len(far) > FEWEST_MOVED * len(points):
             changed = self._refresh(points, far)
             again, moves_of_changed, _ = self._rank(points, changed, needed, length)
             found.indices[changed], found.squared_distances[changed] = again
@@ -264,11 +269,14 @@ class MovingPoints:
         positions = self._positions[rows]  # type: ignore[index]
         return np.linalg.norm(points[rows, : positions.shape[1]] - positions, axis=1)
 
-    def _of_use(self, points: NDArray, needed: int, length: int) -> bool:
-        """Whether the lists still serve most of some points."""
-        rows = np.arange(0, len(points), max(1, len(points) // PROBED))
-        _, moves, slack = self._rank(points, rows, needed, length)
-        return len(_far(moves, slack)) <= MOST_MOVED * len(rows)
+    def _outdated(self, moves: NDArray, slack: NDArray, rows: NDArray, length: int) -> bool:
+        """Whether a new search of all points is cheaper than to look at what is kept."""
+        most = MOST_MOVED * len(rows)
+        if not moves.any():
+            return bool(np.count_nonzero(slack < 0) > most)
+        first = np.minimum(self._bounds[rows, length - 1] - self._radius[rows], 0)
+        long = int(np.count_nonzero(slack + first < np.quantile(moves, 0.99)))
+        return long > most or len(_far(moves, slack)) > most
 
     def _renew(self, points: NDArray, length: int) -> None:
         """Search all points."""
@@ -279,9 +287,7 @@ class MovingPoints:
         self._positions, self._radius = points.copy(), bounds[:, -1].copy()
         self._lists, self._bounds = found.indices.astype(np.int32), found.squared_distances
 
-    def _rank(
-        self, points: NDArray, rows: NDArray, needed: int, length: int
-    ) -> tuple[Neighbors, NDArray, NDArray]:
+    def _rank(self, points: NDArray, rows: NDArray, needed: int, length: int) -> tuple[Neighbors, NDArray, NDArray]:
         """The first of each list by where the points are now, how far each has moved, and how far all others may."""
         listed = self._lists[rows, :length]
         distances = listed_distances(points, points[rows], listed)
@@ -311,7 +317,9 @@ class MovingPoints:
             order = np.argsort(values, axis=1)
             lists[block] = np.take_along_axis(found, order, 1)
             bounds[block] = np.sqrt(np.maximum(np.take_along_axis(values, order, 1), 0))
-            visitor, host = np.divmod(np.flatnonzero(distances <= np.where(is_far, -np.inf, self._radius**2)), len(points))
+            visitor, host = np.divmod(
+                np.flatnonzero(distances <= np.where(is_far, -np.inf, self._radius**2)), len(points)
+            )
             visitors.append(block[visitor])
             hosts.append(host)
             near.append(np.sqrt(np.maximum(distances[visitor, host], 0)))
@@ -344,22 +352,42 @@ class MovingPoints:
         self._bounds[changed] = np.take_along_axis(bounds, chosen, 1)
         self._radius[changed] = np.minimum(self._radius[changed], self._bounds[changed, -1])
 
+    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
+        """Nearest others of the points `rows`, after `search` for the same points: all `length`, or what is known."""
+        if self._positions is None:
+            return other_neighbors(points, length, rows)
+        kept = self._lists.shape[1]
+        if length > kept:
+            return other_neighbors(points, length, rows)
+        found = self._rank(points, rows, 1, kept)[0]
+        self._cut(found, rows, self._radius[rows])
+        result = Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+        unknown = np.flatnonzero(np.isinf(result.squared_distances[:, length // 2]))
+        if len(unknown):
+            again = other_neighbors(points, length, rows[unknown])
+            result.indices[unknown], result.squared_distances[unknown] = again
+        return result
+
     def _certified(self, points: NDArray, found: Neighbors, moves: NDArray, needed: int, length: int) -> Neighbors:
         """What was found as far as it is known to be exact; more is looked at where that is not enough."""
-        most = float(moves.max(initial=0))
-        reach = (1 - 1e-6) * (np.minimum(self._bounds[:, length - 1], self._radius) - moves - most)
-        found.squared_distances[found.squared_distances > np.maximum(reach, 0)[:, None] ** 2] = np.inf
+        self._moves = moves
+        everyone = np.arange(len(points))
+        self._cut(found, everyone, np.minimum(self._bounds[:, length - 1], self._radius))
         short = np.flatnonzero(np.isinf(found.squared_distances[:, needed - 1]))
         if len(short):
-            longer, _, _ = self._rank(points, short, needed, self._lists.shape[1])
-            reach = (1 - 1e-6) * (self._radius[short] - moves[short] - most)
-            longer.squared_distances[longer.squared_distances > np.maximum(reach, 0)[:, None] ** 2] = np.inf
+            longer = self._rank(points, short, needed, self._lists.shape[1])[0]
+            self._cut(longer, short, self._radius[short])
             found.indices[short] = longer.indices[:, :length]
             found.squared_distances[short] = longer.squared_distances[:, :length]
             short = short[np.isinf(longer.squared_distances[:, needed - 1])]
         if len(short):
             found.indices[short], found.squared_distances[short] = other_neighbors(points, length, short)
         return found
+
+    def _cut(self, found: Neighbors, rows: NDArray, bounds: NDArray) -> None:
+        """End lists where points that are not in them, which were no nearer than `bounds`, may be now."""
+        reach = (1 - 1e-6) * (bounds - self._moves[rows] - self._moves.max())
+        found.squared_distances[found.squared_distances > np.maximum(reach, 0)[:, None] ** 2] = np.inf
 
 
 def _far(moves: NDArray, slack: NDArray) -> NDArray:

@@ -146,7 +146,9 @@ class Model:
     def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
         """S and α from where the samples are."""
         points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
-        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving)
+        return learn_graph(
+            points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
+        )
 
     def connect(self, points: NDArray) -> sparse.csr_array:
         """S alone."""
