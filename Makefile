@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo reproduce pages bench-active test lint types test-oldest clean
+.PHONY: help demo reproduce pages ablation bench-active test lint types test-oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -31,6 +31,9 @@ reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into re
 
 pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduction.md from the CSVs under results
 	$(BIN)/python docs/fill.py
+
+ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; goes on where it stopped)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/ablation.py
 
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py

@@ -102,6 +102,29 @@ def objective(Xs, loadings, H, S, F, alpha, beta, gamma):
     return fit + beta * (np.trace(H.T @ L @ H) + penalty) + gamma * np.trace(F.T @ L @ F)
 
 
+def objective_of_places(fit, Z, S, F, alpha, beta, gamma):
+    """J from the loss of the views and the places."""
+    L = dense_laplacian(S)
+    penalty = (np.broadcast_to(alpha, len(S))[:, None] * S**2).sum()
+    return fit + beta * (np.trace(Z.T @ L @ Z) + penalty) + gamma * np.trace(F.T @ L @ F)
+
+
+def kernel_ridge(Z, F, labelled):
+    """Expected scores by the N × N formula of kernel ridge regression with weights, up to a constant for each class."""
+    n, c = F.shape
+    w = np.where(labelled, 0.5 / labelled.sum(), 0.5 / (~labelled).sum())
+    T = F / np.sqrt(c * F[labelled].mean(axis=0))
+    centred = Z - Z.mean(axis=0)
+    energy = (centred**2).sum() / n
+    K = 0.8 * centred @ centred.T / energy + 0.2 * np.exp(-squared_distances(Z) / (2 * energy))
+    # Centred in feature space: features minus their weighted mean, which is what an intercept without penalty does.
+    centre = np.eye(n) - np.outer(np.ones(n), w)
+    Kc = centre @ K @ centre.T
+    a = np.linalg.solve(Kc + 1e-3 * np.diag(1 / w), T - w @ T)
+    f = Kc @ a
+    return f - f.mean(axis=0)
+
+
 def algorithm_1(Xs, codes, n_classes, H, S, beta, gamma, k, n_iterations):
     """The paper's Algorithm 1, dense and line by line: W by NNLS, H by Sylvester, mean α, S, F."""
     F = np.zeros((len(H), n_classes))

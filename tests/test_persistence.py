@@ -173,8 +173,7 @@ def test_an_array_in_two_places_is_kept_once(model, path):
     small = path.stat().st_size
     clf = pickle.loads(pickle.dumps(model))
     clf.best_estimator_ = pickle.loads(pickle.dumps(model))
-    vars(clf.best_estimator_).update({name: value for name, value in vars(clf).items() if name.endswith("_")})
-    del clf.best_estimator_.best_estimator_
+    vars(clf.best_estimator_).update({name: vars(clf)[name] for name in vars(model)})
     clf.save(path)
     assert path.stat().st_size < 1.5 * small
     loaded = lmssc.load(path)

@@ -26,6 +26,26 @@ def test_python_blocks_run(text, tmp_path, monkeypatch):
     assert (names["partly"].transduction_ == names["data"].target)[hidden].mean() > 0.8
 
 
+def test_classify_example_runs_as_typed_and_prints_what_is_shown(text, tmp_path, capsys, monkeypatch):
+    from glob import glob
+
+    from lmssc.cli import main
+
+    # The report has tests of its own, and fits many times.
+    monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.touch())
+    monkeypatch.chdir(tmp_path)
+    block = re.search(r"<!-- classify -->\n```console\n(.*?)```", text, flags=re.DOTALL).group(1)
+    shown = re.split(r"^\$ lmssc (.+)\n", block, flags=re.MULTILINE)[1:]
+    assert shown[::2][0].startswith("demo")
+    assert shown[::2][1].startswith("classify")
+    # How sure it is changes with the model, and a sample or two with the BLAS.
+    vague = re.compile(r"mean confidence of [\d.]+ %; \d+ below|^\d+ samples? unreached.*\n", flags=re.MULTILINE)
+    for command, output in zip(shown[::2], shown[1::2], strict=True):
+        arguments = [path for word in command.split() for path in (sorted(glob(word)) if "*" in word else [word])]
+        assert main(arguments) == 0
+        assert vague.sub("", capsys.readouterr().out) == vague.sub("", output)
+
+
 def test_demo_table_is_what_the_demo_prints(text, tmp_path, capsys):
     from lmssc.cli import main
 

@@ -11,6 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
 from lmssc.datasets import make_multiview
+from lmssc.estimators import lmssc as lmssc_module
 from lmssc.estimators.search import choose
 from lmssc.held_out import hide, labelled_folds
 from lmssc.inputs import make_raw_views
@@ -294,3 +295,22 @@ def test_bad_arguments(planted, change, error, message):
     views, y, _ = planted
     with pytest.raises(error, match=message):
         search(**change).fit(views, y)
+
+
+def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
+    data = make_multiview(120, labelled=0.2, random_state=3)
+    grid = [{}, {"n_neighbors": [5]}, {"n_components": [4]}]
+    starts = []
+    real = lmssc_module.latent_start
+
+    def counted(views, n_components):
+        starts.append(n_components)
+        return real(views, n_components)
+
+    monkeypatch.setattr(lmssc_module, "latent_start", counted)
+    shared = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
+    assert len(starts) == 3  # one for each number of components, and the last fit's own
+    monkeypatch.setattr(LMSSC, "_first_positions", lambda self, views, r: counted(views, r))
+    alone = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
+    np.testing.assert_array_equal(shared.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(shared.cv_results_["mean_evidence"], alone.cv_results_["mean_evidence"])

@@ -9,6 +9,7 @@ from scipy.linalg import solve_sylvester
 
 import oracles
 from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
+from lmssc.geometry import Geometry
 from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph
 from lmssc.neighbors import other_neighbors
 from lmssc.pivoting import pivoted_loadings
@@ -119,6 +120,26 @@ class TestLatent:
         A = sum(W.T @ W for W in loadings)
         right = solve_sylvester(beta * L, A, sum(X @ W for X, W in zip(Xs, loadings, strict=True)))
         assert relative_error(found, right) <= TOLERANCE
+
+    @many
+    @given(seeds, st.integers(2, 20), st.integers(1, 4))
+    def test_metric_and_norms_are_part_of_the_system(self, seed, n, r):
+        """HA + β·D⁻¹LD⁻¹·H·M = B, all N·r unknowns at once."""
+        rng = np.random.default_rng(seed)
+        X, W, beta = rng.normal(size=(n, r + 2)), rng.normal(size=(r + 2, r)), 0.3
+        L = oracles.dense_laplacian(random_row_stochastic(rng, n, 3))
+        D, metric = rng.uniform(0.5, 2, n), rng.uniform(0.1, 1, r)
+        geometry = Geometry(stretch=np.sqrt(metric), radius=1.0, norms=D)
+        pulled = geometry.pull_back(sparse.csr_array(L))
+        np.testing.assert_allclose(pulled.toarray(), L / D[:, None] / D, atol=1e-14)
+        found = update_latent(Views.from_arrays([X]), [W], pulled, beta, np.zeros((n, r)), geometry.metric, tol=1e-12)
+        system = np.kron(np.eye(n), W.T @ W) + beta * np.kron(pulled.toarray(), np.diag(metric))
+        right = np.linalg.solve(system, (X @ W).ravel()).reshape(n, r)
+        assert relative_error(found, right) <= TOLERANCE
+        places = geometry.place(found)
+        assert np.trace(places.T @ L @ places) == pytest.approx(
+            np.trace(found.T @ pulled.toarray() @ found @ np.diag(metric)), abs=1e-9
+        )
 
     @many
     @given(seeds, st.integers(0, 3))

@@ -1,4 +1,4 @@
-"""Confidence that means what it says: class scores to a power that labels hidden in turn have decided."""
+"""From class scores to answers: classes with many labels held back, and confidence that means what it says."""
 
 from collections.abc import Callable
 
@@ -28,6 +28,23 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
     scores = np.maximum(scores, 0)
     powers = (scores / scores.max(axis=1, keepdims=True)) ** scores.dtype.type(1 / temperature)
     return powers / powers.sum(axis=1, keepdims=True)
+
+
+def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
+    """Scores of a class over the number of its labels to some power, made to sum to 1.
+
+    Propagated labels favour the classes that have many. With a power of 1 all classes are as likely as any other before
+    a sample is looked at, with 0 as likely as their labels are many.
+
+    Examples
+    --------
+    >>> balance(np.array([[0.6, 0.4], [1.0, 0.0]]), np.array([0, 0, 0, 0, 1]), power=0.5)
+    array([[0.42857143, 0.57142857],
+           [1.        , 0.        ]])
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1])
+    weighted = np.maximum(scores, 0) / np.maximum(counts, 1).astype(scores.dtype) ** scores.dtype.type(power)
+    return weighted / weighted.sum(axis=1, keepdims=True)
 
 
 def fit_temperature(scores: NDArray, codes: NDArray) -> float:

@@ -21,10 +21,11 @@ EPILOG = """\
 start here:
   lmssc demo              1,797 digits, 5 % of them labelled, against three simple methods
   lmssc demo --rate 0.01  the same with 1 % labelled
-  lmssc demo --help       what else can be set
+  lmssc demo --files DIR  write the digits as files, to try the next two on
+  lmssc classify --help   labels for your own files: CSV, Parquet, MATLAB, ...
+  lmssc predict --help    labels for new samples, by the model that classify wrote
   lmssc compare digits    all methods on the same splits, with a paired test
   lmssc datasets          data sets with several views, and where they are
-  lmssc reproduce --help  the paper's tables and figures again
   lmssc reproduce --help  the results of the paper that this is built on, run again
 
 in Python:
@@ -44,10 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all went well, 2 for a call that cannot be carried out, 130 after Ctrl-C.
+        0 if all went well, 2 for a call that cannot be carried out, 3 for output that cannot be written, 130 after
+        Ctrl-C.
     """
     parser = _make_parser()
     args = parser.parse_args(argv)
+    args.argv = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -57,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (CommandError, OSError) as error:
         print(f"lmssc: error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code if isinstance(error, CommandError) else 2
     except KeyboardInterrupt:
         print("\nlmssc: interrupted", file=sys.stderr)
         return 130

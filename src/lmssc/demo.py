@@ -5,8 +5,7 @@ import io
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lmssc import LMSSC
 from lmssc._optional import import_optional
-from lmssc.alternation import Progress
+from lmssc.bar import iterations, progress_bar
 from lmssc.datasets import load_digits_views
 from lmssc.io import open_atomically
 from lmssc.plotting import ConvergenceDisplay, LatentMapDisplay
@@ -155,8 +154,8 @@ def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
             print(text, flush=True)
 
     say(_describe(task))
-    with _progress_bar(show=not quiet) as callback:
-        model = LMSSC(callback=callback)
+    with progress_bar("LMSSC", show=not quiet) as advance:
+        model = LMSSC(callback=None if advance is None else iterations(advance))
         scores = score_methods(task, model)
     say(format_scores(scores))
     written = [_write_scores(scores, folder), _write_predictions(task, model, folder)]
@@ -252,26 +251,6 @@ def _describe(task: Task) -> str:
         f"{len(task.y)} handwritten digits in {len(task.views)} views ({widths} features): "
         f"{n_given} labels given, {n_hidden} to be found.\n"
     )
-
-
-@contextmanager
-def _progress_bar(*, show: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Give a callback that moves a bar on the terminal, or None if no bar can be shown."""
-    try:
-        tqdm = import_optional("tqdm", purpose="progress bars", extra="progress").tqdm
-    except ImportError:
-        show = False
-    if not (show and sys.stderr.isatty()):
-        yield None
-        return
-    with tqdm(desc="LMSSC", leave=False) as bar:
-
-        def advance(record: Progress) -> None:
-            bar.total = record.max_iter
-            bar.set_postfix_str(f"J {record.objective:.5g}, change {record.change:.1e}", refresh=False)
-            bar.update()
-
-        yield advance
 
 
 def _write_scores(scores: list[Score], folder: Path) -> Path:

@@ -11,9 +11,9 @@ from scipy import sparse
 class Geometry:
     """How far apart samples are in the graph: by Z = D⁻¹·H·C, both diagonal and fixed at the start.
 
-    Without words it is H itself. Texts are told apart by what they are about, not by how much of it they have: their
-    positions are divided by their norms (D), after directions with much energy, the themes that many share, were given
-    more weight than the others (C).
+    Measurements are compared by H itself. Texts are told apart by what they are about, not by how much of it they have:
+    their positions are divided by their norms (D), after dimensions with much energy, the themes that many share, were
+    given more weight than the others (C).
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class Geometry:
     norms: NDArray | None = None
 
     @classmethod
-    def of_words(cls, latent: NDArray) -> "Geometry":
+    def of_directions(cls, latent: NDArray) -> "Geometry":
         """Directions weighted by the root of their singular value, rows of one norm.
 
         Examples
         --------
         >>> H = np.array([[4.0, 0.0], [0.0, 1.0]])
-        >>> geometry = Geometry.of_words(H)
+        >>> geometry = Geometry.of_directions(H)
         >>> geometry.stretch, geometry.place(H).round(3)
         (array([1. , 0.5]), array([[2.915, 0.   ],
                [0.   , 2.915]]))

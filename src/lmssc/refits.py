@@ -176,17 +176,19 @@ def _make_room(clf: Any, n_samples: int, n_features: int) -> None:
 
 
 def shortened(clf: Any, max_iter: int) -> Any:
-    """A classifier with the same parameters that is not fitted and stops after `max_iter` iterations at the latest.
+    """The same classifier for answers alone: not fitted, at most `max_iter` iterations, confidence not calibrated.
 
     Examples
     --------
     >>> from lmssc import GFHF, LMSSC
     >>> shortened(LMSSC(), 5), shortened(GFHF(), 5)
-    (LMSSC(max_iter=5), GFHF())
+    (LMSSC(calibrate=False, max_iter=5), GFHF())
     """
     fresh = clone(getattr(clf, "best_estimator_", clf))
     if "max_iter" in fresh.get_params():
         fresh.set_params(max_iter=min(fresh.max_iter, max_iter))
+    if "calibrate" in fresh.get_params():
+        fresh.set_params(calibrate=False)
     return fresh
 
 

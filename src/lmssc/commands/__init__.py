@@ -3,9 +3,9 @@
 Whatever takes time to import is imported by ``run``: ``lmssc --help`` answers at once.
 """
 
-from lmssc.commands import audit, compare, datasets, demo, info, reproduce
+from lmssc.commands import audit, classify, compare, datasets, demo, info, predict, reproduce
 from lmssc.commands.errors import CommandError
 
-COMMANDS = (demo, info, compare, datasets, reproduce, audit)
+COMMANDS = (demo, classify, predict, info, compare, datasets, reproduce, audit)
 
 __all__ = ["COMMANDS", "CommandError"]

@@ -39,6 +39,12 @@ def add(commands: Any) -> None:
         metavar="FOLDER",
         help="where the files go; made if it does not exist (default: %(default)s)",
     )
+    parser.add_argument(
+        "--files",
+        type=Path,
+        metavar="FOLDER",
+        help="instead write the digits as files in several formats, to try 'lmssc classify' on",
+    )
     parser.add_argument("--no-figures", action="store_true", help="write no figures")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(run=run)
@@ -53,6 +59,16 @@ def run(args: argparse.Namespace) -> int:
         task = demo.make_task(args.rate, args.seed)
     except ValueError as error:
         raise CommandError(error) from error
+    if args.files is not None:
+        from lmssc.demo_files import write_files
+
+        command = write_files(task, args.files, args.seed)
+        if not args.quiet:
+            print(
+                f"Written to {args.files}: the digits in four views, a file each, labels.csv with {args.rate:.0%} of "
+                f"the labels,\nand truth.csv with all, to compare. Now type:\n\n  {command}"
+            )
+        return 0
     prepare_folder(args.out)
     demo.run(task, args.out, figures=not args.no_figures, quiet=args.quiet)
     return 0

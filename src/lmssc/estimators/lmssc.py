@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.alternation import Progress, alternate, relative_change
-from lmssc.calibration import fit_temperature, held_out_scores, temper
+from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -202,6 +202,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         latent positions at the start, so that it means the same on all data.
     label_weight : float, default=1.5
         Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+    compare_by : {"auto", "position", "direction"}, default="auto"
+        What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
+        energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
+    balance : float, default=0.5
+        The answers are the class scores over the number of labels of each class to this power, because propagated
+        labels favour classes that have many. 0 leaves them as they are, as the paper does.
     calibrate : bool, default=True
         Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
         1/`temperature_`. It changes no label. Used with `init="svd"` only.
@@ -290,6 +296,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "beta": POSITIVE,
         "gamma": POSITIVE,
         "label_weight": NOT_NEGATIVE,
+        "compare_by": one_of("auto", "position", "direction"),
+        "balance": NOT_NEGATIVE,
         "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
@@ -301,6 +309,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "verbose": VERBOSITY,
     }
 
+    # What `LMSSCCV` lets its fits share.
+    _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
+
     def __init__(
         self,
         views: ViewSpec = None,
@@ -310,6 +321,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         beta: float = 0.01,
         gamma: float = 0.001,
         label_weight: float = 1.5,
+        compare_by: str = "auto",
+        balance: float = 0.5,
         calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         loadings: str = "orthonormal",
@@ -328,6 +341,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.beta = beta
         self.gamma = gamma
         self.label_weight = label_weight
+        self.compare_by = compare_by
+        self.balance = balance
         self.calibrate = calibrate
         self.scaling = scaling
         self.loadings = loadings
@@ -359,7 +374,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
-        scores = np.where(state.unreached[:, None], state.scores, temper(state.scores, self.temperature_))
+        answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
+        scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
@@ -393,9 +409,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         n_components = self._resolve_components(
             views, choose_components(views.n_samples, views.n_features, words=words)
         )
-        latent, loadings = latent_start(views, n_components)
+        latent, loadings = self._first_positions(views, n_components)
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
-        self._geometry = Geometry.of_words(latent) if words else PLAIN
+        directions = words if self.compare_by == "auto" else self.compare_by == "direction"
+        self._geometry = Geometry.of_directions(latent) if directions else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
         weight = float(self.label_weight * energy)
         places = model.places(latent)
@@ -411,6 +428,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached)
 
+    def _first_positions(self, views: Views, n_components: int) -> tuple[NDArray, list[NDArray]]:
+        """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
+        if self._starts is None:
+            return latent_start(views, n_components)
+        key = (n_components, *self.scalings_.items())
+        if key not in self._starts:
+            self._starts[key] = latent_start(views, n_components)
+        return self._starts[key]
+
     def _find_temperature(
         self, model: Model, places: NDArray, graph: sparse.csr_array, rows: FeatureRows, weight: float
     ) -> float:
@@ -423,7 +449,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            return settle(places, graph, hidden, model.n_classes, weight, model.connect, rows).scores
+            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect, rows).scores
+            return balance(scores, hidden, self.balance)
 
         return fit_temperature(*held_out_scores(codes, refit))
 
@@ -529,6 +556,8 @@ def paper_settings() -> dict[str, Any]:
         "beta": 0.1,
         "gamma": 1.0,
         "label_weight": 0.0,
+        "compare_by": "position",
+        "balance": 0.0,
         "calibrate": False,
         "scaling": None,
         "loadings": "nonnegative",

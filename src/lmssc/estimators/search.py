@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -254,6 +255,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         quiet = {name: value for name, value in quiet.items() if hasattr(candidates[0], name)}
         candidates = [clone(candidate).set_params(**quiet) for candidate in candidates]
         tasks = [(number, split) for number in range(len(settings)) for split in range(len(folds))]
+        search = uuid4().hex
         found: list[list[Answers]] = [[] for _ in settings]
         meter = Progress(
             len(tasks),
@@ -262,11 +264,13 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
             show=bool(self.verbose),
         )
         answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_answer)(candidates[number], settings[number], raws, codes, folds[split], self.scoring, os.getpid())
+            delayed(_answer)(
+                candidates[number], settings[number], raws, codes, folds[split], self.scoring, os.getpid(), search
+            )
             for number, split in tasks
         )
         # Closed at once if the user interrupts or the callback raises, so that no worker goes on.
-        with meter, closing(answers):
+        with meter, closing(answers), _forgetting():
             for done, ((number, split), answer) in enumerate(zip(tasks, answers, strict=True), 1):
                 found[number].append(answer)
                 meter.advance(number, answer.seconds)
@@ -423,6 +427,27 @@ def _naming(setting: dict[str, Any]) -> Iterator[None]:
         raise ValueError(f"param_grid, {setting}: {error}") from error
 
 
+# What the fits of one search can share in this process.
+_STARTS: dict[str, dict[tuple, Any]] = {}
+
+
+@contextmanager
+def _forgetting() -> Iterator[None]:
+    """Context after which this process holds nothing of the search."""
+    try:
+        yield
+    finally:
+        _STARTS.clear()
+
+
+def _starts_of(search: str) -> dict[tuple, Any]:
+    """What the fits of this search share; that of an earlier one is forgotten."""
+    if search not in _STARTS:
+        _STARTS.clear()
+        _STARTS[search] = {}
+    return _STARTS[search]
+
+
 def _answer(
     candidate: MultiViewClassifier,
     setting: dict[str, Any],
@@ -431,15 +456,19 @@ def _answer(
     fold: NDArray,
     scoring: str,
     main: int,
+    search: str,
 ) -> Answers:
-    """Fit with the labels of a fold hidden. `main` is the process that asked for it."""
+    """Fit with the labels of a fold hidden. `main` is the process that asked for it, `search` names what it is for."""
     end_with(main)
     began = time.perf_counter()
     views, present = {raw.name: raw.data for raw in raws}, {raw.name: raw.present for raw in raws}
     # One thread, so that the result does not depend on how many fits are done at the same time.
     with warnings.catch_warnings(), threadpool_limits(limits=1), _naming(setting):
         warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
-        fitted = clone(candidate).fit(views, hide(codes, fold), present)
+        estimator = clone(candidate)
+        if isinstance(estimator, LMSSC):
+            estimator._starts = _starts_of(search)
+        fitted = estimator.fit(views, hide(codes, fold), present)
     seconds = time.perf_counter() - began
     likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)
     if scoring == "log_loss":

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmssc._optional import import_optional
 from lmssc.experiments.audit_runs import ARMS
+from lmssc.experiments.markdown import markdown_table
 from lmssc.experiments.paper import DATASETS, interval_half_width
 from lmssc.io import open_atomically
 
@@ -89,7 +90,7 @@ def _row_order(rows: Sequence[Record]) -> str:
         counts = sorted({row["n"] for row in here.values()})
         draws = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
         body.append([_set(dataset, rate), draws, paper, *(_mean(here.get(name)) for name in head[3:])])
-    text.append(_table(head, body))
+    text.append(markdown_table(head, body))
     text.append(_differences(rows, "row order, difference"))
     return "\n\n".join(text)
 
@@ -114,7 +115,7 @@ def _choice(rows: Sequence[Record]) -> str:
                 row["what"]: row for row in rows if (row["part"], row["dataset"], row["rate"]) == (part, dataset, rate)
             }
             body.append([_set(dataset, rate), part.removeprefix(start), *(_mean(here.get(what)) for what in whats)])
-    text.append(_table(["data, labels", "rows", *whats], sorted(body)))
+    text.append(markdown_table(["data, labels", "rows", *whats], sorted(body)))
     text.append(_differences(rows, f"{start}{ARMS['mended']}, difference"))
     return "\n\n".join(text)
 
@@ -143,7 +144,7 @@ def _constant(rows: Sequence[Record]) -> str:
             f"134 of BBC's 145 samples are of one class: always answering it is right for {share:.1f} % of "
             "them. Its scores on the rows without a label, over 20 draws by the program's rule, next to the paper's "
             "accuracies. Percent, mean ± deviation.",
-            _table(["", *(f"{100 * rate:g} % labels" for rate in rates)], body),
+            markdown_table(["", *(f"{100 * rate:g} % labels" for rate in rates)], body),
             f"\\* within one standard deviation of {share:.1f} %: {by_deviation} of {len(cells)} cells; "
             f"† the 95 % confidence interval of the cell's mean (20 draws) contains it: {by_interval} of {len(cells)}.",
         ]
@@ -185,7 +186,7 @@ def _sensitivity(rows: Sequence[Record]) -> str:
         ]
         for row in found
     ]
-    return "\n\n".join([*text, _table(head, body)])
+    return "\n\n".join([*text, markdown_table(head, body)])
 
 
 def _differences(rows: Sequence[Record], part: str) -> str:
@@ -197,7 +198,7 @@ def _differences(rows: Sequence[Record], part: str) -> str:
         body.append([_set(dataset, rate), *(_mean(here.get(what), "+.1f") for what in whats)])
     if not body:
         return "Differences on the same draws: not run yet."
-    return "Differences on the same draws, in points:\n\n" + _table(["data, labels", *whats], body)
+    return "Differences on the same draws, in points:\n\n" + markdown_table(["data, labels", *whats], body)
 
 
 def _sets(rows: Iterable[Record], part: str) -> list[tuple[str, float]]:
@@ -214,11 +215,6 @@ def _mean(row: Record | None, form: str = ".1f") -> str:
     if row["n"] < 2:
         return f"{row['mean']:{form}}"
     return f"{row['mean']:{form}} ± {row['std']:.1f} ({row['low']:{form}} to {row['high']:{form}})"
-
-
-def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def draw_row_order(rows: Sequence[Record]) -> Any:

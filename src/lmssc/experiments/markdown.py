@@ -1,12 +1,26 @@
-"""The Markdown that lmssc itself writes, as HTML: headings, paragraphs, tables, code, bold."""
+"""The Markdown that lmssc itself writes, and the same as HTML: headings, paragraphs, tables, code, bold."""
 
 import re
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from lmssc.report.html import box
 
 # Code, bold, or a character after a backslash, whichever comes first.
 _INLINE = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|\\([\\*_|`])")
+
+
+def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
 
 
 def markdown_to_html(text: str, prefix: str) -> str:

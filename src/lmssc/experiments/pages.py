@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from lmssc.experiments.accuracy_page import FOLDER, accuracy_blocks
 from lmssc.experiments.audit import read_summary
 from lmssc.experiments.audit_page import make_page
 from lmssc.experiments.paper import DATASETS
 from lmssc.experiments.tables import dataset_markdown, lmssc_markdown, read_tables
 
-PAGES = ("README.md", "docs/reproduction.md")
+PAGES = ("README.md", "docs/reproduction.md", "docs/accuracy.md")
 TABLES = "results/reproduction/tables.csv"
 AUDIT = "results/audit/audit_summary.csv"
 _BLOCK = re.compile(r"(<!-- results: (?P<name>[^\n]+?) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
@@ -59,7 +60,8 @@ def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def results_blocks(root: Path) -> dict[str, str]:
-    """Blocks that the CSVs give: ``lmssc`` (LMSSC on all data sets), one a data set, and ``audit`` if there is one.
+    """Blocks that the CSVs give: ``lmssc`` (LMSSC on all data sets), one a data set, ``audit`` if there is one,
+    and those of the accuracy page.
 
     Parameters
     ----------
@@ -75,6 +77,8 @@ def results_blocks(root: Path) -> dict[str, str]:
     blocks = {"lmssc": lmssc_markdown(rows), **{name: dataset_markdown(rows, name) for name in DATASETS}}
     if (root / AUDIT).exists():
         blocks["audit"] = make_page(read_summary(root / AUDIT)).strip()
+    if (root / FOLDER).exists():
+        blocks |= accuracy_blocks(root)
     return blocks
 
 

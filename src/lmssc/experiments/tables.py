@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lmssc.experiments.markdown import markdown_table
 from lmssc.experiments.paper import DATASETS, paper_cell
 from lmssc.experiments.scores import METRICS, mean_interval, paired_p_value
 
@@ -274,7 +275,7 @@ def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
                 "–" if constant is None or not constant["fixed_n"] else f"{constant['fixed_mean']:.1f}",
             ]
         )
-    return _table(
+    return markdown_table(
         [
             "data set",
             "labels",
@@ -310,11 +311,7 @@ def _grid(rows: Sequence[Mapping[str, Any]], parts: Mapping[str, Any], *, paper_
             for text in parts.values()
         ]
         lines.append([*name, *texts])
-    return _table(head, lines)
-
-
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+    return markdown_table(head, lines)
 
 
 def _spread(row: Mapping[str, Any], prefix: str) -> str:

@@ -1,0 +1,101 @@
+"""What each part of LMSSC is worth: the default model, and the same without one part, on the same splits.
+
+First the model against its own first propagation, on all data sets and rates, then the parts, on some. Tables go into
+``results/accuracy``. Finished runs are kept: started again, it goes on.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmssc import LMSSC, compare
+from lmssc.datasets import load
+from lmssc.estimators.base import Problem, Solution
+from lmssc.io import open_atomically, write_csv
+
+RATES = {
+    "bbc": (0.1, 0.2, 0.3, 0.5),
+    "sonar": (0.1, 0.2, 0.3, 0.5),
+    "handwritten": (0.1, 0.2, 0.3, 0.5),
+    "reuters": (0.1, 0.2, 0.3, 0.5),
+    "msrc": (0.05, 0.1, 0.3),
+    "bbcsport": (0.05, 0.1, 0.3),
+    "leaves": (0.05, 0.1, 0.3),
+    "digits": (0.01, 0.05, 0.1),
+}
+# The parts are compared at two of these rates.
+SOME = {name: (rates[0], rates[2]) for name, rates in RATES.items()}
+
+
+class FirstPropagation(LMSSC):
+    """Labels propagated once over the first graph, before anything is learned from them."""
+
+    def __init__(self, views: Any = None, *, compare_by: str = "auto") -> None:
+        super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
+
+    def _solve(self, problem: Problem) -> Solution:
+        _, state = self._start(self._fit_scalings(problem), problem)
+        return Solution(state.scores, state.graph, state.unreached)
+
+
+METHODS = {
+    "LMSSC": LMSSC(),
+    "its first propagation": FirstPropagation(),
+    "one iteration": LMSSC(max_iter=1),
+    "without expected scores": LMSSC(label_weight=0.0),
+    "expected scores only weakly (0.5)": LMSSC(label_weight=0.5),
+    "expected scores strongly (4)": LMSSC(label_weight=4.0),
+    "by position": LMSSC(compare_by="position"),
+    "by direction": LMSSC(compare_by="direction"),
+    "without balance": LMSSC(balance=0.0),
+    "20 components": LMSSC(n_components=20),
+    "5 neighbours": LMSSC(n_neighbors=5),
+    "20 neighbours": LMSSC(n_neighbors=20),
+    "beta 0.1": LMSSC(beta=0.1),
+    "gamma 0.01": LMSSC(gamma=0.01),
+}
+
+
+def rows(name: str, methods: Mapping[str, Any], rates: Sequence[float], repeats: int, folder: Path) -> list[dict]:
+    """Mean accuracy of each method at each rate."""
+    data = load(name)
+    comparison = compare(data.views, data.target, methods, rates, repeats, out=folder / "runs" / name, progress=True)
+    return [{"dataset": name, **row} for row in comparison.summary()]
+
+
+def table(found: list[dict]) -> str:
+    """Methods by data sets and rates, as Markdown, with the mean over all."""
+    cells = list(dict.fromkeys((row["dataset"], row["rate"]) for row in found))
+    lines = ["| | " + " | ".join(f"{name} {rate:.0%}" for name, rate in cells) + " | mean |"]
+    lines.append("|" + " --- |" * (len(cells) + 2))
+    for method in dict.fromkeys(row["method"] for row in found):
+        means = {(row["dataset"], row["rate"]): 100 * row["mean"] for row in found if row["method"] == method}
+        values = [means[cell] for cell in cells]
+        lines.append(f"| {method} | " + " | ".join(f"{v:.1f}" for v in values) + f" | {np.mean(values):.2f} |")
+    return "\n".join(lines)
+
+
+def run(names: list[str], repeats: int, some_repeats: int, folder: Path) -> None:
+    """All runs of some data sets, and the tables of what there is."""
+    main = {name: METHODS[name] for name in ("LMSSC", "its first propagation")}
+    alternation = [row for name in names for row in rows(name, main, RATES[name], repeats, folder)]
+    parts = [row for name in names for row in rows(name, METHODS, SOME[name], some_repeats, folder)]
+    columns = ("dataset", "rate", "method", "mean", "std", "n")
+    for title, found in (("alternation", alternation), ("ablation", parts)):
+        write_csv(folder / f"{title}.csv", columns, [{column: row[column] for column in columns} for row in found])
+        with open_atomically(folder / f"{title}.md") as file:
+            file.write((table(found) + "\n").encode())
+        print(table(found))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=list(RATES))
+    parser.add_argument("--repeats", type=int, default=20, help="splits of the model and its first propagation")
+    parser.add_argument("--some-repeats", type=int, default=3, help="splits of the parts")
+    parser.add_argument("--out", type=Path, default=Path("results/accuracy"))
+    arguments = parser.parse_args()
+    run(arguments.datasets, arguments.repeats, arguments.some_repeats, arguments.out)

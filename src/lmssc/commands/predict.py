@@ -1,0 +1,79 @@
+"""``lmssc predict``."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from lmssc.commands.classify import add_reading_options, one_line
+from lmssc.commands.errors import CommandError
+
+EPILOG = """\
+examples:
+  lmssc predict result/model.lmssc new/image.csv new/text.csv --out new.csv
+  lmssc predict result/model.lmssc image=new-image.csv text=new-text.csv --out new.csv
+  lmssc predict result/model.lmssc new.parquet --out new.csv
+
+A file is taken for the view of the model that has its name (NAME=FILE says it otherwise), or whose columns
+it has; columns may be in another order, and others are left aside. Rows are joined as by 'lmssc classify'.
+A sample may lack some of the views, but not all. The samples that the model was made with get the
+labels that they had.
+
+The file that is written has the columns id, label, confidence, runner_up, and p_<class> for each class.
+
+exit codes: 0 it is written; 2 something is wrong with the call or a file (one line says what and
+where); 3 the output cannot be written; 130 stopped by Ctrl-C."""
+
+
+def add(commands: Any) -> None:
+    """Describe the command to the parser."""
+    parser = commands.add_parser(
+        "predict",
+        help="label new samples with a model that classify wrote",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Label samples that were not there when the model was made, from files like those it was made of.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("model", metavar="MODEL", help="the file model.lmssc that 'lmssc classify' wrote")
+    parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the CSV file to write")
+    parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
+    add_reading_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry it out."""
+    import numpy as np
+
+    import lmssc
+    from lmssc.files.problem import describe_views
+    from lmssc.files.run import predict, read_new_samples
+    from lmssc.files.views import Options
+
+    texts = args.format == "text" and not args.quiet
+    try:
+        model = lmssc.load(args.model)
+    except OSError as error:
+        raise CommandError(f"{args.model}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(one_line(error)) from error
+    try:
+        drop = [name.strip() for name in args.drop.split(",") if name.strip()]
+        samples = read_new_samples(args.views, model, Options(id_column=args.id, delimiter=args.delimiter, drop=drop))
+        if texts:
+            print("\n".join([*describe_views(samples.joined, samples.facts), *samples.notes]), flush=True)
+        labels = predict(model, samples, args.out, force=args.force, show=texts)
+    except (ValueError, TypeError, ImportError) as error:
+        raise CommandError(one_line(error)) from error
+    except MemoryError as error:
+        raise CommandError("not enough memory for these files") from error
+    classes, counts = np.unique(labels.astype(str), return_counts=True)
+    found = dict(zip(classes.tolist(), counts.tolist(), strict=True))
+    if texts:
+        print(f"Labels: {', '.join(f'{name} ({count:,})' for name, count in found.items())}.")
+        print(f"Written to {args.out}.")
+    elif not args.quiet:
+        data = {"samples": len(labels), "found_per_class": found, "notes": samples.notes, "files": [str(args.out)]}
+        print(json.dumps(data, ensure_ascii=False, indent=2))
+    return 0

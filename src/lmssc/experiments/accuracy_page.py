@@ -1,0 +1,134 @@
+"""Tables of docs/accuracy.md: LMSSC against the best other method, calibration, and what its parts are worth."""
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lmssc.experiments.markdown import markdown_table
+from lmssc.experiments.scores import paired_p_value
+
+REPRODUCTION = "results/reproduction/runs.csv"
+OTHERS = ("msrc", "bbcsport", "leaves")
+FOLDER = "results/accuracy"
+# Not a method of its own: the same model, or none.
+NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
+
+# Data set → rate → method → split → value.
+Values = dict[str, dict[float, dict[str, dict[int, float]]]]
+
+
+def read_runs(root: Path, metric: str) -> Values:
+    """One metric of all runs with fixed defaults, of the paper's data sets and the others.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the project.
+    metric : str
+        Column of the CSVs.
+
+    Returns
+    -------
+    dict
+    """
+    values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    with open(root / REPRODUCTION, encoding="utf-8", newline="") as file:
+        for run in csv.DictReader(file):
+            if run["column"] == "fixed" and not run["error"]:
+                values[run["dataset"]][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
+    for name in OTHERS:
+        with open(root / FOLDER / f"{name}.csv", encoding="utf-8", newline="") as file:
+            for run in csv.DictReader(file):
+                if not run["error"]:
+                    values[name][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
+    return values
+
+
+def leaders_markdown(values: Values) -> str:
+    """LMSSC and the best other method of each cell, in percent, with the paired test.
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {0: 0.6, 1: 0.7}}}}
+    >>> print(leaders_markdown(values).splitlines()[2])
+    | a | 10 % | 85.0 ± 7.1 | 70.0 (1-NN) | +15.0 | 0.2 |
+    """
+    lines = []
+    for name, rates in values.items():
+        for rate, methods in sorted(rates.items()):
+            ours = methods["LMSSC"]
+            means = {method: np.mean(list(v.values())) for method, v in methods.items() if method not in NOT_PEERS}
+            best = max(means, key=means.__getitem__)
+            numbers = 100 * np.array(list(ours.values()))
+            gain = numbers.mean() - 100 * means[best]
+            lines.append(
+                (
+                    name,
+                    f"{rate:.0%}".replace("%", " %"),
+                    f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
+                    f"{100 * means[best]:.1f} ({best})",
+                    f"{gain:+.1f}",
+                    f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
+                )
+            )
+    return markdown_table(("data", "labels", "LMSSC", "best other method", "difference", "p"), lines)
+
+
+def calibration_markdown(values: Values, methods: Sequence[str]) -> str:
+    """Expected calibration error of some methods, the mean over the rates of each data set and over its splits.
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.02}, "SVC": {0: 0.2}}, 0.2: {"LMSSC": {0: 0.04}, "SVC": {0: 0.4}}}}
+    >>> print(calibration_markdown(values, ["LMSSC", "SVC"]).splitlines()[2])
+    | a | 0.030 | 0.300 |
+    """
+    lines = []
+    for name, rates in values.items():
+        means = [np.mean([np.mean(list(rates[rate][method].values())) for rate in rates]) for method in methods]
+        lines.append((name, *(f"{mean:.3f}" for mean in means)))
+    return markdown_table(("data", *methods), lines)
+
+
+def parts_markdown(path: Path) -> str:
+    """Methods by data sets and rates, from a CSV of means, with the mean over all."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    cells = list(dict.fromkeys((row["dataset"], float(row["rate"])) for row in rows))
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        means = {(r["dataset"], float(r["rate"])): 100 * float(r["mean"]) for r in rows if r["method"] == method}
+        numbers = [means[cell] for cell in cells]
+        lines.append((method, *(f"{number:.1f}" for number in numbers), f"{np.mean(numbers):.2f}"))
+    return markdown_table(("", *(f"{name} {rate:.0%}".replace("%", " %") for name, rate in cells), "mean"), lines)
+
+
+def accuracy_blocks(root: Path) -> dict[str, str]:
+    """Blocks of the page, from the CSVs that are there.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the project.
+
+    Returns
+    -------
+    dict of str
+        Markdown by name of the block.
+    """
+    compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
+    blocks = {
+        "leaders": leaders_markdown(read_runs(root, "accuracy")),
+        "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
+        "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
+    }
+    for name in ("alternation", "ablation"):
+        blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
+    return blocks
+
+
+def _only(values: Values, names: Iterable[str]) -> Values:
+    return {name: values[name] for name in names}

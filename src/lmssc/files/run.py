@@ -1,0 +1,265 @@
+"""The work of ``lmssc classify`` and ``lmssc predict``, from files to files."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lmssc
+from lmssc.bar import Advance, iterations, progress_bar
+from lmssc.files.join import Joined, join
+from lmssc.files.match import match_views
+from lmssc.files.outputs import staged_file, staged_folder, write_predictions, write_to_label
+from lmssc.files.problem import Problem, ViewFacts, make_facts
+from lmssc.files.table import counted
+from lmssc.files.views import Options, read_sources
+from lmssc.io import open_atomically
+
+PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
+# Samples in to_label.csv, and samples from which each costs so much that there are fewer.
+SUGGESTIONS, FEW_SUGGESTIONS, MANY_SAMPLES = 100, 20, 100_000
+# Samples that are predicted at a time.
+BATCH = 10_000
+# Labels below this are counted as unsure.
+SURE = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of it.
+
+    Attributes
+    ----------
+    model : classifier
+        Fitted.
+    lines : list of str
+        The outcome in words.
+    data : dict
+        The same for programs.
+    """
+
+    model: Any
+    lines: list[str]
+    data: dict[str, Any]
+
+
+def classify(
+    problem: Problem,
+    out: Path,
+    *,
+    options: Options,
+    understood: Sequence[str],
+    command: str,
+    search: bool = False,
+    seed: int = 0,
+    jobs: int = 1,
+    force: bool = False,
+    show: bool = False,
+) -> Outcome:
+    """Label every sample and write predictions, what to label next, the model and the report.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, views and labels.
+    out : Path
+        The folder for the files, which appear there together or not at all.
+    options : Options
+        What was said about the files; `predict` goes by it, too.
+    understood : sequence of str
+        What was told of the problem, for the report.
+    command : str
+        The call, for the report.
+    search : bool
+        Whether parameters are chosen by cross-validation on the labelled samples.
+    seed : int
+        Decides the folds of the search, and what is held out for the report.
+    jobs : int
+        Fits at the same time.
+    force : bool
+        Whether files that are there may be replaced.
+    show : bool
+        Whether to show bars on a terminal.
+
+    Returns
+    -------
+    Outcome
+    """
+    from lmssc.report import write_report
+
+    joined, y = problem.joined, problem.labels.y
+    with staged_folder(out, force=force) as stage, warnings.catch_warnings():
+        # What is unreached is told in the outcome.
+        warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
+        model, notes = _fit(problem, search=search, seed=seed, jobs=jobs, show=show)
+        model.files_ = {
+            "id_column": options.id_column,
+            "label_column": options.label_column,
+            "views": problem.recipes,
+        }
+        unreached = np.zeros(len(joined.ids), dtype=bool)
+        unreached[model.unreached_] = True
+        with open_atomically(stage / PREDICTIONS) as file:
+            write_predictions(
+                file,
+                joined.ids,
+                model,
+                model.label_distributions_,
+                model.transduction_,
+                {"given": problem.labels.known, "unreached": unreached},
+            )
+        write_to_label(stage / TO_LABEL, joined.ids, model, _suggestions(model, problem.labels.known))
+        model.save(stage / MODEL)
+        with progress_bar("report", show=show) as advance:
+            write_report(
+                stage / REPORT,
+                model,
+                joined.views,
+                y,
+                ids=joined.ids.tolist(),
+                title=out.resolve().name,
+                command=command,
+                present=joined.sparse_masks,
+                notes=[*understood, *notes],
+                random_state=seed,
+                n_jobs=jobs,
+                progress=advance,
+            )
+    return _outcome(problem, model, notes)
+
+
+def _fit(problem: Problem, *, search: bool, seed: int, jobs: int, show: bool) -> tuple[Any, list[str]]:
+    """The fitted model, and what is to be told of how it was made."""
+    joined, y = problem.joined, problem.labels.y
+    plain = lmssc.LMSSC(scaling=problem.scaling, random_state=seed)
+    if not search:
+        with progress_bar("LMSSC", show=show) as advance:
+            plain.callback = None if advance is None else iterations(advance)
+            plain.fit(joined.views, y, joined.sparse_masks)
+        plain.callback = None
+        return plain, []
+    with progress_bar("choosing parameters", show=show) as advance:
+        cv = lmssc.LMSSCCV(estimator=plain, n_jobs=jobs, random_state=seed, callback=_fits(advance))
+        cv.fit(joined.views, y, joined.sparse_masks)
+    chosen = ", ".join(f"{name}={value}" for name, value in cv.best_params_.items()) or "the defaults"
+    score = "" if np.isnan(cv.best_score_) else f"; accuracy on held-out labels {100 * cv.best_score_:.1f} %"
+    return cv.best_estimator_, [f"Parameters chosen by cross-validation: {chosen}{score}."]
+
+
+def _fits(advance: Advance | None) -> Callable[[Any], None] | None:
+    return None if advance is None else lambda record: advance(record.done, record.total, f"score {record.score:.3f}")
+
+
+def _suggestions(model: Any, known: NDArray) -> NDArray:
+    most = SUGGESTIONS if len(known) < MANY_SAMPLES else FEW_SUGGESTIONS
+    wanted = min(most, int((~known).sum()))
+    return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
+
+
+def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
+    found = ~problem.labels.known
+    confidence = model.label_distributions_.max(axis=1)[found]
+    labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
+    n_unsure, n_unreached = int((confidence < SURE).sum()), len(model.unreached_)
+    lines = [*notes]
+    if found.any():
+        lines.append(
+            f"{counted(int(found.sum()), 'label')} found, with a mean confidence of {100 * confidence.mean():.1f} %; "
+            f"{n_unsure:,} below {100 * SURE:.0f} %."
+        )
+    else:
+        lines.append("All samples had a label; the model is for new ones.")
+    if n_unreached:
+        lines.append(
+            f"{counted(n_unreached, 'sample')} unreached by any label: the most frequent class, marked; label some "
+            "(to_label.csv)."
+        )
+    data = {
+        "found": int(found.sum()),
+        "found_per_class": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
+        "mean_confidence": round(float(confidence.mean()), 6) if found.any() else None,
+        "unsure": n_unsure,
+        "unreached": n_unreached,
+        "iterations": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "notes": notes,
+    }
+    return Outcome(model, lines, data)
+
+
+@dataclass(frozen=True)
+class NewSamples:
+    """Samples for a model, as they were understood."""
+
+    joined: Joined
+    facts: list[ViewFacts]
+    notes: list[str]
+
+
+def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> NewSamples:
+    """Read files of new samples as views that a model knows.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Files, as ``FILE`` or ``NAME=FILE``.
+    model : classifier
+        Fitted.
+    options : Options
+        What was said about the files.
+
+    Returns
+    -------
+    NewSamples
+    """
+    before = getattr(model, "files_", {})
+    options = replace(
+        options, id_column=options.id_column or before.get("id_column"), label_column=before.get("label_column")
+    )
+    notes: list[str] = []
+    views = match_views(read_sources(arguments, options), model, options, notes)
+    joined = join(views)
+    return NewSamples(joined, make_facts(views, joined), notes)
+
+
+def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, show: bool = False) -> NDArray:
+    """Label new samples, some at a time, and write the predictions.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted.
+    samples : NewSamples
+        The samples.
+    out : Path
+        The file, which appears once it is complete.
+    force : bool
+        Whether one that is there may be replaced.
+    show : bool
+        Whether to show a bar on a terminal.
+
+    Returns
+    -------
+    ndarray of str
+        The labels.
+    """
+    joined = samples.joined
+    count = len(joined.ids)
+    distributions = np.empty((count, len(model.classes_)))
+    labels = np.empty(count, dtype=model.classes_.dtype)
+    with staged_file(out, force=force) as file, progress_bar("predict", show=show) as advance:
+        for start in range(0, count, BATCH):
+            rows = slice(start, min(start + BATCH, count))
+            masks = joined.sparse_masks
+            part = {name: view[rows] for name, view in joined.views.items()}
+            present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}
+            distributions[rows] = model.predict_proba(part, present)
+            labels[rows] = model._decide(distributions[rows])
+            if advance is not None:
+                advance(rows.stop, count)
+        write_predictions(file, joined.ids, model, distributions, labels, {})
+    return labels

@@ -1,0 +1,75 @@
+"""Expected class scores: the regression against its N × N formula, weights, and new places."""
+
+import numpy as np
+import pytest
+
+import oracles
+from lmssc import expectation
+from lmssc.expectation import Features, Regression
+
+
+def some_places(seed, n=60, r=4, n_classes=3):
+    rng = np.random.default_rng(seed)
+    codes = np.append(np.arange(n_classes), rng.integers(n_classes, size=n - n_classes))
+    Z = rng.normal(size=(n, r)) + 2 * np.eye(n_classes, r)[codes]
+    F = rng.dirichlet(np.ones(n_classes), size=n)
+    labelled = np.arange(n) < 12
+    F[labelled] = np.eye(n_classes)[codes[labelled]]
+    return Z, F, labelled, codes
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_is_kernel_ridge_regression(seed):
+    Z, F, labelled, _ = some_places(seed)
+    P = Regression(Z, labelled).fit(F)(Z)
+    np.testing.assert_allclose(P - P.mean(axis=0), oracles.kernel_ridge(Z, F, labelled), atol=1e-7)
+
+
+def test_products_of_features_are_the_kernel():
+    Z = some_places(0)[0]
+    features = Features.of(Z)(Z)
+    centred = Z - Z.mean(axis=0)
+    energy = (centred**2).sum() / len(Z)
+    K = 0.8 * centred @ centred.T / energy + 0.2 * np.exp(-oracles.squared_distances(Z) / (2 * energy))
+    np.testing.assert_allclose(features @ features.T, K, atol=1e-7)
+
+
+def test_fewer_landmarks_are_close(monkeypatch):
+    Z, F, labelled, _ = some_places(1, n=400)
+    exact = Regression(Z, labelled).fit(F)(Z)
+    monkeypatch.setattr(expectation, "MOST_LANDMARKS", 100)
+    close = Regression(Z, labelled).fit(F)(Z)
+    assert np.corrcoef(exact.ravel(), close.ravel())[0, 1] > 0.99
+
+
+def test_blocks_change_nothing(monkeypatch):
+    Z, F, labelled, _ = some_places(2)
+    whole = Regression(Z, labelled).fit(F)(Z)
+    monkeypatch.setattr(expectation, "BLOCK_NUMBERS", 500)
+    np.testing.assert_allclose(Regression(Z, labelled).fit(F)(Z), whole, atol=1e-9)
+
+
+def test_says_which_class_new_places_are_of():
+    Z, _, labelled, codes = some_places(3, n=200)
+    expected = Regression(Z, labelled).fit(np.eye(3)[codes])
+    rng = np.random.default_rng(9)
+    truth = rng.integers(3, size=300)
+    new = rng.normal(size=(300, 4)) + 2 * np.eye(3, 4)[truth]
+    assert (expected(new).argmax(axis=1) == truth).mean() > 0.75
+
+
+def test_a_rare_class_is_heard_as_well():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], [190, 10])
+    Z = np.column_stack([codes + 0.3 * rng.normal(size=200), rng.normal(size=200)])
+    labelled = rng.permutation(200) < 60
+    labelled[-1] = True
+    P = Regression(Z, labelled).fit(np.eye(2)[codes])(Z)
+    steps = np.abs(P[codes == 1].mean(axis=0) - P[codes == 0].mean(axis=0))
+    assert steps[1] > 3 * steps[0]  # √(19) times in units of scores
+
+
+def test_everything_labelled_and_identical_places():
+    Z = np.zeros((6, 2))
+    P = Regression(Z, np.ones(6, dtype=bool)).fit(np.eye(2)[[0, 1, 0, 1, 0, 1]])(Z)
+    np.testing.assert_allclose(P, P[:1].repeat(6, axis=0))
