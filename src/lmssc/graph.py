@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.neighbors import MovingPoints, Neighbors, nearest_neighbors, other_neighbors
+from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors
 from lmssc.views import Matrix
 
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
@@ -119,7 +119,7 @@ def learn_graph(
     alpha: NDArray | None = None,
     *,
     shared_alpha: bool = False,
-    moving: MovingPoints | None = None,
+    moving: Search | None = None,
 ) -> tuple[sparse.csr_array, NDArray]:
     """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
 
@@ -137,7 +137,7 @@ def learn_graph(
         α of each row; by default the largest that gives the row at most k neighbours.
     shared_alpha : bool
         If α is set here: all rows get the mean.
-    moving : MovingPoints, optional
+    moving : MovingPoints or IndexedPoints, optional
         What is known of the neighbours from where the same samples were before.
 
     Returns

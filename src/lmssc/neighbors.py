@@ -1,6 +1,6 @@
 """Nearest neighbours: exactly, and again after the points have moved a little without searching all of them."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,16 @@ class Neighbors(NamedTuple):
 
     indices: NDArray
     squared_distances: NDArray
+
+
+class Search(Protocol):
+    """Neighbours of all points, asked for again and again while the points move."""
+
+    def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
+        """Nearest others of every point: at least `needed` of each, and up to `length`."""
+
+    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
+        """Longer lists of some points, after `search` for the same points."""
 
 
 def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.alternation import Progress, alternate, relative_change
+from lmssc.approximate import choose_search
 from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
 from lmssc.estimators.base import (
     MultiViewClassifier,
@@ -25,7 +26,7 @@ from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
-from lmssc.neighbors import MovingPoints
+from lmssc.neighbors import MovingPoints, Search
 from lmssc.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
@@ -83,7 +84,7 @@ class Model:
     freeze_alpha: bool
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
-    moving: MovingPoints = field(default_factory=MovingPoints)
+    moving: Search = field(default_factory=MovingPoints)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
         """The state that the alternation starts from, F still zero where there is no label."""
@@ -265,6 +266,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Iterations that were run.
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+    neighbor_recall_ : float
+        Share of the nearest neighbours that the last graph was made of, measured on some samples; 1 for an exact search.
+        From 30,000 samples on, if faiss is installed (``pip install 'lmssc[large]'``), an index finds 95 % at least.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
@@ -374,6 +378,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
+        self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
         answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
         scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
@@ -392,6 +397,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.loadings == "nonnegative",
             self.alpha == "mean",
             self.freeze_alpha,
+            moving=choose_search(views.n_samples),
         )
         if self.init == "svd":
             return self._start_from_svd(model)

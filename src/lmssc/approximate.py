@@ -1,0 +1,137 @@
+"""Nearest neighbours of very many points: from an index, with the share that it finds measured and held."""
+
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc._optional import import_optional
+from lmssc.neighbors import BLOCK_DISTANCES, Blocks, MovingPoints, Neighbors, listed_distances, other_neighbors
+
+# From so many samples on an index is faster than an exact search, as measured on two cores.
+FEWEST_SAMPLES = 30_000
+# Share of the nearest neighbours that has to be found.
+TARGET = 0.95
+# Samples on which the share is measured.
+SAMPLED = 300
+# Length of the lists that are kept, in units of the neighbours that are needed.
+KEPT = 3
+# Clusters of the index for each root of a sample, samples that each is learned from, and rounds of learning.
+CLUSTERS_PER_ROOT = 4
+SAMPLES_PER_CLUSTER = 40
+CLUSTER_ROUNDS = 8
+# Rows that are too few for a search by index to be worth it.
+FEW_ROWS = 100
+
+
+class IndexedPoints:
+    """Neighbours of points that move a little from one search to the next, most of them.
+
+    Lists are made with an inverted file of faiss, in which as many clusters are looked at as the target needs, and are
+    ranked again by where the points are now. When the share of the true neighbours that they hold, measured on some
+    points against an exact search, falls below the target, they are made anew.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    >>> near = IndexedPoints()
+    >>> near.search(points, 5, 12).indices.shape, near.recall >= 0.95
+    ((3000, 12), True)
+    """
+
+    def __init__(self, target: float = TARGET) -> None:
+        self.recall = 0.0
+        self.n_full_searches = 0
+        self._target = target
+        self._lists: NDArray | None = None
+
+    def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
+        """Nearest others of every point: `length` of each, of which the first `needed` are held to the target."""
+        rows = np.linspace(0, len(points) - 1, min(SAMPLED, len(points)), dtype=np.intp)
+        truth = _reach(points, rows, needed)
+        found = None
+        if self._lists is not None:
+            # The first part of the lists is enough as long as it is good enough.
+            for part in (length, self._lists.shape[1]):
+                self.recall = _recall(_rank(points, self._lists[rows, :part], rows), truth, needed)
+                if self.recall >= self._target:
+                    found = _rank(points, self._lists[:, :part])
+                    break
+        if found is None:
+            self._renew(points, rows, truth, needed, max(length, KEPT * needed))
+            found = _rank(points, self._lists[:, :length])  # type: ignore[index]
+        return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+
+    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
+        """Nearest others of the points `rows`, for lists longer than those of `search`."""
+        if self._lists is None or length > self._lists.shape[1] or len(rows) <= FEW_ROWS:
+            return other_neighbors(points, length, rows)
+        found = _rank(points, self._lists[rows], rows)
+        return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+
+    def _renew(self, points: NDArray, rows: NDArray, truth: NDArray, needed: int, length: int) -> None:
+        """Make the lists anew."""
+        faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+        self.n_full_searches += 1
+        single = np.ascontiguousarray(points, dtype=np.float32)
+        n_points, n_features = single.shape
+        n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
+        index.cp.niter = CLUSTER_ROUNDS
+        # Samples are numbered by content, so the first are as good as any.
+        index.train(single[: n_clusters * SAMPLES_PER_CLUSTER])
+        index.add(single)
+        index.nprobe = 2
+        while True:
+            listed = _without_self(index.search(single[rows], length + 1)[1], rows)
+            self.recall = _recall(_rank(points, listed, rows), truth, needed)
+            if self.recall >= self._target or index.nprobe >= n_clusters:
+                break
+            index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.5 * index.nprobe)))
+        self._lists = np.empty((n_points, length), dtype=np.int32)
+        block = max(1, BLOCK_DISTANCES // length)
+        for first in range(0, n_points, block):
+            part = np.arange(first, min(first + block, n_points))
+            self._lists[part] = _without_self(index.search(single[part], length + 1)[1], part)
+
+
+def _reach(points: NDArray, rows: NDArray, needed: int) -> NDArray:
+    """Squared distance of some points to the last of their nearest others, by an exact search."""
+    found = Blocks.of(points).nearest(points[rows], needed + 1)[0]
+    return np.sort(listed_distances(points, points[rows], found), axis=1)[:, -1]
+
+
+def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:
+    """Share of the nearest others that was found: those that are no further than the last of them."""
+    near = found.squared_distances <= (1 + 1e-6) * reach[:, None]
+    return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
+
+
+def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
+    """Lists without the point itself; what an index leaves empty (−1) is filled with the next point after it."""
+    listed = np.where(listed < 0, rows[:, None], listed)
+    order = np.argsort(listed == rows[:, None], axis=1, kind="stable")
+    return np.take_along_axis(listed, order, 1)[:, :-1]
+
+
+def _rank(points: NDArray, listed: NDArray, rows: NDArray | None = None) -> Neighbors:
+    """Lists of `rows` (all if None), nearest first; an entry that is the point itself ends the list."""
+    rows = np.arange(len(points)) if rows is None else rows
+    distances = listed_distances(points, points[rows], listed)
+    distances[listed == rows[:, None]] = np.inf
+    order = np.argsort(distances, axis=1, kind="stable")
+    return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
+
+
+def choose_search(n_samples: int) -> MovingPoints | IndexedPoints:
+    """Exact neighbours, or for very many samples, if faiss is installed, most of them.
+
+    Examples
+    --------
+    >>> type(choose_search(1000)).__name__
+    'MovingPoints'
+    """
+    large = n_samples >= FEWEST_SAMPLES and find_spec("faiss") is not None
+    return IndexedPoints() if large else MovingPoints()
