@@ -71,6 +71,11 @@ class IndexedPoints:
         found = _rank(points, self._lists[rows], rows)
         return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
 
+    def renumber(self, order: NDArray) -> None:
+        """From now on the points come in another order."""
+        if self._lists is not None:
+            self._lists = np.argsort(order).astype(self._lists.dtype)[self._lists[order]]
+
     def _renew(self, points: NDArray, rows: NDArray, truth: NDArray, needed: int, length: int) -> None:
         """Make the lists anew."""
         faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
@@ -80,8 +85,7 @@ class IndexedPoints:
         n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
         index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
         index.cp.niter = CLUSTER_ROUNDS
-        # Samples are numbered by content, so the first are as good as any.
-        index.train(single[: n_clusters * SAMPLES_PER_CLUSTER])
+        index.train(np.ascontiguousarray(single[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))
         index.add(single)
         index.nprobe = 2
         while True:

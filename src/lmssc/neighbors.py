@@ -44,6 +44,9 @@ class Search(Protocol):
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
         """Longer lists of some points, after `search` for the same points."""
 
+    def renumber(self, order: NDArray) -> None:
+        """From now on the points come in another order."""
+
 
 def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
     """Nearest `points` (dense or sparse) of each query, exactly, ties by index.
@@ -200,14 +203,15 @@ class Blocks(NamedTuple):
 def _smallest(values: NDArray, length: int) -> NDArray:
     """Columns of the `length` smallest values of each row, in no order.
 
-    A limit that a few times as many values pass is guessed from the first columns; only what passes is sorted.
+    A limit that a few times as many values pass is guessed from some columns; only what passes is sorted.
     """
     n_columns = values.shape[1]
-    sample = n_columns // 16
+    some = values[:, ::16]
+    sample = some.shape[1]
     limit = int(1.6 * length * sample / n_columns) + 3
     if limit >= sample:
         return np.argpartition(values, length - 1, axis=1)[:, :length]
-    limits = np.partition(values[:, :sample], limit, axis=1)[:, limit]
+    limits = np.partition(some, limit, axis=1)[:, limit]
     rows, columns = np.divmod(np.flatnonzero(values <= limits[:, None]), n_columns)
     counts = np.bincount(rows, minlength=len(values))
     result = np.empty((len(values), length), dtype=np.intp)
@@ -377,6 +381,16 @@ class MovingPoints:
             again = other_neighbors(points, length, rows[unknown])
             result.indices[unknown], result.squared_distances[unknown] = again
         return result
+
+    def renumber(self, order: NDArray) -> None:
+        """From now on the points come in another order."""
+        if self._positions is not None:
+            self._lists = np.argsort(order).astype(self._lists.dtype)[self._lists[order]]
+            self._positions, self._bounds, self._radius = (
+                self._positions[order],
+                self._bounds[order],
+                self._radius[order],
+            )
 
     def _certified(self, points: NDArray, found: Neighbors, moves: NDArray, needed: int, length: int) -> Neighbors:
         """What was found as far as it is known to be exact; more is looked at where that is not enough."""

@@ -14,9 +14,11 @@ MOST_WORD_COMPONENTS = 150
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
 RANDOM_COMPONENTS = 20
-# Up to so many samples or features, and numbers in all, a Gram matrix is decomposed; beyond it a subspace is iterated.
+# Up to so many samples or features a Gram matrix is decomposed; beyond it a subspace is iterated. If the views have
+# more numbers than that in all, it is made from strips of so many columns.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
+STRIP = 100
 
 
 def leading_directions(
@@ -54,6 +56,10 @@ def leading_directions(
     size = (views.n_samples, views.n_features)
     if min(size) <= MOST_EXACT and np.prod(size) <= MOST_NUMBERS:
         return _exact_directions(views, n_components)
+    if views.n_features <= MOST_EXACT:
+        strips = np.split(np.eye(views.n_features, dtype=views.dtype), range(STRIP, views.n_features, STRIP), axis=1)
+        gram = np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(strip)))) for strip in strips])
+        return _directions_of_gram(views, gram.astype(np.float64), np.eye(views.n_features), n_components)
     # A wider block converges faster than a narrow one, for the price of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
@@ -79,8 +85,12 @@ def _exact_directions(views: Views, n_components: int) -> tuple[NDArray, NDArray
     else:
         side = np.vstack(views.transpose_dot(np.eye(n_samples, dtype=views.dtype)))
         basis = side
-    first = side.shape[1] - n_components
-    leading = linalg.eigh(side.T @ side, subset_by_index=[first, side.shape[1] - 1])[1][:, ::-1]
+    return _directions_of_gram(views, side.T @ side, basis, n_components)
+
+
+def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> tuple[NDArray, NDArray]:
+    """Directions that a basis of the features and the Gram matrix over it give."""
+    leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
     # The singular vectors within what was found mend what squaring lost.
     q = linalg.qr(basis @ leading, mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))

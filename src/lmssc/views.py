@@ -128,13 +128,26 @@ class Views(Sequence[View]):
     (3, 3, True)
     """
 
-    def __init__(self, views: Sequence[View]) -> None:
+    def __init__(self, views: Sequence[View], order: NDArray | None = None) -> None:
         self._views = list(views)
+        self._order = order
+        self._positions = None if order is None else np.argsort(order)
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[Matrix]) -> "Views":
         """Views that are used as they are."""
         return cls([View(array) for array in arrays])
+
+    def renumbered(self, order: NDArray) -> "Views":
+        """The same views with the samples in another order, for `dot` and `transpose_dot`; all must be complete.
+
+        Examples
+        --------
+        >>> views = Views.from_arrays([np.array([[1.0], [2.0]])]).renumbered(np.array([1, 0]))
+        >>> views.dot([np.array([[1.0]])]).ravel()
+        array([2., 1.])
+        """
+        return Views(self._views, order if self._order is None else self._order[order])
 
     def __len__(self) -> int:
         return len(self._views)
@@ -186,6 +199,8 @@ class Views(Sequence[View]):
 
     def transpose_dot(self, latent: NDArray) -> list[NDArray]:
         """X^vᵀH of each view."""
+        if self._positions is not None:
+            latent = latent[self._positions]
         return [view.transpose_dot(latent) for view in self]
 
     def dot(self, loadings: Sequence[NDArray]) -> NDArray:
@@ -193,7 +208,7 @@ class Views(Sequence[View]):
         total = self[0].dot(loadings[0])
         for view, loading in zip(self._views[1:], loadings[1:], strict=True):
             total = total + view.dot(loading)
-        return total
+        return total if self._order is None else total[self._order]
 
     def grams(self, latent: NDArray) -> list[NDArray]:
         """HᵀH for each view, over the samples that have it."""

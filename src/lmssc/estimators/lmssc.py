@@ -26,6 +26,7 @@ from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
+from lmssc.locality import FEWEST_SAMPLES, order_by_place
 from lmssc.neighbors import MovingPoints, Search
 from lmssc.parameters import (
     BOOLEAN,
@@ -67,6 +68,19 @@ class State:
     unreached: NDArray
     alpha: NDArray | None  # α of each row; None until the first iteration has set it
     change: float = 1.0  # of F, relative, in the last iteration
+
+    def renumbered(self, order: NDArray) -> "State":
+        """The same with the samples in another order."""
+        graph = self.graph[order][:, order].tocsr()
+        return replace(
+            self,
+            latent=self.latent[order],
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=self.scores[order],
+            unreached=self.unreached[order],
+            alpha=None if self.alpha is None else self.alpha[order],
+        )
 
 
 @dataclass(frozen=True)
@@ -160,6 +174,17 @@ class Model:
         tol = self.tolerance(state.change)
         scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
+
+    def renumbered(self, order: NDArray) -> "Model":
+        """The same problem with the samples in another order; the neighbour search follows."""
+        self.moving.renumber(order)
+        return replace(
+            self,
+            views=self.views.renumbered(order),
+            codes=self.codes[order],
+            geometry=self.geometry.renumbered(order),
+            expected=None if self.expected is None else self.expected[order],
+        )
 
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
@@ -267,8 +292,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
     neighbor_recall_ : float
-        Share of the nearest neighbours that the last graph was made of, measured on some samples; 1 for an exact search.
-        From 30,000 samples on, if faiss is installed (``pip install 'lmssc[large]'``), an index finds 95 % at least.
+        Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
+        search. From 30,000 samples on, with faiss (``pip install 'lmssc[large]'``), an index finds 95 % at least.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
@@ -362,6 +387,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     def _solve(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         model, state = self._start(views, problem)
+        order = None
+        if views.complete and views.n_samples >= FEWEST_SAMPLES:
+            order = order_by_place(model.places(state.latent))
+            model, state = model.renumbered(order), state.renumbered(order)
         state, terms, self.converged_ = alternate(
             state,
             model.step,
@@ -370,6 +399,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             tol=self.tol,
             callback=self._progress(),
         )
+        if order is not None:
+            model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._places = self._to_input(model.places(state.latent))
         self.loadings_ = in_input_order(state.loadings, self._order)
