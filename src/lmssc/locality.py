@@ -34,14 +34,15 @@ def order_by_place(points: NDArray) -> NDArray:
     >>> int(np.count_nonzero(np.abs(np.diff(points[order, 0])) > 5))
     1
     """
-    centres = Blocks.of(points[:: min(SAMPLES_PER_PLACE, max(1, len(points) // 8) | 1)])
+    chosen = points[:: min(SAMPLES_PER_PLACE, max(1, len(points) // 8) | 1)]
+    centres = Blocks.of(chosen)
     nearest = np.concatenate(
         [
             centres.distances(points[first : first + BLOCK_ROWS])[0].argmin(axis=1)
             for first in range(0, len(points), BLOCK_ROWS)
         ]
     )
-    between = centres.distances(centres.points + centres.centre)[0]
+    between = centres.distances(chosen)[0]
     rank = np.empty(len(between), dtype=np.intp)
     current = 0
     for number in range(len(between)):

@@ -15,7 +15,7 @@ BLOCK_BYTES = 1 << 22
 TREE_FEATURES = 15
 FEWEST_DISTANCES = 1 << 20
 # Distances in one block of the search of all points.
-BLOCK_DISTANCES = 1 << 22
+BLOCK_DISTANCES = 1 << 21
 # What is fetched beyond what is asked for, to tell that nothing nearer was lost to rounding.
 SPARE = 6
 # Length of the lists that are kept, in units of those that are asked for.
@@ -144,18 +144,15 @@ class Blocks(NamedTuple):
 
     Attributes
     ----------
-    points : ndarray of float32 of shape (n, d)
-        The points, from their mean.
-    squares : ndarray of float32 of shape (n,)
-        Their squared norms.
+    extended : ndarray of float32 of shape (n, d + 2)
+        The points, from their mean; their squared norms; ones: distances are then one matrix product.
     centre : ndarray of shape (d,)
         Their mean.
     rounding : float
         What rounding can add to a squared distance, as a share of the squared norms.
     """
 
-    points: NDArray
-    squares: NDArray
+    extended: NDArray
     centre: NDArray
     rounding: float
 
@@ -163,28 +160,29 @@ class Blocks(NamedTuple):
     def of(cls, points: NDArray) -> "Blocks":
         """From points of any precision."""
         centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
-        single = (points - centre).astype(np.float32)
-        squares = np.einsum("ij,ij->i", single, single)
+        extended = np.ones((points.shape[0], points.shape[1] + 2), dtype=np.float32)
+        extended[:, :-2] = points - centre
+        extended[:, -2] = np.einsum("ij,ij->i", extended[:, :-2], extended[:, :-2])
         # Errors add up like a random walk; this is several times what is seen, and certainty is not needed:
         # distances of what is found are computed again.
         rounding = 4 * float(np.finfo(np.float32).eps) * (8 + np.sqrt(points.shape[1]))
-        return cls(single, squares, centre, rounding)
+        return cls(extended, centre, rounding)
 
     def distances(self, queries: NDArray) -> tuple[NDArray, NDArray]:
         """Squared distances of queries to all points, and what each row may be wrong by."""
-        single = (queries - self.centre).astype(np.float32)
-        squares = np.einsum("ij,ij->i", single, single)
-        result = single @ (-2 * self.points.T)
-        result += self.squares
-        result += squares[:, None]
-        return result, self.rounding * (squares + self.squares.max())
+        extended = np.ones((queries.shape[0], queries.shape[1] + 2), dtype=np.float32)
+        extended[:, :-2] = queries - self.centre
+        squares = np.einsum("ij,ij->i", extended[:, :-2], extended[:, :-2])
+        extended[:, :-2] *= -2
+        extended[:, -1] = squares
+        return extended @ self.extended.T, self.rounding * (squares + self.extended[:, -2].max())
 
     def nearest(self, queries: NDArray, length: int) -> tuple[NDArray, NDArray]:
         """The nearest points of each query, in no order, and a lower bound of each distance to them, in order.
 
         No other point is nearer than the last of these bounds.
         """
-        n_points = len(self.points)
+        n_points = len(self.extended)
         indices = np.empty((len(queries), length), dtype=np.intp)
         bounds = np.empty((len(queries), length), dtype=np.float32)
         rows = max(1, BLOCK_DISTANCES // n_points)

@@ -480,13 +480,13 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
         # Samples are numbered by content, so the first are as good as any.
         codes = model.codes[:MOST_CALIBRATED]
-        model = replace(model, moving=MovingPoints())
+        model, tol = replace(model, moving=MovingPoints()), model.tolerance(change=1.0)
         if len(places) > len(codes):
             places = places[: len(codes)]
             graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect, rows).scores
+            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect, rows, tol).scores
             return balance(scores, hidden, self.balance)
 
         return fit_temperature(*held_out_scores(codes, refit))
