@@ -76,6 +76,14 @@ class IndexedPoints:
         if self._lists is not None:
             self._lists = np.argsort(order).astype(self._lists.dtype)[self._lists[order]]
 
+    def kept(self) -> NDArray | None:
+        """The lists."""
+        return self._lists
+
+    def keep(self, lists: NDArray | None) -> None:
+        """Go on from what `kept` gave."""
+        self._lists = lists
+
     def _renew(self, points: NDArray, rows: NDArray, truth: NDArray, needed: int, length: int) -> None:
         """Make the lists anew."""
         faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")

@@ -47,6 +47,12 @@ class Search(Protocol):
     def renumber(self, order: NDArray) -> None:
         """From now on the points come in another order."""
 
+    def kept(self) -> NDArray | None:
+        """The lists, if the answer depends on them and not on the points alone."""
+
+    def keep(self, lists: NDArray | None) -> None:
+        """Go on from what `kept` gave."""
+
 
 def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
     """Nearest `points` (dense or sparse) of each query, exactly, ties by index.
@@ -268,7 +274,7 @@ class MovingPoints:
         if self._outdated(moves, slack, everyone, length):
             self._renew(points, length)
             found, moves, slack = self._rank(points, everyone, needed, length)
-        far = _far(moves, slack)
+        far, _ = _far(moves, slack)
         if len(far) > FEWEST_MOVED * len(points):
             changed = self._refresh(points, far)
             again, moves_of_changed, _ = self._rank(points, changed, needed, length)
@@ -283,12 +289,10 @@ class MovingPoints:
 
     def _outdated(self, moves: NDArray, slack: NDArray, rows: NDArray, length: int) -> bool:
         """Whether a new search of all points is cheaper than to look at what is kept."""
-        most = MOST_MOVED * len(rows)
-        if not moves.any():
-            return bool(np.count_nonzero(slack < 0) > most)
-        first = np.minimum(self._bounds[rows, length - 1] - self._radius[rows], 0)
-        long = int(np.count_nonzero(slack + first < np.quantile(moves, 0.99)))
-        return long > most or len(_far(moves, slack)) > most
+        far, limit = _far(moves, slack)
+        first = np.minimum(self._bounds[rows, length - 1] - self._radius[rows], 0) if limit else 0
+        long = int(np.count_nonzero(slack + first < limit))
+        return max(len(far), long) > MOST_MOVED * len(rows)
 
     def _renew(self, points: NDArray, length: int) -> None:
         """Search all points."""
@@ -390,6 +394,12 @@ class MovingPoints:
                 self._radius[order],
             )
 
+    def kept(self) -> None:
+        """Nothing: the answer is exact, whatever the lists are."""
+
+    def keep(self, lists: NDArray | None) -> None:
+        """Nothing is needed."""
+
     def _certified(self, points: NDArray, found: Neighbors, moves: NDArray, needed: int, length: int) -> Neighbors:
         """What was found as far as it is known to be exact; more is looked at where that is not enough."""
         self._moves = moves
@@ -412,9 +422,9 @@ class MovingPoints:
         found.squared_distances[found.squared_distances > np.maximum(reach, 0)[:, None] ** 2] = np.inf
 
 
-def _far(moves: NDArray, slack: NDArray) -> NDArray:
-    """Points that moved further than a limit that the fewest are beyond and the fewest lists cannot bear."""
+def _far(moves: NDArray, slack: NDArray) -> tuple[NDArray, float]:
+    """Points that moved further than a limit that the fewest are beyond and the fewest lists cannot bear; the limit."""
     limits, bearable = np.sort(moves), np.sort(slack)
     cost = np.arange(len(limits), 0, -1) - 1 + np.searchsorted(bearable, limits)
-    limit = limits[cost.argmin()]
-    return np.flatnonzero((moves > limit) | (slack < limit))
+    limit = float(limits[cost.argmin()])
+    return np.flatnonzero((moves > limit) | (slack < limit)), limit

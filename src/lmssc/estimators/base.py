@@ -318,7 +318,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Write the fitted model to a file that `lmssc.load` reads, whatever the version of Python or numpy.
 
         The file has arrays and JSON and runs nothing when it is read; it appears under its name once it is complete.
-        `callback` and `verbose` are not kept.
+        `callback`, `verbose`, `checkpoint` and `n_jobs` are not kept.
 
         Parameters
         ----------
@@ -422,9 +422,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
         def report(progress: Progress) -> None:
             if self.verbose:
+                left = progress.seconds_left
                 print(
                     f"[{type(self).__name__}] iteration {progress.iteration}: J = {progress.objective:.6g}, "
                     f"change of F = {progress.change:.2e}, {progress.seconds:.1f} s"
+                    + (f", {left:.0f} s left" if left > 0.5 else "")
                 )
             if self.callback is not None:
                 self.callback(progress)

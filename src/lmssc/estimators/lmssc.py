@@ -1,7 +1,9 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +12,13 @@ from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from lmssc.alternation import Progress, alternate, relative_change
 from lmssc.approximate import choose_search
 from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
+from lmssc.checkpoint import Checkpoint, identify
+from lmssc.encoding import NOT_KEPT
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -33,7 +38,9 @@ from lmssc.parameters import (
     CALLABLE_OR_NONE,
     COUNT,
     COUNT_OR_AUTO,
+    COUNT_OR_NONE,
     NOT_NEGATIVE,
+    PATH_OR_NONE,
     POSITIVE,
     VERBOSITY,
     Rule,
@@ -264,6 +271,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         seconds.
     verbose : int
         Print a line after each iteration.
+    checkpoint : str or path, optional
+        File in which how far the fit is is kept, written once the start is done and then every two minutes. A fit to
+        the same data with the same parameters that finds it goes on from there; it is removed at the end.
+    n_jobs : int, optional
+        Most threads of the numerical libraries; as many as they take by default.
 
     Attributes
     ----------
@@ -336,9 +348,14 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "tol": NOT_NEGATIVE,
         "callback": CALLABLE_OR_NONE,
         "verbose": VERBOSITY,
+        "checkpoint": PATH_OR_NONE,
+        "n_jobs": COUNT_OR_NONE,
     }
 
     # What `LMSSCCV` lets its fits share.
+    # Whether Ctrl-C ends this fit alone; not where it is one of many.
+    _interruptible = True
+    _expectation: Expectation | None
     _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
 
     def __init__(
@@ -363,6 +380,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         random_state: int | np.random.RandomState | None = None,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.views = views
         self.n_components = n_components
@@ -383,14 +402,33 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
 
     def _solve(self, problem: Problem) -> Solution:
+        with nullcontext() if self.n_jobs is None else threadpool_limits(limits=self.n_jobs):
+            return self._solve_here(problem)
+
+    def _solve_here(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        model, state = self._start(views, problem)
-        order = None
-        if views.complete and views.n_samples >= FEWEST_SAMPLES:
-            order = order_by_place(model.places(state.latent))
-            model, state = model.renumbered(order), state.renumbered(order)
+        kept = self._open_checkpoint(problem)
+        content = None if kept is None else kept.read()
+        history: list[dict[str, float]] = []
+        if content is None:
+            model, state = self._start(views, problem)
+            order = None
+            if views.complete and views.n_samples >= FEWEST_SAMPLES:
+                order = order_by_place(model.places(state.latent))
+                model, state = model.renumbered(order), state.renumbered(order)
+        else:
+            model, state, order, history = self._continue(views, problem, content)
+
+        def keep(state: State, history: list[dict[str, float]]) -> None:
+            if kept is not None and (kept.due() or not history):
+                kept.write(self._unfinished(model, state, order, history))
+
+        if content is None:
+            keep(state, history)
         state, terms, self.converged_ = alternate(
             state,
             model.step,
@@ -398,14 +436,21 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self._progress(),
+            history=history,
+            keep=keep,
+            interruptible=self._interruptible,
         )
+        if kept is not None:
+            kept.remove()
+        if state.alpha is None:  # interrupted before the first iteration was done
+            state = replace(state, alpha=model.update_graph(state).alpha)
         if order is not None:
             model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._places = self._to_input(model.places(state.latent))
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
-        self.objective_ = np.sum(list(terms.values()), axis=0)
+        self.objective_ = np.sum(list(terms.values()), axis=0) if terms else np.empty(0)
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
@@ -414,11 +459,45 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
 
-    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
-        """The model and its first state, by `init`."""
-        self._geometry, self.temperature_ = PLAIN, 1.0
-        self._expectation: Expectation | None = None
-        model = Model(
+    def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
+        """The file that is named by `checkpoint`, for this problem."""
+        if self.checkpoint is None:
+            return None
+        about = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_KEPT}
+        return Checkpoint(self.checkpoint, identify(about, self._order.keys, problem.codes))
+
+    def _unfinished(
+        self, model: Model, state: State, order: NDArray | None, history: list[dict[str, float]]
+    ) -> dict[str, Any]:
+        """All that `_continue` needs."""
+        parts = {field.name: getattr(state, field.name) for field in fields(state)}
+        return {
+            "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
+            "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected")},
+            "start": {"temperature": self.temperature_, "expectation": self._expectation, "geometry": self._geometry},
+            "lists": model.moving.kept(),
+            "order": order,
+            "history": history,
+        }
+
+    def _continue(
+        self, views: Views, problem: Problem, content: dict[str, Any]
+    ) -> tuple[Model, State, NDArray | None, list[dict[str, float]]]:
+        """The model and the state of a fit that was stopped."""
+        start, order = content["start"], content["order"]
+        self.temperature_, self._expectation, self._geometry = (
+            start[name] for name in ("temperature", "expectation", "geometry")
+        )
+        model = self._model(views, problem)
+        model = replace(model if order is None else model.renumbered(order), **content["model"])
+        model.moving.keep(content["lists"])
+        graph, latent = content["state"]["graph"], content["state"]["latent"]
+        state = State(crosses=model.views.transpose_dot(latent), laplacian=laplacian(graph), **content["state"])
+        return model, state, order, content["history"]
+
+    def _model(self, views: Views, problem: Problem) -> Model:
+        """The objective, as the parameters have it."""
+        return Model(
             views,
             problem.codes,
             problem.n_classes,
@@ -430,6 +509,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.freeze_alpha,
             moving=choose_search(views.n_samples),
         )
+
+    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
+        """The model and its first state, by `init`."""
+        self._geometry, self.temperature_ = PLAIN, 1.0
+        self._expectation = None
+        model = self._model(views, problem)
         if self.init == "svd":
             return self._start_from_svd(model)
         random = check_random_state(self.random_state)
