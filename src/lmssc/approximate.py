@@ -1,6 +1,8 @@
 """Nearest neighbours of very many points: from an index, with the share that it finds measured and held."""
 
+from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +52,7 @@ class IndexedPoints:
     def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
         """Nearest others of every point: `length` of each, of which the first `needed` are held to the target."""
         rows = np.linspace(0, len(points) - 1, min(SAMPLED, len(points)), dtype=np.intp)
-        truth = _reach(points, rows, needed)
+        truth = _reach(points, points[rows], needed + 1)
         found = None
         if self._lists is not None:
             # The first part of the lists is enough as long as it is good enough.
@@ -86,33 +88,76 @@ class IndexedPoints:
 
     def _renew(self, points: NDArray, rows: NDArray, truth: NDArray, needed: int, length: int) -> None:
         """Make the lists anew."""
-        faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
         self.n_full_searches += 1
         single = np.ascontiguousarray(points, dtype=np.float32)
-        n_points, n_features = single.shape
-        n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
-        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
-        index.cp.niter = CLUSTER_ROUNDS
-        index.train(np.ascontiguousarray(single[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))
-        index.add(single)
-        index.nprobe = 2
-        while True:
+
+        def recall(index: Any) -> float:
             listed = _without_self(index.search(single[rows], length + 1)[1], rows)
-            self.recall = _recall(_rank(points, listed, rows), truth, needed)
-            if self.recall >= self._target or index.nprobe >= n_clusters:
-                break
-            index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.5 * index.nprobe)))
-        self._lists = np.empty((n_points, length), dtype=np.int32)
-        block = max(1, BLOCK_DISTANCES // length)
-        for first in range(0, n_points, block):
-            part = np.arange(first, min(first + block, n_points))
+            return _recall(_rank(points, listed, rows), truth, needed)
+
+        index, self.recall = _make_index(single, recall, self._target)
+        self._lists = np.empty((len(points), length), dtype=np.int32)
+        for block in _blocks(len(points), length):
+            part = np.arange(len(points))[block]
             self._lists[part] = _without_self(index.search(single[part], length + 1)[1], part)
 
 
-def _reach(points: NDArray, rows: NDArray, needed: int) -> NDArray:
-    """Squared distance of some points to the last of their nearest others, by an exact search."""
-    found = Blocks.of(points).nearest(points[rows], needed + 1)[0]
-    return np.sort(listed_distances(points, points[rows], found), axis=1)[:, -1]
+def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int) -> Neighbors:
+    """Nearest points of each query: `length` of each, with a recall of the first `needed` of 95 % at least.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8))
+    >>> bool((nearest_by_index(points, points[:9], 5, 12).indices[:, 0] == np.arange(9)).all())
+    True
+    """
+    single = np.ascontiguousarray(queries, dtype=np.float32)
+    some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
+    truth = _reach(points, queries[some], needed)
+
+    def ranked(listed: NDArray, rows: NDArray) -> Neighbors:
+        distances = listed_distances(points, queries[rows], listed)
+        distances[listed < 0] = np.inf
+        order = np.argsort(distances, axis=1, kind="stable")
+        return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
+
+    def recall(index: Any) -> float:
+        return _recall(ranked(index.search(single[some], length)[1], some), truth, needed)
+
+    index = _make_index(np.ascontiguousarray(points, dtype=np.float32), recall, TARGET)[0]
+    parts = []
+    for block in _blocks(len(queries), length):
+        rows = np.arange(len(queries))[block]
+        parts.append(ranked(index.search(single[rows], length)[1], rows))
+    return Neighbors(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) -> tuple[Any, float]:
+    """An inverted file that looks at as many clusters as the target needs, and the recall that it then has."""
+    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+    n_points, n_features = points.shape
+    n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
+    index.cp.niter = CLUSTER_ROUNDS
+    index.train(np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))
+    index.add(points)
+    index.nprobe = 2
+    while (found := recall(index)) < target and index.nprobe < n_clusters:
+        index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.5 * index.nprobe)))
+    return index, found
+
+
+def _blocks(n_rows: int, length: int) -> list[slice]:
+    rows = max(1, BLOCK_DISTANCES // length)
+    return [slice(first, first + rows) for first in range(0, n_rows, rows)]
+
+
+def _reach(points: NDArray, queries: NDArray, needed: int) -> NDArray:
+    """Squared distance of some queries to the last of their nearest points, by an exact search."""
+    found = Blocks.of(points).nearest(queries, needed)[0]
+    return np.sort(listed_distances(points, queries, found), axis=1)[:, -1]
 
 
 def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:
@@ -137,6 +182,11 @@ def _rank(points: NDArray, listed: NDArray, rows: NDArray | None = None) -> Neig
     return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
 
 
+def has_index(n_samples: int) -> bool:
+    """Whether so many samples are searched by an index: they are many, and faiss is installed."""
+    return n_samples >= FEWEST_SAMPLES and find_spec("faiss") is not None
+
+
 def choose_search(n_samples: int) -> MovingPoints | IndexedPoints:
     """Exact neighbours, or for very many samples, if faiss is installed, most of them.
 
@@ -145,5 +195,4 @@ def choose_search(n_samples: int) -> MovingPoints | IndexedPoints:
     >>> type(choose_search(1000)).__name__
     'MovingPoints'
     """
-    large = n_samples >= FEWEST_SAMPLES and find_spec("faiss") is not None
-    return IndexedPoints() if large else MovingPoints()
+    return IndexedPoints() if has_index(n_samples) else MovingPoints()

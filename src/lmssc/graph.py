@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.approximate import has_index, nearest_by_index
 from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors
 from lmssc.views import Matrix
 
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
 MOST_NEIGHBORS = 1000
+# Queries to each point from which on an index of many points pays.
+INDEX_SHARE = 0.05
 
 
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
@@ -181,7 +184,12 @@ def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | No
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, n_points))
+    length = min(2 * n_neighbors + 2, n_points)
+    # An index has to be made first, which a few queries are not worth.
+    if has_index(n_points) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
+        first = nearest_by_index(points, queries, n_neighbors + 1, length)
+    else:
+        first = nearest_neighbors(points, queries, length)
     own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
 
     def search(rows: NDArray, length: int) -> Neighbors:
