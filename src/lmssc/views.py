@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-# A dense array or a CSR array; scipy has no types that would tell.
+from lmssc.mapped import FEWEST_BYTES, MappedRows
+
+# A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
 Matrix = Any
 
 
@@ -58,6 +60,12 @@ class RawView:
     data: Matrix
     present: NDArray | None
 
+    def map(self, rows: NDArray) -> "RawView":
+        """`take`, but many numbers that are on disk stay there, if every sample has the view."""
+        if isinstance(self.data, np.memmap) and self.data.nbytes >= FEWEST_BYTES and self.present is None:
+            return RawView(self.name, MappedRows(self.data, rows), None)
+        return self.take(rows)
+
     def take(self, rows: NDArray) -> "RawView":
         """The view of some of the samples, in the order of `rows`."""
         return RawView(self.name, self.data[rows], None if self.present is None else self.present[rows])
@@ -87,6 +95,8 @@ class View:
 
     def transpose_dot(self, latent: NDArray) -> NDArray:
         """XᵀH, of shape (d, r)."""
+        if isinstance(self.data, MappedRows):
+            return self.data.transpose_dot(latent)
         product = self.data.T @ latent
         if self.offset is not None:
             product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
@@ -109,6 +119,8 @@ class View:
 
     def squared_norm(self) -> float:
         """‖X‖²."""
+        if isinstance(self.data, MappedRows):
+            return self.data.squared_norm()
         values = self.data.data if sparse.issparse(self.data) else self.data
         energy = float(np.vdot(values, values))
         if self.offset is None:

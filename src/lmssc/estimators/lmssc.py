@@ -353,6 +353,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     }
 
     # What `LMSSCCV` lets its fits share.
+    _maps_views = True
     # Whether Ctrl-C ends this fit alone; not where it is one of many.
     _interruptible = True
     _expectation: Expectation | None
