@@ -10,7 +10,8 @@ from scipy.linalg import solve_sylvester
 import oracles
 from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
 from lmssc.geometry import Geometry
-from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, other_neighbors
+from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph
+from lmssc.neighbors import other_neighbors
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import propagate
 from lmssc.views import View, Views

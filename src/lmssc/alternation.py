@@ -1,7 +1,8 @@
 """The loop that every iterative method here shares: steps, stop rule, history, progress."""
 
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -36,6 +37,8 @@ class Progress:
         Relative change of the class scores F.
     seconds : float
         Time since the loop began.
+    seconds_left : float
+        Time until the stop rule is likely to be met, as F has come to rest so far; NaN after one iteration.
     """
 
     iteration: int
@@ -43,6 +46,7 @@ class Progress:
     objective: float
     change: float
     seconds: float
+    seconds_left: float = float("nan")
 
 
 class Alternation(NamedTuple, Generic[State]):
@@ -74,6 +78,9 @@ def alternate(
     tol: float,
     callback: Callable[[Progress], object] | None = None,
     by_objective: bool = False,
+    history: Sequence[dict[str, float]] = (),
+    keep: Callable[[State, list[dict[str, float]]], object] | None = None,
+    interruptible: bool = False,
 ) -> Alternation[State]:
     """Repeat `step` until it changes less than `tol`, at most `max_iter` times.
 
@@ -93,6 +100,12 @@ def alternate(
         Called with a `Progress` after each round.
     by_objective : bool
         Stop when J − J_new < tol·J instead.
+    history : sequence of dict
+        Terms of J after the rounds that were done before, if the loop goes on where it was stopped.
+    keep : callable, optional
+        Called with the state and the history after each round but the last.
+    interruptible : bool
+        Ctrl-C ends the loop with the last state, and a warning.
 
     Returns
     -------
@@ -109,19 +122,52 @@ def alternate(
     (array([2.]), 12, True)
     """
     began = time.perf_counter()
-    history: list[dict[str, float]] = []
+    records = list(history)
     converged = False
-    total = np.inf
-    for iteration in range(1, max_iter + 1):
-        new = step(state)
-        change = relative_change(new.scores, state.scores)
-        state = new
-        history.append(objective(state))
-        before, total = total, sum(history[-1].values())
-        if callback is not None:
-            callback(Progress(iteration, max_iter, total, change, time.perf_counter() - began))
-        if (before - total < tol * before) if by_objective else (change < tol):
-            converged = True
-            break
-    terms = {name: np.array([record[name] for record in history]) for name in history[0]}
+    total = sum(records[-1].values()) if records else np.inf
+    changes: list[float] = []
+    try:
+        for iteration in range(len(records) + 1, max_iter + 1):
+            new = step(state)
+            change = relative_change(new.scores, state.scores)
+            record = objective(new)
+            state = new
+            records.append(record)
+            changes.append(change)
+            before, total = total, sum(record.values())
+            if callback is not None:
+                seconds = time.perf_counter() - began
+                left = seconds / len(changes) * _rounds_left(changes, tol, max_iter - iteration)
+                callback(Progress(iteration, max_iter, total, change, seconds, left))
+            if (before - total < tol * before) if by_objective else (change < tol):
+                converged = True
+                break
+            if keep is not None and iteration < max_iter:
+                keep(state, records)
+    except KeyboardInterrupt:
+        if not interruptible:
+            raise
+        warnings.warn(
+            f"interrupted after {len(records)} iterations: the model is what they have found, and not converged",
+            UserWarning,
+            stacklevel=2,
+        )
+    terms = {name: np.array([record[name] for record in records]) for name in (records[0] if records else {})}
     return Alternation(state, terms, converged)
+
+
+def _rounds_left(changes: Sequence[float], tol: float, most: int) -> float:
+    """Rounds until the change is below `tol`, if it goes on to fall at the mean rate; NaN if that is not known.
+
+    Examples
+    --------
+    >>> round(_rounds_left([0.1, 0.01], tol=1e-4, most=30), 6), _rounds_left([0.1, 0.1], tol=1e-4, most=30)
+    (2.0, 30.0)
+    """
+    if changes[-1] < tol or not most:
+        return 0.0
+    if len(changes) < 2:
+        return float("nan")
+    rate = np.log(changes[-1] / changes[0]) / (len(changes) - 1)
+    needed = np.log(tol / changes[-1]) / rate if rate < 0 and tol > 0 else np.inf
+    return float(min(needed, most))

@@ -25,7 +25,7 @@ PARTS = {
     "ViewScaling": "lmssc.scaling",
 }
 # Parameters that are about one run and not about the model.
-NOT_KEPT = ("callback", "verbose")
+NOT_KEPT = ("callback", "checkpoint", "n_jobs", "verbose")
 # Booleans, integers, floats, bytes and text, little-endian; a file of any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
 # Dimensions beyond this are in no file that fits on a disk.

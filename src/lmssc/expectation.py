@@ -1,6 +1,6 @@
 """The class scores that a sample's place lets expect: a ridge regression of the propagated labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,9 @@ RADIAL_SHARE = 0.2
 RIDGE = 1e-3
 # Samples that the radial functions are centred on, at most.
 MOST_LANDMARKS = 300
-# Numbers in one block of features.
-BLOCK_NUMBERS = 1 << 22
+# Numbers in one block of features, and in all that are kept rather than computed again.
+BLOCK_NUMBERS = 1 << 21
+MOST_KEPT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,36 @@ class Features:
         radial = _radial(centred, self.landmarks, self.energy) @ self.whitening
         return np.hstack([np.sqrt((1 - RADIAL_SHARE) / self.energy) * centred, np.sqrt(RADIAL_SHARE) * radial])
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.landmarks.shape[1] + self.whitening.shape[1]
+
     def blocks(self, points: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Features of many places, block by block."""
         rows = max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks)))
         for first in range(0, len(points), rows):
             block = slice(first, first + rows)
             yield block, self(points[block])
+
+
+class FeatureRows:
+    """Features of the places of all samples, which several regressions see; kept if they are few.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, r)
+        Places Z.
+    """
+
+    def __init__(self, points: NDArray) -> None:
+        self.points = points
+        self.features = Features.of(points)
+        few = len(points) * self.features.size <= MOST_KEPT
+        self._kept = list(self.features.blocks(points)) if few else None
+
+    def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
+        return iter(self.features.blocks(self.points) if self._kept is None else self._kept)
 
 
 def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
@@ -69,8 +94,15 @@ class Expectation:
 
     def __call__(self, points: NDArray) -> NDArray:
         """Expected scores, up to a constant for each class, one row for each place."""
+        return self._of_blocks(self.features.blocks(points), points)
+
+    def at(self, rows: FeatureRows) -> NDArray:
+        """The same for places whose features are known."""
+        return self._of_blocks(rows, rows.points)
+
+    def _of_blocks(self, blocks: Iterable[tuple[slice, NDArray]], points: NDArray) -> NDArray:
         result = np.empty((len(points), self.coefficients.shape[1]), dtype=points.dtype)
-        for block, features in self.features.blocks(points):
+        for block, features in blocks:
             result[block] = features @ self.coefficients
         return result
 
@@ -87,7 +119,7 @@ class Regression:
 
     Parameters
     ----------
-    points : ndarray of shape (n, r)
+    points : ndarray of shape (n, r), or FeatureRows
         Places Z.
     labelled : ndarray of bool of shape (n,)
         Whose scores are labels; at least one.
@@ -101,14 +133,13 @@ class Regression:
     True
     """
 
-    def __init__(self, points: NDArray, labelled: NDArray) -> None:
-        self.points, self.labelled = points, labelled
+    def __init__(self, points: NDArray | FeatureRows, labelled: NDArray) -> None:
+        self.rows, self.labelled = points if isinstance(points, FeatureRows) else FeatureRows(points), labelled
         share = 1.0 if labelled.all() else 0.5
         self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
-        self.features = Features.of(points)
-        size = points.shape[1] + self.features.whitening.shape[1]
+        size = self.rows.features.size
         gram, self.mean = np.zeros((size, size)), np.zeros(size)
-        for block, features in self.features.blocks(points):
+        for block, features in self.rows:
             weighted = features * self.say[block, None]
             gram += weighted.T @ features
             self.mean += weighted.sum(axis=0)
@@ -120,6 +151,6 @@ class Regression:
         shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
         targets = scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
         cross = -np.outer(self.mean, self.say @ targets)
-        for block, features in self.features.blocks(self.points):
+        for block, features in self.rows:
             cross += features.T @ (targets[block] * self.say[block, None])
-        return Expectation(self.features, linalg.cho_solve(self.factor, cross))
+        return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))

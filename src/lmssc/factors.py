@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from lmssc.graph import BLOCK_BYTES
+from lmssc.neighbors import BLOCK_BYTES
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 from lmssc.views import Views
 

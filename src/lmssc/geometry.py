@@ -1,6 +1,6 @@
 """Where the graph sees the samples: their latent positions, or for words their directions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,10 @@ class Geometry:
             return latent
         stretched = latent * self.stretch
         return stretched / relative_norms(stretched, self.radius)[:, None]  # type: ignore[arg-type]
+
+    def renumbered(self, order: NDArray) -> "Geometry":
+        """The same for the samples in another order."""
+        return self if self.norms is None else replace(self, norms=self.norms[order])
 
     def pull_back(self, laplacian: sparse.csr_array) -> sparse.csr_array:
         """D⁻¹LD⁻¹, with which Tr(ZᵀLZ) = Tr(Hᵀ·D⁻¹LD⁻¹·H·C²)."""

@@ -1,88 +1,19 @@
 """The neighbour graph S: nearest neighbours, simplex rows, the weight α, and the Laplacian."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
-from lmssc.views import Matrix, stored_like
+from lmssc.approximate import has_index, nearest_by_index
+from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors
+from lmssc.views import Matrix
 
-# Bytes that one block of a chunked computation may take; more than the cache holds is slower, not faster.
-BLOCK_BYTES = 1 << 22
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
 MOST_NEIGHBORS = 1000
-
-
-class Neighbors(NamedTuple):
-    """The nearest samples of each row, nearest first."""
-
-    indices: NDArray
-    squared_distances: NDArray
-
-
-def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
-    """Nearest `points` (dense or sparse) of each query, exactly, ties by index.
-
-    The search may use the expansion ‖a‖² − 2ab + ‖b‖², which loses digits where points almost coincide, so the
-    distances of what was found are computed again from the differences.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0], [1.0], [3.0]])
-    >>> nearest_neighbors(points, np.array([[0.9]]), 2).indices
-    array([[1, 0]])
-    """
-    queries = stored_like(points, queries)
-    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="auto").fit(points)
-    indices = search.kneighbors(queries, return_distance=False)
-    distances = listed_distances(points, queries, indices)
-    order = np.lexsort((indices, distances))
-    return Neighbors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))
-
-
-def listed_distances(points: Matrix, queries: Matrix, indices: NDArray) -> NDArray:
-    """Squared distances of each query to the points that are listed for it, from the differences, block by block.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0], [1.0], [3.0]])
-    >>> listed_distances(points, np.array([[0.5]]), np.array([[2, 0]]))
-    array([[6.25, 0.25]])
-    """
-    distances = np.empty(indices.shape, dtype=points.dtype)
-    n_listed = indices.shape[1]
-    rows = max(1, BLOCK_BYTES // (n_listed * points.shape[1] * points.dtype.itemsize + 1))
-    for first in range(0, len(indices), rows):
-        block = slice(first, first + rows)
-        if sparse.issparse(points):
-            listed = indices[block]
-            repeated = np.repeat(np.arange(first, first + len(listed)), n_listed)
-            difference = points[listed.ravel()] - queries[repeated]
-            distances[block] = np.asarray(difference.power(2).sum(axis=1)).reshape(listed.shape)
-        else:
-            difference = points[indices[block]] - queries[block, None]
-            distances[block] = np.einsum("ijk,ijk->ij", difference, difference)
-    return distances
-
-
-def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = None) -> Neighbors:
-    """Nearest other samples of the samples `rows` (all of them if None).
-
-    Examples
-    --------
-    >>> other_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
-    array([1, 0, 1])
-    """
-    rows = np.arange(points.shape[0]) if rows is None else rows
-    found = nearest_neighbors(points, points[rows], n_neighbors + 1)
-    keep = found.indices != rows[:, None]
-    # Among many duplicates a sample may not find itself: then its last neighbour is the one too many.
-    keep[keep.all(axis=1), -1] = False
-    shape = (len(rows), n_neighbors)
-    return Neighbors(found.indices[keep].reshape(shape), found.squared_distances[keep].reshape(shape))
+# Queries to each point from which on an index of many points pays.
+INDEX_SHARE = 0.05
 
 
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
@@ -152,7 +83,7 @@ def simplex_graph(
     search : callable
         (rows, length) ↦ the `Neighbors` of these rows.
     first : Neighbors
-        Lists of all rows to begin with.
+        Lists of all rows to begin with. Where an infinite distance ends a list, there may be others further away.
     n_points : int
         Number of columns of the result.
     width : ndarray of shape (n_rows,)
@@ -168,7 +99,7 @@ def simplex_graph(
     rows, columns, values = [], [], []
     while True:
         weights, support = simplex_rows(found.squared_distances, width[pending])
-        done = (support < length) | (length >= most)
+        done = (support < np.isfinite(found.squared_distances).sum(axis=1)) | (length >= most)
         taken = weights[done] > 0
         rows.append(np.repeat(pending[done], taken.sum(axis=1)))
         columns.append(found.indices[done][taken])
@@ -191,6 +122,7 @@ def learn_graph(
     alpha: NDArray | None = None,
     *,
     shared_alpha: bool = False,
+    moving: Search | None = None,
 ) -> tuple[sparse.csr_array, NDArray]:
     """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
 
@@ -208,6 +140,8 @@ def learn_graph(
         α of each row; by default the largest that gives the row at most k neighbours.
     shared_alpha : bool
         If α is set here: all rows get the mean.
+    moving : MovingPoints or IndexedPoints, optional
+        What is known of the neighbours from where the same samples were before.
 
     Returns
     -------
@@ -226,14 +160,15 @@ def learn_graph(
            [0.  , 0.  , 1.  , 0.  ]])
     """
     n_points = points.shape[0]
-    first = other_neighbors(points, min(2 * n_neighbors + 2, n_points - 1))
+    length = min(2 * n_neighbors + 2, n_points - 1)
+    first = other_neighbors(points, length) if moving is None else moving.search(points, n_neighbors + 1, length)
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
             alpha = np.full_like(alpha, alpha.mean())
 
     def search(rows: NDArray, length: int) -> Neighbors:
-        return other_neighbors(points, length, rows)
+        return other_neighbors(points, length, rows) if moving is None else moving.search_more(points, rows, length)
 
     return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
 
@@ -249,7 +184,12 @@ def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | No
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    first = nearest_neighbors(points, queries, min(2 * n_neighbors + 2, n_points))
+    length = min(2 * n_neighbors + 2, n_points)
+    # An index has to be made first, which a few queries are not worth.
+    if has_index(n_points) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
+        first = nearest_by_index(points, queries, n_neighbors + 1, length)
+    else:
+        first = nearest_neighbors(points, queries, length)
     own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
 
     def search(rows: NDArray, length: int) -> Neighbors:

@@ -120,6 +120,8 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
         raise ValueError(f"{name}: {error}") from error
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from error
+    if isinstance(data, np.memmap) and np.may_share_memory(data, block):
+        return data  # what is on disk stays there
     if sparse.issparse(block):
         block = sparse.csr_array(block)
         if not block.has_canonical_format:

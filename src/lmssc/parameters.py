@@ -1,5 +1,6 @@
 """Ranges of parameters as data, and one check for all of them."""
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ def _is_number(value: Any) -> bool:
 
 COUNT = Rule(_is_count, "an integer of at least 1")
 COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
+COUNT_OR_NONE = Rule(lambda v: v is None or _is_count(v), "an integer of at least 1, or None")
+PATH_OR_NONE = Rule(lambda v: v is None or isinstance(v, str | os.PathLike), "the name of a file, or None")
 POSITIVE = Rule(lambda v: _is_number(v) and v > 0, f"a positive number of at most {MOST:g}")
 NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")

@@ -39,8 +39,8 @@ class ModelFileError(ValueError):
 def save(clf: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to a file that `load` reads.
 
-    The file appears under its name once it is complete, and replaces one that is there. `callback` and `verbose`,
-    which are about one run, are not kept.
+    The file appears under its name once it is complete, and replaces one that is there. `callback`, `verbose`,
+    `checkpoint` and `n_jobs`, which are about one run, are not kept.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ def _prepare(clf: Any, raws: Sequence[RawView], without: str | None) -> Any:
     fresh = clone(getattr(clf, "best_estimator_", clf))
     parameters = fresh.get_params(deep=False)
     # The views come as a dict, whatever form they had.
-    changes = {"views": None, "callback": None, "verbose": 0}
+    changes = {"views": None, "callback": None, "checkpoint": None, "verbose": 0}
     fresh.set_params(**{name: value for name, value in changes.items() if name in parameters})
     scaling = parameters.get("scaling")
     names = [raw.name for raw in raws]
@@ -160,6 +160,7 @@ def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_clas
         _make_room(clf, len(kept), sum(raw.data.shape[1] for raw in raws))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
+            clf._interruptible = False  # Ctrl-C is meant for all fits
             clf.fit({raw.name: raw.data for raw in parts}, labels[kept], {raw.name: raw.present for raw in parts})
         everyone[kept] = 0.0
         everyone[np.ix_(kept, clf.classes_)] = clf.label_distributions_

@@ -1,17 +1,20 @@
 """Scaling of the views, learned in fit and used again in predict."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.mapped import MappedRows
 from lmssc.views import Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
 # Those of views of words.
 WORDS = ("tfidf", "unit")
+# Those in which a row does not depend on itself: a view that is on disk stays there.
+MAPPED = ("none", "zscore")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
@@ -35,6 +38,8 @@ class ViewScaling:
         >>> ViewScaling("unit").apply(RawView("a", np.array([[3.0, 4.0]]), None)).data
         array([[0.6, 0.8]])
         """
+        if isinstance(raw.data, MappedRows):
+            return View(self._mapped(raw.data))
         data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
         offset = None
         if self.mean is not None and sparse.issparse(data):
@@ -52,6 +57,13 @@ class ViewScaling:
         if self.factor != 1.0:
             data = data * data.dtype.type(self.factor)
         return View(data, offset, raw.present)
+
+    def _mapped(self, data: MappedRows) -> Matrix:
+        """Scale a view that is on disk; one whose rows have to be scaled is read."""
+        if self.kind not in MAPPED:
+            return replace(self).apply(RawView("", data[:], None)).data
+        scale = np.ones(data.shape[1], data.dtype) if self.column_scale is None else self.column_scale
+        return data.scaled(self.mean, scale * data.dtype.type(self.factor))
 
 
 def _zero_rows(data: Matrix, rows: NDArray) -> Matrix:
@@ -113,11 +125,11 @@ def choose_scaling(raw: RawView) -> str:
     >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
     'tfidf'
     """
-    values = _present_values(raw)
     size = _present_count(raw) * raw.data.shape[1]
-    if np.count_nonzero(values) >= TEXT_DENSITY * size or (values < 0).any():
+    filled = sum(np.count_nonzero(values) for values in _present_values(raw))
+    if filled >= TEXT_DENSITY * size or any((values < 0).any() for values in _present_values(raw)):
         return "zscore"
-    return "tfidf" if (values == np.rint(values)).all() else "unit"
+    return "tfidf" if all((values == np.rint(values)).all() for values in _present_values(raw)) else "unit"
 
 
 def _present_count(raw: RawView) -> int:
@@ -128,9 +140,13 @@ def _present_rows(raw: RawView) -> Matrix:
     return raw.data if raw.present is None else raw.data[raw.present]
 
 
-def _present_values(raw: RawView) -> NDArray:
+def _present_values(raw: RawView) -> Iterator[NDArray]:
+    """All numbers, in one or several arrays."""
     data = _present_rows(raw)
-    return data.data if sparse.issparse(data) else data
+    if isinstance(data, MappedRows):
+        yield from (block for _, block in data.blocks())
+    else:
+        yield data.data if sparse.issparse(data) else data
 
 
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
@@ -152,9 +168,9 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
         mean, scale = _moments(data)
         return ViewScaling(kind, scale.astype(data.dtype), mean.astype(data.dtype))
     if kind == "tfidf":
-        if (_present_values(raw) < 0).any():
+        if any((values < 0).any() for values in _present_values(raw)):
             raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
-        frequency = data.astype(bool).sum(axis=0)
+        frequency = (data[:] if isinstance(data, MappedRows) else data).astype(bool).sum(axis=0)
         idf = np.log((1 + data.shape[0]) / (1 + np.asarray(frequency).ravel())) + 1
         return ViewScaling(kind, idf.astype(data.dtype))
     return ViewScaling(kind)
@@ -169,6 +185,8 @@ def _moments(data: Matrix) -> tuple[NDArray, NDArray]:
         stored = np.bincount(exact.indices, minlength=exact.shape[1])
         squares = np.bincount(exact.indices, weights=(exact.data - mean[exact.indices]) ** 2, minlength=exact.shape[1])
         variance = (squares + (n - stored) * mean**2) / n
+    elif isinstance(data, MappedRows):
+        mean, variance = data.moments()
     else:
         mean = data.mean(axis=0, dtype=np.float64)
         variance = np.zeros_like(mean)
@@ -242,12 +260,11 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
 
 def _check_unscaled(raw: RawView) -> None:
     """Unscaled values end up squared and squared again: leave room for it."""
-    values = _present_values(raw)
-    largest = float(np.finfo(values.dtype).max) ** 0.25
-    if np.abs(values).max(initial=0) > largest:
+    largest = float(np.finfo(raw.data.dtype).max) ** 0.25
+    if any(np.abs(values).max(initial=0) > largest for values in _present_values(raw)):
         raise ValueError(
             f"view {raw.name!r} has values beyond ±{largest:.1e}, too large to be used unscaled in "
-            f"{values.dtype}; use another scaling than None, or another unit"
+            f"{raw.data.dtype}; use another scaling than None, or another unit"
         )
 
 

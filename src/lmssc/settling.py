@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.expectation import Expectation, Regression
+from lmssc.expectation import Expectation, FeatureRows, Regression
 from lmssc.graph import laplacian
 from lmssc.propagation import propagate
 
@@ -31,6 +31,8 @@ def settle(
     n_classes: int,
     weight: float,
     learn: Callable[[NDArray], sparse.csr_array],
+    rows: FeatureRows | None = None,
+    tol: float = 1e-10,
 ) -> Settled:
     """Labels from a graph that knows no labels, and then from graphs that know more and more of them.
 
@@ -48,6 +50,10 @@ def settle(
         Weight of the expected scores in the squared distance; 0 leaves them out.
     learn : callable
         Places ↦ S.
+    rows : FeatureRows, optional
+        Features of the places, if they are known.
+    tol : float
+        Relative residual of the propagation.
 
     Returns
     -------
@@ -61,12 +67,12 @@ def settle(
     >>> settle(Z, learn(Z), np.array([0, -1, -1, -1, -1, 1]), 2, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    scores, unreached = propagate(laplacian(graph), codes, n_classes)
+    scores, unreached = propagate(laplacian(graph), codes, n_classes, tol=tol)
     expectation = None
     if weight:
-        regression = Regression(places, codes >= 0)
+        regression = Regression(places if rows is None else rows, codes >= 0)
         for _ in range(ROUNDS):
             expectation = regression.fit(scores).times(np.sqrt(weight))
-            graph = learn(np.hstack([places, expectation(places)]))
-            scores, unreached = propagate(laplacian(graph), codes, n_classes, scores)
+            graph = learn(np.hstack([places, expectation.at(regression.rows)]))
+            scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
     return Settled(graph, scores, unreached, expectation)

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-# A dense array or a CSR array; scipy has no types that would tell.
+from lmssc.mapped import FEWEST_BYTES, MappedRows
+
+# A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
 Matrix = Any
 
 
@@ -58,6 +60,12 @@ class RawView:
     data: Matrix
     present: NDArray | None
 
+    def map(self, rows: NDArray) -> "RawView":
+        """`take`, but many numbers that are on disk stay there, if every sample has the view."""
+        if isinstance(self.data, np.memmap) and self.data.nbytes >= FEWEST_BYTES and self.present is None:
+            return RawView(self.name, MappedRows(self.data, rows), None)
+        return self.take(rows)
+
     def take(self, rows: NDArray) -> "RawView":
         """The view of some of the samples, in the order of `rows`."""
         return RawView(self.name, self.data[rows], None if self.present is None else self.present[rows])
@@ -87,6 +95,8 @@ class View:
 
     def transpose_dot(self, latent: NDArray) -> NDArray:
         """XᵀH, of shape (d, r)."""
+        if isinstance(self.data, MappedRows):
+            return self.data.transpose_dot(latent)
         product = self.data.T @ latent
         if self.offset is not None:
             product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
@@ -109,6 +119,8 @@ class View:
 
     def squared_norm(self) -> float:
         """‖X‖²."""
+        if isinstance(self.data, MappedRows):
+            return self.data.squared_norm()
         values = self.data.data if sparse.issparse(self.data) else self.data
         energy = float(np.vdot(values, values))
         if self.offset is None:
@@ -128,13 +140,26 @@ class Views(Sequence[View]):
     (3, 3, True)
     """
 
-    def __init__(self, views: Sequence[View]) -> None:
+    def __init__(self, views: Sequence[View], order: NDArray | None = None) -> None:
         self._views = list(views)
+        self._order = order
+        self._positions = None if order is None else np.argsort(order)
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[Matrix]) -> "Views":
         """Views that are used as they are."""
         return cls([View(array) for array in arrays])
+
+    def renumbered(self, order: NDArray) -> "Views":
+        """The same views with the samples in another order, for `dot` and `transpose_dot`; all must be complete.
+
+        Examples
+        --------
+        >>> views = Views.from_arrays([np.array([[1.0], [2.0]])]).renumbered(np.array([1, 0]))
+        >>> views.dot([np.array([[1.0]])]).ravel()
+        array([2., 1.])
+        """
+        return Views(self._views, order if self._order is None else self._order[order])
 
     def __len__(self) -> int:
         return len(self._views)
@@ -186,6 +211,8 @@ class Views(Sequence[View]):
 
     def transpose_dot(self, latent: NDArray) -> list[NDArray]:
         """X^vᵀH of each view."""
+        if self._positions is not None:
+            latent = latent[self._positions]
         return [view.transpose_dot(latent) for view in self]
 
     def dot(self, loadings: Sequence[NDArray]) -> NDArray:
@@ -193,7 +220,7 @@ class Views(Sequence[View]):
         total = self[0].dot(loadings[0])
         for view, loading in zip(self._views[1:], loadings[1:], strict=True):
             total = total + view.dot(loading)
-        return total
+        return total if self._order is None else total[self._order]
 
     def grams(self, latent: NDArray) -> list[NDArray]:
         """HᵀH for each view, over the samples that have it."""

@@ -62,6 +62,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {}
+    # Whether the method needs no more of the views than the two products, so that they can stay on disk.
+    _maps_views = False
 
     def fit(self, X: Any, y: ArrayLike, present: Masks = None) -> Self:
         """Label every sample.
@@ -100,7 +102,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         first_seen = np.unique(ranked[ranked >= 0], return_index=True)[1]
         class_order = np.argsort(first_seen)
         rank = np.append(np.argsort(class_order), -1)
-        problem = Problem([raws[v].take(order.samples) for v in order.views], rank[ranked], len(classes))
+        chosen = [raws[v].map(order.samples) if self._maps_views else raws[v].take(order.samples) for v in order.views]
+        problem = Problem(chosen, rank[ranked], len(classes))
 
         self._order, self._class_order = order, class_order
         self._labelled = codes >= 0
@@ -196,7 +199,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             if reset:
                 self._layout = read_layout(self.views, block.shape[1], frame_columns(X) if is_frame(X) else None)
             blocks = {
-                name: block[:, columns] for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
+                name: _columns(block, columns)
+                for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
             }
         self.view_names_ = list(self._layout.names)
         return make_raw_views(blocks, present)
@@ -318,7 +322,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Write the fitted model to a file that `lmssc.load` reads, whatever the version of Python or numpy.
 
         The file has arrays and JSON and runs nothing when it is read; it appears under its name once it is complete.
-        `callback` and `verbose` are not kept.
+        `callback`, `verbose`, `checkpoint` and `n_jobs` are not kept.
 
         Parameters
         ----------
@@ -422,9 +426,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
         def report(progress: Progress) -> None:
             if self.verbose:
+                left = progress.seconds_left
                 print(
                     f"[{type(self).__name__}] iteration {progress.iteration}: J = {progress.objective:.6g}, "
                     f"change of F = {progress.change:.2e}, {progress.seconds:.1f} s"
+                    + (f", {left:.0f} s left" if left > 0.5 else "")
                 )
             if self.callback is not None:
                 self.callback(progress)
@@ -435,6 +441,12 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _columns(block: Any, columns: NDArray) -> Any:
+    """Some columns; of what is on disk as a slice, which reads nothing, if they are adjacent."""
+    adjacent = isinstance(block, np.memmap) and (np.diff(columns) == 1).all()
+    return block[:, columns[0] : columns[-1] + 1] if adjacent else block[:, columns]
 
 
 def _columns_of_frames(X: Any) -> dict[str, list[str]]:

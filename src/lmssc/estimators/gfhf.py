@@ -9,17 +9,9 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
-from lmssc.graph import (
-    Neighbors,
-    connect,
-    graph_from_rows,
-    laplacian,
-    learn_graph,
-    nearest_neighbors,
-    other_neighbors,
-    roughness,
-)
+from lmssc.graph import connect, graph_from_rows, laplacian, learn_graph, roughness
 from lmssc.inputs import ViewSpec
+from lmssc.neighbors import Neighbors, nearest_neighbors, other_neighbors
 from lmssc.order import sample_keys
 from lmssc.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.propagation import one_hot, propagate

@@ -1,7 +1,9 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,9 +12,13 @@ from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
-from lmssc.alternation import Progress, alternate
+from lmssc.alternation import Progress, alternate, relative_change
+from lmssc.approximate import choose_search
 from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
+from lmssc.checkpoint import Checkpoint, identify
+from lmssc.encoding import NOT_KEPT
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -20,17 +26,21 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
-from lmssc.expectation import Expectation
+from lmssc.expectation import Expectation, FeatureRows
 from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.inputs import Masks, ViewSpec
+from lmssc.locality import FEWEST_SAMPLES, order_by_place
+from lmssc.neighbors import MovingPoints, Search
 from lmssc.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
     COUNT,
     COUNT_OR_AUTO,
+    COUNT_OR_NONE,
     NOT_NEGATIVE,
+    PATH_OR_NONE,
     POSITIVE,
     VERBOSITY,
     Rule,
@@ -40,11 +50,14 @@ from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
 from lmssc.scaling import WORDS, scale_views
 from lmssc.settling import settle
-from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
+from lmssc.start import RANDOM_COMPONENTS, latent_start, most_components, random_graph
 from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
+# Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
+MOST_SOLVED_EXACTLY = 5000
+CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-4, 1e-10, 1e-6
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,20 @@ class State:
     scores: NDArray  # F
     unreached: NDArray
     alpha: NDArray | None  # α of each row; None until the first iteration has set it
+    change: float = 1.0  # of F, relative, in the last iteration
+
+    def renumbered(self, order: NDArray) -> "State":
+        """The same with the samples in another order."""
+        graph = self.graph[order][:, order].tocsr()
+        return replace(
+            self,
+            latent=self.latent[order],
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=self.scores[order],
+            unreached=self.unreached[order],
+            alpha=None if self.alpha is None else self.alpha[order],
+        )
 
 
 @dataclass(frozen=True)
@@ -76,6 +103,7 @@ class Model:
     freeze_alpha: bool
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
+    moving: Search = field(default_factory=MovingPoints)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
         """The state that the alternation starts from, F still zero where there is no label."""
@@ -100,9 +128,16 @@ class Model:
             self.beta,
             state.latent,
             self.geometry.metric,
+            self.tolerance(state.change),
         )
         state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
+
+    def tolerance(self, change: float) -> float:
+        """Relative residual of the solvers, which start from what they solved last; so J falls whatever it is."""
+        if self.views.n_samples <= MOST_SOLVED_EXACTLY:
+            return TIGHTEST
+        return min(max(CHANGE_SHARE * change, TIGHTEST), LOOSEST)
 
     def update_loadings(self, state: State) -> list[NDArray]:
         """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
@@ -131,7 +166,9 @@ class Model:
     def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
         """S and α from where the samples are."""
         points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
-        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha)
+        return learn_graph(
+            points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
+        )
 
     def connect(self, points: NDArray) -> sparse.csr_array:
         """S alone."""
@@ -139,8 +176,20 @@ class Model:
 
     def propagate(self, state: State) -> State:
         """F on the present graph."""
-        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores)
-        return replace(state, scores=scores, unreached=unreached)
+        tol = self.tolerance(state.change)
+        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
+        return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
+
+    def renumbered(self, order: NDArray) -> "Model":
+        """The same problem with the samples in another order; the neighbour search follows."""
+        self.moving.renumber(order)
+        return replace(
+            self,
+            views=self.views.renumbered(order),
+            codes=self.codes[order],
+            geometry=self.geometry.renumbered(order),
+            expected=None if self.expected is None else self.expected[order],
+        )
 
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
@@ -173,8 +222,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
         view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
-        Latent dimensions r. "auto" is 80, or 150 if all views are words, and fewer if there are fewer features or fewer
-        than four samples to each; 20 with `init="random"`.
+        Latent dimensions r. "auto" takes those that stand out from noise (by the threshold of Gavish and Donoho; at
+        least 10, at most 80), or 150 if all views are words; fewer if there are fewer features or fewer than four
+        samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
     beta : float, default=0.01
@@ -220,6 +270,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         seconds.
     verbose : int
         Print a line after each iteration.
+    checkpoint : str or path, optional
+        File in which how far the fit is is kept, written once the start is done and then every two minutes. A fit to
+        the same data with the same parameters that finds it goes on from there; it is removed at the end.
+    n_jobs : int, optional
+        Most threads of the numerical libraries; as many as they take by default.
 
     Attributes
     ----------
@@ -247,6 +302,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Iterations that were run.
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+    neighbor_recall_ : float
+        Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
+        search. From 30,000 samples on, with faiss (``pip install 'lmssc[large]'``), an index finds 95 % at least.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
@@ -289,9 +347,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "tol": NOT_NEGATIVE,
         "callback": CALLABLE_OR_NONE,
         "verbose": VERBOSITY,
+        "checkpoint": PATH_OR_NONE,
+        "n_jobs": COUNT_OR_NONE,
     }
 
     # What `LMSSCCV` lets its fits share.
+    _maps_views = True
+    # Whether Ctrl-C ends this fit alone; not where it is one of many.
+    _interruptible = True
+    _expectation: Expectation | None
     _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
 
     def __init__(
@@ -316,6 +380,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         random_state: int | np.random.RandomState | None = None,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.views = views
         self.n_components = n_components
@@ -336,10 +402,33 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
 
     def _solve(self, problem: Problem) -> Solution:
+        with nullcontext() if self.n_jobs is None else threadpool_limits(limits=self.n_jobs):
+            return self._solve_here(problem)
+
+    def _solve_here(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        model, state = self._start(views, problem)
+        kept = self._open_checkpoint(problem)
+        content = None if kept is None else kept.read()
+        history: list[dict[str, float]] = []
+        if content is None:
+            model, state = self._start(views, problem)
+            order = None
+            if views.complete and views.n_samples >= FEWEST_SAMPLES:
+                order = order_by_place(model.places(state.latent))
+                model, state = model.renumbered(order), state.renumbered(order)
+        else:
+            model, state, order, history = self._continue(views, problem, content)
+
+        def keep(state: State, history: list[dict[str, float]]) -> None:
+            if kept is not None and (kept.due() or not history):
+                kept.write(self._unfinished(model, state, order, history))
+
+        if content is None:
+            keep(state, history)
         state, terms, self.converged_ = alternate(
             state,
             model.step,
@@ -347,24 +436,68 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self._progress(),
+            history=history,
+            keep=keep,
+            interruptible=self._interruptible,
         )
+        if kept is not None:
+            kept.remove()
+        if state.alpha is None:  # interrupted before the first iteration was done
+            state = replace(state, alpha=model.update_graph(state).alpha)
+        if order is not None:
+            model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._places = self._to_input(model.places(state.latent))
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
-        self.objective_ = np.sum(list(terms.values()), axis=0)
+        self.objective_ = np.sum(list(terms.values()), axis=0) if terms else np.empty(0)
         alpha = self._to_input(np.asarray(state.alpha))
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
+        self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
         answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
         scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
 
-    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
-        """The model and its first state, by `init`."""
-        self._geometry, self.temperature_ = PLAIN, 1.0
-        self._expectation: Expectation | None = None
-        model = Model(
+    def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
+        """The file that is named by `checkpoint`, for this problem."""
+        if self.checkpoint is None:
+            return None
+        about = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_KEPT}
+        return Checkpoint(self.checkpoint, identify(about, self._order.keys, problem.codes))
+
+    def _unfinished(
+        self, model: Model, state: State, order: NDArray | None, history: list[dict[str, float]]
+    ) -> dict[str, Any]:
+        """All that `_continue` needs."""
+        parts = {field.name: getattr(state, field.name) for field in fields(state)}
+        return {
+            "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
+            "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected")},
+            "start": {"temperature": self.temperature_, "expectation": self._expectation, "geometry": self._geometry},
+            "lists": model.moving.kept(),
+            "order": order,
+            "history": history,
+        }
+
+    def _continue(
+        self, views: Views, problem: Problem, content: dict[str, Any]
+    ) -> tuple[Model, State, NDArray | None, list[dict[str, float]]]:
+        """The model and the state of a fit that was stopped."""
+        start, order = content["start"], content["order"]
+        self.temperature_, self._expectation, self._geometry = (
+            start[name] for name in ("temperature", "expectation", "geometry")
+        )
+        model = self._model(views, problem)
+        model = replace(model if order is None else model.renumbered(order), **content["model"])
+        model.moving.keep(content["lists"])
+        graph, latent = content["state"]["graph"], content["state"]["latent"]
+        state = State(crosses=model.views.transpose_dot(latent), laplacian=laplacian(graph), **content["state"])
+        return model, state, order, content["history"]
+
+    def _model(self, views: Views, problem: Problem) -> Model:
+        """The objective, as the parameters have it."""
+        return Model(
             views,
             problem.codes,
             problem.n_classes,
@@ -374,7 +507,14 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.loadings == "nonnegative",
             self.alpha == "mean",
             self.freeze_alpha,
+            moving=choose_search(views.n_samples),
         )
+
+    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
+        """The model and its first state, by `init`."""
+        self._geometry, self.temperature_ = PLAIN, 1.0
+        self._expectation = None
+        model = self._model(views, problem)
         if self.init == "svd":
             return self._start_from_svd(model)
         random = check_random_state(self.random_state)
@@ -388,10 +528,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """H from the SVD; then by turns the graph, labels propagated over it, and what these let expect of a place."""
         views = model.views
         words = all(scaling.kind in WORDS for scaling in self._scalings)
-        n_components = self._resolve_components(
-            views, choose_components(views.n_samples, views.n_features, words=words)
-        )
-        latent, loadings = self._first_positions(views, n_components)
+        n_components = self._resolve_components(views, most_components(views.n_samples, views.n_features, words=words))
+        # The spectrum of words has no such edge.
+        above_noise = isinstance(self.n_components, str) and not words
+        latent, loadings = self._first_positions(views, n_components, above_noise)
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
@@ -399,34 +539,39 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         weight = float(self.label_weight * energy)
         places = model.places(latent)
         graph = model.connect(places)
-        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect)
+        rows = FeatureRows(places)
+        tol = model.tolerance(change=1.0)
+        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
         if settled.expectation is not None:
-            model = replace(model, expected=settled.expectation(places))
+            model = replace(model, expected=settled.expectation.at(rows))
         if self.calibrate:
-            self.temperature_ = self._find_temperature(model, places, graph, weight)
+            self.temperature_ = self._find_temperature(model, places, graph, rows, weight)
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached)
 
-    def _first_positions(self, views: Views, n_components: int) -> tuple[NDArray, list[NDArray]]:
+    def _first_positions(self, views: Views, n_components: int, above_noise: bool) -> tuple[NDArray, list[NDArray]]:
         """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
         if self._starts is None:
-            return latent_start(views, n_components)
-        key = (n_components, *self.scalings_.items())
+            return latent_start(views, n_components, above_noise=above_noise)
+        key = (n_components, above_noise, *self.scalings_.items())
         if key not in self._starts:
-            self._starts[key] = latent_start(views, n_components)
+            self._starts[key] = latent_start(views, n_components, above_noise=above_noise)
         return self._starts[key]
 
-    def _find_temperature(self, model: Model, places: NDArray, graph: sparse.csr_array, weight: float) -> float:
+    def _find_temperature(
+        self, model: Model, places: NDArray, graph: sparse.csr_array, rows: FeatureRows, weight: float
+    ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
         # Samples are numbered by content, so the first are as good as any.
         codes = model.codes[:MOST_CALIBRATED]
+        model, tol = replace(model, moving=MovingPoints()), model.tolerance(change=1.0)
         if len(places) > len(codes):
             places = places[: len(codes)]
-            graph = model.connect(places)
+            graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect).scores
+            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect, rows, tol).scores
             return balance(scores, hidden, self.balance)
 
         return fit_temperature(*held_out_scores(codes, refit))

@@ -17,17 +17,9 @@ from lmssc.estimators.base import (
     resolve_neighbors,
     self_weights,
 )
-from lmssc.graph import (
-    adaptive_alpha,
-    connect,
-    graph_from_rows,
-    laplacian,
-    listed_distances,
-    other_neighbors,
-    simplex_rows,
-    symmetrise,
-)
+from lmssc.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
 from lmssc.inputs import ViewSpec
+from lmssc.neighbors import listed_distances, other_neighbors
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
 from lmssc.propagation import one_hot, propagate
 from lmssc.views import RawView, Views

@@ -18,6 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from lmssc.encoding import NOT_KEPT
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.held_out import FOLDS, hide, labelled_folds
@@ -251,7 +252,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         folds: list[NDArray],
     ) -> list[list[Answers]]:
         """Answers of each setting for each fold."""
-        quiet = {"callback": None, "verbose": 0}
+        quiet = {"callback": None, "checkpoint": None, "verbose": 0}
         quiet = {name: value for name, value in quiet.items() if hasattr(candidates[0], name)}
         candidates = [clone(candidate).set_params(**quiet) for candidate in candidates]
         tasks = [(number, split) for number in range(len(settings)) for split in range(len(folds))]
@@ -375,7 +376,7 @@ def read_grid(param_grid: Any, estimator: MultiViewClassifier) -> list[dict[str,
         raise TypeError(f"{wanted}, got {param_grid!r}")
     if not grids:
         raise ValueError(f"{wanted}; it is empty")
-    names = [name for name in type(estimator)._get_param_names() if name not in ("views", "callback", "verbose")]
+    names = [name for name in type(estimator)._get_param_names() if name not in ("views", *NOT_KEPT)]
     for grid in grids:
         for name, values in grid.items():
             if name not in names:
@@ -467,7 +468,7 @@ def _answer(
         warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
         estimator = clone(candidate)
         if isinstance(estimator, LMSSC):
-            estimator._starts = _starts_of(search)
+            estimator._starts, estimator._interruptible = _starts_of(search), False
         fitted = estimator.fit(views, hide(codes, fold), present)
     seconds = time.perf_counter() - began
     likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)

@@ -29,7 +29,7 @@ from lmssc.graph import learn_graph
 from lmssc.io import open_atomically
 from lmssc.plotting import principal_plane
 from lmssc.scaling import WORDS, fit_scalings, scale_views
-from lmssc.start import choose_components, latent_start
+from lmssc.start import latent_start, most_components
 from lmssc.views import RawView
 
 # The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
@@ -286,7 +286,8 @@ def first_graph(raws: list[RawView]) -> sparse.csr_array:
     scalings = fit_scalings(raws, ["auto"] * len(raws))
     views = scale_views(raws, scalings)
     words = all(scaling.kind in WORDS for scaling in scalings)
-    latent, _ = latent_start(views, choose_components(views.n_samples, views.n_features, words=words))
+    most = most_components(views.n_samples, views.n_features, words=words)
+    latent, _ = latent_start(views, most, above_noise=not words)
     geometry = Geometry.of_directions(latent) if words else PLAIN
     graph, _ = learn_graph(geometry.place(latent), resolve_neighbors("auto", views.n_samples, default=10), 1.0)
     return graph

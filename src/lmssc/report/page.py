@@ -425,7 +425,7 @@ def run_again(subject: Subject) -> str:
     parameters = "".join(
         f"<li><code>{escape(name)} = {escape(repr(value))}</code></li>"
         for name, value in fitted.get_params(deep=False).items()
-        if name not in ("callback", "verbose", "views")
+        if name not in ("callback", "checkpoint", "n_jobs", "verbose", "views")
     )
     iterations = f"{fitted.n_iter_} iteration{'s' if fitted.n_iter_ != 1 else ''}"
     if getattr(fitted, "converged_", True) is False:

@@ -1,0 +1,198 @@
+"""Nearest neighbours of very many points: from an index, with the share that it finds measured and held."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc._optional import import_optional
+from lmssc.neighbors import BLOCK_DISTANCES, Blocks, MovingPoints, Neighbors, listed_distances, other_neighbors
+
+# From so many samples on an index is faster than an exact search, as measured on two cores.
+FEWEST_SAMPLES = 30_000
+# Share of the nearest neighbours that has to be found.
+TARGET = 0.95
+# Samples on which the share is measured.
+SAMPLED = 300
+# Length of the lists that are kept, in units of the neighbours that are needed.
+KEPT = 3
+# Clusters of the index for each root of a sample, samples that each is learned from, and rounds of learning.
+CLUSTERS_PER_ROOT = 4
+SAMPLES_PER_CLUSTER = 40
+CLUSTER_ROUNDS = 8
+# Rows that are too few for a search by index to be worth it.
+FEW_ROWS = 100
+
+
+class IndexedPoints:
+    """Neighbours of points that move a little from one search to the next, most of them.
+
+    Lists are made with an inverted file of faiss, in which as many clusters are looked at as the target needs, and are
+    ranked again by where the points are now. When the share of the true neighbours that they hold, measured on some
+    points against an exact search, falls below the target, they are made anew.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    >>> near = IndexedPoints()
+    >>> near.search(points, 5, 12).indices.shape, near.recall >= 0.95
+    ((3000, 12), True)
+    """
+
+    def __init__(self, target: float = TARGET) -> None:
+        self.recall = 0.0
+        self.n_full_searches = 0
+        self._target = target
+        self._lists: NDArray | None = None
+
+    def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
+        """Nearest others of every point: `length` of each, of which the first `needed` are held to the target."""
+        rows = np.linspace(0, len(points) - 1, min(SAMPLED, len(points)), dtype=np.intp)
+        truth = _reach(points, points[rows], needed + 1)
+        found = None
+        if self._lists is not None:
+            # The first part of the lists is enough as long as it is good enough.
+            for part in (length, self._lists.shape[1]):
+                self.recall = _recall(_rank(points, self._lists[rows, :part], rows), truth, needed)
+                if self.recall >= self._target:
+                    found = _rank(points, self._lists[:, :part])
+                    break
+        if found is None:
+            self._renew(points, rows, truth, needed, max(length, KEPT * needed))
+            found = _rank(points, self._lists[:, :length])  # type: ignore[index]
+        return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+
+    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
+        """Nearest others of the points `rows`, for lists longer than those of `search`."""
+        if self._lists is None or length > self._lists.shape[1] or len(rows) <= FEW_ROWS:
+            return other_neighbors(points, length, rows)
+        found = _rank(points, self._lists[rows], rows)
+        return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+
+    def renumber(self, order: NDArray) -> None:
+        """From now on the points come in another order."""
+        if self._lists is not None:
+            self._lists = np.argsort(order).astype(self._lists.dtype)[self._lists[order]]
+
+    def kept(self) -> NDArray | None:
+        """The lists."""
+        return self._lists
+
+    def keep(self, lists: NDArray | None) -> None:
+        """Go on from what `kept` gave."""
+        self._lists = lists
+
+    def _renew(self, points: NDArray, rows: NDArray, truth: NDArray, needed: int, length: int) -> None:
+        """Make the lists anew."""
+        self.n_full_searches += 1
+        single = np.ascontiguousarray(points, dtype=np.float32)
+
+        def recall(index: Any) -> float:
+            listed = _without_self(index.search(single[rows], length + 1)[1], rows)
+            return _recall(_rank(points, listed, rows), truth, needed)
+
+        index, self.recall = _make_index(single, recall, self._target)
+        self._lists = np.empty((len(points), length), dtype=np.int32)
+        for block in _blocks(len(points), length):
+            part = np.arange(len(points))[block]
+            self._lists[part] = _without_self(index.search(single[part], length + 1)[1], part)
+
+
+def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int) -> Neighbors:
+    """Nearest points of each query: `length` of each, with a recall of the first `needed` of 95 % at least.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8))
+    >>> bool((nearest_by_index(points, points[:9], 5, 12).indices[:, 0] == np.arange(9)).all())
+    True
+    """
+    single = np.ascontiguousarray(queries, dtype=np.float32)
+    some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
+    truth = _reach(points, queries[some], needed)
+
+    def ranked(listed: NDArray, rows: NDArray) -> Neighbors:
+        distances = listed_distances(points, queries[rows], listed)
+        distances[listed < 0] = np.inf
+        order = np.argsort(distances, axis=1, kind="stable")
+        return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
+
+    def recall(index: Any) -> float:
+        return _recall(ranked(index.search(single[some], length)[1], some), truth, needed)
+
+    index = _make_index(np.ascontiguousarray(points, dtype=np.float32), recall, TARGET)[0]
+    parts = []
+    for block in _blocks(len(queries), length):
+        rows = np.arange(len(queries))[block]
+        parts.append(ranked(index.search(single[rows], length)[1], rows))
+    return Neighbors(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) -> tuple[Any, float]:
+    """An inverted file that looks at as many clusters as the target needs, and the recall that it then has."""
+    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+    n_points, n_features = points.shape
+    n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
+    index.cp.niter = CLUSTER_ROUNDS
+    index.train(np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))
+    index.add(points)
+    index.nprobe = 2
+    while (found := recall(index)) < target and index.nprobe < n_clusters:
+        index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.5 * index.nprobe)))
+    return index, found
+
+
+def _blocks(n_rows: int, length: int) -> list[slice]:
+    rows = max(1, BLOCK_DISTANCES // length)
+    return [slice(first, first + rows) for first in range(0, n_rows, rows)]
+
+
+def _reach(points: NDArray, queries: NDArray, needed: int) -> NDArray:
+    """Squared distance of some queries to the last of their nearest points, by an exact search."""
+    found = Blocks.of(points).nearest(queries, needed)[0]
+    return np.sort(listed_distances(points, queries, found), axis=1)[:, -1]
+
+
+def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:
+    """Share of the nearest others that was found: those that are no further than the last of them."""
+    near = found.squared_distances <= (1 + 1e-6) * reach[:, None]
+    return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
+
+
+def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
+    """Lists without the point itself; what an index leaves empty (−1) is filled with the next point after it."""
+    listed = np.where(listed < 0, rows[:, None], listed)
+    order = np.argsort(listed == rows[:, None], axis=1, kind="stable")
+    return np.take_along_axis(listed, order, 1)[:, :-1]
+
+
+def _rank(points: NDArray, listed: NDArray, rows: NDArray | None = None) -> Neighbors:
+    """Lists of `rows` (all if None), nearest first; an entry that is the point itself ends the list."""
+    rows = np.arange(len(points)) if rows is None else rows
+    distances = listed_distances(points, points[rows], listed)
+    distances[listed == rows[:, None]] = np.inf
+    order = np.argsort(distances, axis=1, kind="stable")
+    return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
+
+
+def has_index(n_samples: int) -> bool:
+    """Whether so many samples are searched by an index: they are many, and faiss is installed."""
+    return n_samples >= FEWEST_SAMPLES and find_spec("faiss") is not None
+
+
+def choose_search(n_samples: int) -> MovingPoints | IndexedPoints:
+    """Exact neighbours, or for very many samples, if faiss is installed, most of them.
+
+    Examples
+    --------
+    >>> type(choose_search(1000)).__name__
+    'MovingPoints'
+    """
+    return IndexedPoints() if has_index(n_samples) else MovingPoints()

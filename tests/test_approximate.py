@@ -1,0 +1,70 @@
+"""Neighbours from an index: the recall is what is said, and what is found is true."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from lmssc import LMSSC, approximate
+from lmssc.approximate import IndexedPoints, choose_search
+from lmssc.datasets import make_multiview
+from lmssc.neighbors import MovingPoints
+
+pytest.importorskip("faiss")
+
+
+def true_recall(found, points, needed):
+    distances = cdist(points, points)
+    np.fill_diagonal(distances, np.inf)
+    truth = np.argsort(distances, axis=1)[:, :needed]
+    return np.mean([len(np.intersect1d(a, b)) / needed for a, b in zip(truth, found.indices, strict=True)])
+
+
+@pytest.mark.parametrize("target", [0.7, 0.95, 0.999])
+def test_recall_is_measured_and_held_while_points_move(target):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(3000, 12)).astype(np.float32)
+    near = IndexedPoints(target)
+    for _ in range(4):
+        found = near.search(points, 6, 12)
+        assert near.recall >= target
+        assert abs(true_recall(found, points, 6) - near.recall) < 0.03
+        assert (found.indices != np.arange(3000)[:, None]).all()
+        own = ((points[:, None] - points[found.indices]) ** 2).sum(axis=2)
+        np.testing.assert_allclose(found.squared_distances, own, rtol=1e-4)
+        assert (np.diff(found.squared_distances, axis=1) >= 0).all()
+        points = points + np.float32(0.01) * rng.normal(size=points.shape).astype(np.float32)
+    few = near.n_full_searches
+    near.search(rng.normal(size=points.shape).astype(np.float32), 6, 12)
+    assert near.n_full_searches == few + 1, "points that are elsewhere need new lists"
+
+
+def test_the_same_twice():
+    points = np.random.default_rng(1).normal(size=(2000, 10)).astype(np.float32)
+    one, two = (IndexedPoints().search(points, 6, 12) for _ in range(2))
+    np.testing.assert_array_equal(one.indices, two.indices)
+
+
+def test_many_duplicates():
+    points = np.zeros((2000, 5), dtype=np.float32)
+    points[1000:] = np.random.default_rng(2).normal(size=(1000, 5))
+    found = IndexedPoints().search(points, 6, 12)
+    assert (found.squared_distances[:1000, :6] == 0).all()
+
+
+def test_used_for_many_samples_only(monkeypatch):
+    assert isinstance(choose_search(approximate.FEWEST_SAMPLES), IndexedPoints)
+    assert isinstance(choose_search(approximate.FEWEST_SAMPLES - 1), MovingPoints)
+    monkeypatch.setattr(approximate, "find_spec", lambda _: None)
+    assert isinstance(choose_search(10**6), MovingPoints)
+
+
+def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
+    data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0)
+    exact = LMSSC().fit(data.views, data.y)
+    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
+    clf = LMSSC().fit(data.views, data.y)
+    assert exact.neighbor_recall_ == 1
+    assert 0.95 <= clf.neighbor_recall_ <= 1
+    hidden = data.y == -1
+    accuracies = [(one.transduction_ == data.target)[hidden].mean() for one in (exact, clf)]
+    assert abs(accuracies[0] - accuracies[1]) < 0.02

@@ -1,0 +1,135 @@
+"""A fit that is killed, interrupted or stopped goes on where it was."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lmssc.checkpoint
+from lmssc import LMSSC
+from lmssc.datasets import make_multiview
+
+SCRIPT = """
+import sys
+import numpy as np
+import lmssc.checkpoint
+from lmssc import LMSSC
+from lmssc.datasets import make_multiview
+
+lmssc.checkpoint.EVERY = 0
+data = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
+clf = LMSSC(checkpoint=sys.argv[1], tol=0.0, max_iter=25, callback=lambda p: print(p.iteration, flush=True))
+clf.fit(data.views, data.y)
+np.savez(sys.argv[2], labels=clf.transduction_, objective=clf.objective_, latent=clf.latent_)
+"""
+DATA = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    monkeypatch.setattr(lmssc.checkpoint, "EVERY", 0)
+
+
+def stop_after(iterations):
+    """A callback that ends a fit as a crash would."""
+
+    def callback(progress):
+        if progress.iteration == iterations:
+            raise RuntimeError("stopped")
+
+    return callback
+
+
+def test_killed_five_times_it_ends_where_an_undisturbed_fit_does(tmp_path):
+    whole = LMSSC(tol=0.0, max_iter=25).fit(DATA.views, DATA.y)
+    file, answer = tmp_path / "fit.ckpt", tmp_path / "answer.npz"
+    command = [sys.executable, "-c", SCRIPT, str(file), str(answer)]
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(5):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            seen += [int(process.stdout.readline()) for _ in range(rng.integers(1, 4))]
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+    assert max(seen) < 25
+    assert seen[-1] > 4, "no fit went on from where the one before was"
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    found = np.load(answer)
+    np.testing.assert_array_equal(found["labels"], whole.transduction_)
+    np.testing.assert_allclose(found["objective"], whole.objective_, rtol=1e-9)
+    np.testing.assert_allclose(found["latent"], whole.latent_, atol=1e-9)
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    "change", [{"beta": 0.02}, {"y": np.where(DATA.y == 0, 1, DATA.y)}, {"views": [DATA.views[0] + 1, DATA.views[1]]}]
+)
+def test_other_data_or_parameters_are_refused(tmp_path, change):
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(RuntimeError, match="stopped"):
+        LMSSC(checkpoint=path, tol=0.0, callback=stop_after(2)).fit(DATA.views, DATA.y)
+    assert path.exists()
+    parameters = {name: value for name, value in change.items() if name == "beta"}
+    with pytest.raises(ValueError, match=r"checkpoint='.*fit.ckpt' is of a fit to other data"):
+        LMSSC(checkpoint=path, tol=0.0, **parameters).fit(change.get("views", DATA.views), change.get("y", DATA.y))
+
+
+def test_a_file_of_something_else_is_refused_and_left(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a checkpoint")
+    with pytest.raises(ValueError, match="no checkpoint of lmssc"):
+        LMSSC(checkpoint=path).fit(DATA.views, DATA.y)
+    assert path.read_text() == "not a checkpoint"
+
+
+@pytest.mark.usefixtures("eager")
+def test_large_problems_go_on_in_their_own_order(tmp_path, monkeypatch):
+    """With samples renumbered by place, as above 10,000."""
+    monkeypatch.setattr("lmssc.estimators.lmssc.FEWEST_SAMPLES", 100)
+    whole = LMSSC(tol=0.0, max_iter=5).fit(DATA.views, DATA.y)
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(RuntimeError, match="stopped"):
+        LMSSC(checkpoint=path, tol=0.0, max_iter=5, callback=stop_after(3)).fit(DATA.views, DATA.y)
+    iterations = []
+    clf = LMSSC(checkpoint=path, tol=0.0, max_iter=5, callback=lambda p: iterations.append(p.iteration))
+    clf.fit(DATA.views, DATA.y)
+    assert iterations == [3, 4, 5]
+    np.testing.assert_allclose(clf.label_distributions_, whole.label_distributions_, atol=1e-9)
+
+
+class TestInterrupt:
+    @pytest.mark.parametrize("iterations", [1, 3])
+    def test_gives_the_state_so_far_with_a_warning(self, iterations):
+        def interrupt(progress):
+            if progress.iteration == iterations:
+                raise KeyboardInterrupt
+
+        with pytest.warns(UserWarning, match=f"interrupted after {iterations} iterations"):
+            clf = LMSSC(tol=0.0, callback=interrupt).fit(DATA.views, DATA.y)
+        same = LMSSC(tol=0.0, max_iter=iterations).fit(DATA.views, DATA.y)
+        assert clf.n_iter_ == iterations
+        assert not clf.converged_
+        np.testing.assert_array_equal(clf.label_distributions_, same.label_distributions_)
+
+    def test_before_the_first_iteration_is_done(self, monkeypatch):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("lmssc.estimators.lmssc.update_latent", interrupt)
+        with pytest.warns(UserWarning, match="interrupted after 0 iterations"):
+            clf = LMSSC().fit(DATA.views, DATA.y)
+        assert clf.n_iter_ == len(clf.objective_) == 0
+        assert (clf.predict(DATA.views) == clf.transduction_).all()
+
+    def test_ends_a_search_of_parameters(self, monkeypatch):
+        from lmssc import LMSSCCV
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("lmssc.estimators.lmssc.update_latent", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            LMSSCCV(estimator=LMSSC(), param_grid={"n_neighbors": [5, 6]}, n_jobs=1).fit(DATA.views, DATA.y)
