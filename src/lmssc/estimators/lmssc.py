@@ -180,6 +180,19 @@ class Model:
         scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
+    def reach_again(self, state: State) -> State:
+        """Scores from a graph that knows no labels for samples that only the expected scores have cut off from all."""
+        if self.expected is None or not state.unreached.any():
+            return state
+        graph = self.learn_graph(self.geometry.place(state.latent))[0]
+        scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes)
+        back = state.unreached & ~unreached
+        return replace(
+            state,
+            scores=np.where(back[:, None], scores, state.scores),
+            unreached=state.unreached & unreached,
+        )
+
     def renumbered(self, order: NDArray) -> "Model":
         """The same problem with the samples in another order; the neighbour search follows."""
         self.moving.renumber(order)
@@ -455,6 +468,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
         self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
+        state = model.reach_again(state)
         answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
         scores = np.where(state.unreached[:, None], state.scores, answers)
         return Solution(scores, state.graph, state.unreached)
