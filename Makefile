@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo reproduce pages ablation bench-active test lint types test-oldest clean
+.PHONY: help demo docs reproduce pages ablation bench-active test lint types test-oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -23,8 +23,16 @@ $(VENV)/.ready-dev: $(VENV)/.ready-demo
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
+$(VENV)/.ready-docs: $(VENV)/.ready-demo
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
 demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the figures
 	$(BIN)/lmssc demo
+
+docs: $(VENV)/.ready-docs  ## the documentation, with every example run, into docs/_build/html; warnings are errors
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -n -q -d docs/_build/doctrees docs docs/_build/html
+	@echo "Written: docs/_build/html/index.html"
 
 reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into results/reproduction (hours; goes on where it stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/lmssc reproduce --jobs 2 --out results/reproduction
@@ -64,4 +72,4 @@ test-oldest:  ## all tests with the oldest dependencies that are promised
 	  -o filterwarnings=default $(EXTRA_PYTEST)  # old releases warn of each other
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build docs/_build docs/_gallery

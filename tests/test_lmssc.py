@@ -15,7 +15,7 @@ from lmssc.datasets import make_multiview
 from lmssc.estimators.lmssc import Model, State
 from lmssc.graph import laplacian
 from lmssc.propagation import one_hot
-from lmssc.start import leading_directions, random_graph
+from lmssc.start import latent_start, leading_directions, random_graph
 from lmssc.views import View, Views
 
 
@@ -418,12 +418,25 @@ class TestStart:
     @pytest.mark.parametrize(("n", "d", "r"), [(40, 12, 5), (12, 40, 5), (30, 30, 30), (50, 8, 8)])
     def test_directions_are_those_of_a_dense_svd(self, n, d, r):
         X = np.random.default_rng(0).normal(size=(n, d)) * np.linspace(3, 0.1, d)
-        directions, values = leading_directions(Views.from_arrays([X[:, :3], X[:, 3:]]), r, tol=1e-14)
+        directions, values, median = leading_directions(Views.from_arrays([X[:, :3], X[:, 3:]]), r, tol=1e-14)
         _, right_values, right = np.linalg.svd(X, full_matrices=False)
         np.testing.assert_allclose(values, right_values[:r], rtol=1e-6)
+        assert median == pytest.approx(np.median(right_values), rel=1e-6)
         overlap = np.abs(np.sum(directions * right[:r].T, axis=0))
         np.testing.assert_allclose(overlap, 1, atol=1e-5)
         assert (directions[np.abs(directions).argmax(axis=0), np.arange(r)] > 0).all()
+
+    def test_noise_is_left_out_and_signal_kept(self):
+        """Ten strong directions in noise: as many as there are; a spectrum that decays evenly: most of it."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 15)) @ rng.normal(size=(15, 90)) + rng.normal(size=(400, 90))
+        latent, loadings = latent_start(Views.from_arrays([X]), 80, above_noise=True)
+        assert latent.shape == (400, 15)
+        assert loadings[0].shape == (90, 15)
+        decaying = rng.normal(size=(400, 90)) * 0.93 ** np.arange(90)
+        assert latent_start(Views.from_arrays([decaying]), 80, above_noise=True)[0].shape[1] > 25
+        noise = rng.normal(size=(400, 90))
+        assert latent_start(Views.from_arrays([noise]), 80, above_noise=True)[0].shape[1] == 10
 
 
 class TestProgress:

@@ -303,14 +303,14 @@ def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
     starts = []
     real = lmssc_module.latent_start
 
-    def counted(views, n_components):
+    def counted(views, n_components, above_noise):
         starts.append(n_components)
-        return real(views, n_components)
+        return real(views, n_components, above_noise=above_noise)
 
     monkeypatch.setattr(lmssc_module, "latent_start", counted)
     shared = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
     assert len(starts) == 3  # one for each number of components, and the last fit's own
-    monkeypatch.setattr(LMSSC, "_first_positions", lambda self, views, r: counted(views, r))
+    monkeypatch.setattr(LMSSC, "_first_positions", lambda self, *start: counted(*start))
     alone = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
     np.testing.assert_array_equal(shared.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(shared.cv_results_["mean_evidence"], alone.cv_results_["mean_evidence"])

@@ -11,6 +11,8 @@ from lmssc.mapped import MappedRows
 from lmssc.views import Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
+# Those of views of words.
+WORDS = ("tfidf", "unit")
 # Those in which a row does not depend on itself: a view that is on disk stays there.
 MAPPED = ("none", "zscore")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.

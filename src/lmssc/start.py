@@ -1,5 +1,7 @@
 """Where the alternation starts: a truncated SVD of the scaled views, or chance as in the paper."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
@@ -10,6 +12,8 @@ from lmssc.views import Views
 # Latent dimensions by default, at most: of measurements, and of words, whose spectrum is flat.
 MOST_COMPONENTS = 80
 MOST_WORD_COMPONENTS = 150
+# Fewer are not taken by default because the others look like noise.
+FEWEST_COMPONENTS = 10
 # So many samples there are to each at least.
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
@@ -21,9 +25,18 @@ MOST_NUMBERS = 20_000_000
 STRIP = 100
 
 
-def leading_directions(
-    views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50
-) -> tuple[NDArray, NDArray]:
+class Spectrum(NamedTuple):
+    """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
+
+    `median` is that of all singular values, None where they are too many to be had.
+    """
+
+    directions: NDArray
+    values: NDArray
+    median: float | None
+
+
+def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
     From a Gram matrix where the views are small; by block subspace iteration, to which `tol` and `max_rounds` belong,
@@ -42,16 +55,14 @@ def leading_directions(
 
     Returns
     -------
-    directions : ndarray of shape (Σ d_v, n_components)
-        Orthonormal; the largest entry of each is positive.
-    singular_values : ndarray of shape (n_components,)
+    Spectrum
 
     Examples
     --------
     >>> views = Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])])
-    >>> directions, values = leading_directions(views, 1)
-    >>> directions.ravel().round(6) + 0.0, values.round(6)
-    (array([1., 0.]), array([3.]))
+    >>> directions, values, median = leading_directions(views, 1)
+    >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
+    (array([1., 0.]), array([3.]), 2.0)
     """
     size = (views.n_samples, views.n_features)
     if min(size) <= MOST_EXACT and np.prod(size) <= MOST_NUMBERS:
@@ -73,10 +84,10 @@ def leading_directions(
         if np.abs(wanted - previous).max() <= tol * wanted[0]:
             break
         previous = wanted
-    return _with_positive_peaks(basis[:, :n_components]), wanted
+    return Spectrum(_with_positive_peaks(basis[:, :n_components]), wanted, None)
 
 
-def _exact_directions(views: Views, n_components: int) -> tuple[NDArray, NDArray]:
+def _exact_directions(views: Views, n_components: int) -> Spectrum:
     """The same from the Gram matrix of the shorter side, which is faster where that side is short."""
     n_samples, n_features = views.n_samples, views.n_features
     if n_features <= n_samples:
@@ -88,14 +99,16 @@ def _exact_directions(views: Views, n_components: int) -> tuple[NDArray, NDArray
     return _directions_of_gram(views, side.T @ side, basis, n_components)
 
 
-def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> tuple[NDArray, NDArray]:
+def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> Spectrum:
     """Directions that a basis of the features and the Gram matrix over it give."""
     leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
     # The singular vectors within what was found mend what squaring lost.
     q = linalg.qr(basis @ leading, mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
-    return _with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype)
+    rank = min(len(gram), views.n_samples)
+    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram)[-rank:], 0))))
+    return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
 
 
 def _with_positive_peaks(directions: NDArray) -> NDArray:
@@ -104,21 +117,39 @@ def _with_positive_peaks(directions: NDArray) -> NDArray:
     return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype)
 
 
-def choose_components(n_samples: int, n_features: int, *, words: bool = False) -> int:
-    """Number of latent dimensions: 80, or 150 for words, and fewer for few samples or features.
-
-    The labels tell which of them matter (`lmssc.expectation`), so more do little harm.
+def most_components(n_samples: int, n_features: int, *, words: bool = False) -> int:
+    """Number of latent dimensions, at most: 80, or 150 for words, and fewer for few samples or features.
 
     Examples
     --------
-    >>> choose_components(2000, 649), choose_components(208, 60), choose_components(1200, 10000, words=True)
+    >>> most_components(2000, 649), most_components(208, 60), most_components(1200, 10000, words=True)
     (80, 52, 150)
     """
     most = MOST_WORD_COMPONENTS if words else MOST_COMPONENTS
     return max(1, min(most, n_samples // SAMPLES_PER_COMPONENT, n_features))
 
 
-def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDArray, list[NDArray]]:
+def count_above_noise(values: NDArray, median: float, n_samples: int, n_features: int) -> int:
+    """How many singular values noise alone would not give, by the optimal hard threshold of Gavish and Donoho (2014).
+
+    Half of all singular values are taken for noise. A matrix of noise has none above some multiple of its median.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 60)) + 3 * np.outer(rng.normal(size=300), rng.normal(size=60))
+    >>> values = linalg.svdvals(X)
+    >>> count_above_noise(values, float(np.median(values)), *X.shape)
+    1
+    """
+    shape = min(n_samples, n_features) / max(n_samples, n_features)
+    threshold = 0.56 * shape**3 - 0.95 * shape**2 + 1.82 * shape + 1.43
+    return int((values > threshold * median).sum())
+
+
+def latent_start(
+    views: Views, n_components: int, rounds: int = 20, *, above_noise: bool = False
+) -> tuple[NDArray, list[NDArray]]:
     """Latent positions and loadings from a truncated SVD of the scaled views.
 
     Where samples lack views, the SVD takes their rows for zeros; some rounds in which they are replaced by H·Wᵀ then
@@ -132,6 +163,8 @@ def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDA
         Latent dimensions r.
     rounds : int
         Rounds of replacement.
+    above_noise : bool
+        Leave out those that may be noise, but keep `FEWEST_COMPONENTS`.
 
     Returns
     -------
@@ -144,7 +177,10 @@ def latent_start(views: Views, n_components: int, rounds: int = 20) -> tuple[NDA
     >>> H.ravel().round(6) + 0.0
     array([3., 0.])
     """
-    directions, _ = leading_directions(views, n_components)
+    directions, values, median = leading_directions(views, n_components)
+    if above_noise and median is not None:
+        found = count_above_noise(values, median, views.n_samples, views.n_features)
+        directions = directions[:, : max(found, FEWEST_COMPONENTS)]
     loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:

@@ -226,7 +226,7 @@ _VIEWS = (pixels, fourier, profiles, gradients, zernike, morphology)
 def load_digits_views() -> Bunch:
     """Load 1797 real handwritten digits in six views, without a network.
 
-    The images are those of :func:`sklearn.datasets.load_digits`; each view is a different description of the
+    The images are those of `sklearn.datasets.load_digits`; each view is a different description of the
     same image. The rows are in the order of scikit-learn, not sorted by class.
 
     Returns

@@ -126,7 +126,7 @@ class AMGL(MultiViewClassifier):
         Σ_v a_v·D_v^−½·W_v·D_v^−½ / Σ_v a_v: symmetric, no self-loops.
     view_weights_ : ndarray of shape (V,)
         a_v, in the order of the views; only their ratios matter.
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         Σ_v √Tr(FᵀL_vF) after each iteration; it never rises.
     n_iter_ : int
         Iterations that were run.

@@ -48,9 +48,9 @@ from lmssc.parameters import (
 )
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
-from lmssc.scaling import scale_views
+from lmssc.scaling import WORDS, scale_views
 from lmssc.settling import settle
-from lmssc.start import RANDOM_COMPONENTS, choose_components, latent_start, random_graph
+from lmssc.start import RANDOM_COMPONENTS, latent_start, most_components, random_graph
 from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
@@ -58,8 +58,6 @@ MOST_CALIBRATED = 3000
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
 CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-4, 1e-10, 1e-6
-# Scalings of views of words.
-WORDS = ("tfidf", "unit")
 
 
 @dataclass(frozen=True)
@@ -224,8 +222,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
         view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
-        Latent dimensions r. "auto" is 80, or 150 if all views are words, and fewer if there are fewer features or fewer
-        than four samples to each; 20 with `init="random"`.
+        Latent dimensions r. "auto" takes those that stand out from noise (by the threshold of Gavish and Donoho; at
+        least 10, at most 80), or 150 if all views are words; fewer if there are fewer features or fewer than four
+        samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
     beta : float, default=0.01
@@ -293,7 +292,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         W^v.
     graph_ : csr_array of shape (n, n)
         S: rows sum to 1, no self-loops.
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
         Its terms: "fit", "smoothness", "graph" and "labels".
@@ -529,10 +528,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """H from the SVD; then by turns the graph, labels propagated over it, and what these let expect of a place."""
         views = model.views
         words = all(scaling.kind in WORDS for scaling in self._scalings)
-        n_components = self._resolve_components(
-            views, choose_components(views.n_samples, views.n_features, words=words)
-        )
-        latent, loadings = self._first_positions(views, n_components)
+        n_components = self._resolve_components(views, most_components(views.n_samples, views.n_features, words=words))
+        # The spectrum of words has no such edge.
+        above_noise = isinstance(self.n_components, str) and not words
+        latent, loadings = self._first_positions(views, n_components, above_noise)
         energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
@@ -551,13 +550,13 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached)
 
-    def _first_positions(self, views: Views, n_components: int) -> tuple[NDArray, list[NDArray]]:
+    def _first_positions(self, views: Views, n_components: int, above_noise: bool) -> tuple[NDArray, list[NDArray]]:
         """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
         if self._starts is None:
-            return latent_start(views, n_components)
-        key = (n_components, *self.scalings_.items())
+            return latent_start(views, n_components, above_noise=above_noise)
+        key = (n_components, above_noise, *self.scalings_.items())
         if key not in self._starts:
-            self._starts[key] = latent_start(views, n_components)
+            self._starts[key] = latent_start(views, n_components, above_noise=above_noise)
         return self._starts[key]
 
     def _find_temperature(

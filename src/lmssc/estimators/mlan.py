@@ -213,7 +213,7 @@ class MLAN(MultiViewClassifier):
         S: symmetric, no self-loops.
     view_weights_ : ndarray of shape (V,)
         w_v, in the order of the views.
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         The objective after each iteration. It may rise, because S is symmetrised and has k neighbours a row only.
     objective_terms_ : dict of str to ndarray
         Its terms: "views", "graph" and "labels".

@@ -24,11 +24,12 @@ from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_co
 from lmssc.experiments.runs import Data
 from lmssc.experiments.scores import mean_interval
 from lmssc.experiments.splits import stratified_split
+from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import learn_graph
 from lmssc.io import open_atomically
 from lmssc.plotting import principal_plane
-from lmssc.scaling import fit_scalings, scale_views
-from lmssc.start import choose_components, latent_start
+from lmssc.scaling import WORDS, fit_scalings, scale_views
+from lmssc.start import latent_start, most_components
 from lmssc.views import RawView
 
 # The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
@@ -167,8 +168,8 @@ def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     Examples
     --------
     >>> runs = [
-    ...     {"n_components": 5, "beta": 0.1, "gamma": gamma, "repeat": repeat, "accuracy": accuracy}
-    ...     for gamma, repeat, accuracy in [(0.01, 0, 0.7), (0.01, 1, 0.8), (1.0, 0, 0.9), (1.0, 1, 0.6)]
+    ...     {"n_components": 5, "beta": 0.01, "gamma": gamma, "repeat": repeat, "accuracy": accuracy}
+    ...     for gamma, repeat, accuracy in [(0.001, 0, 0.7), (0.001, 1, 0.8), (1.0, 0, 0.9), (1.0, 1, 0.6)]
     ... ]
     >>> [(row["choice"], round(row["mean"], 3)) for row in by_dimension(runs)]
     [('fixed', 0.75), ('best_by_test', 0.85)]
@@ -282,9 +283,13 @@ def first_graph(raws: list[RawView]) -> sparse.csr_array:
     -------
     csr_array of shape (n, n)
     """
-    views = scale_views(raws, fit_scalings(raws, ["auto"] * len(raws)))
-    latent, _ = latent_start(views, choose_components(views.n_samples, views.n_features))
-    graph, _ = learn_graph(latent, resolve_neighbors("auto", views.n_samples, default=10), 1.0)
+    scalings = fit_scalings(raws, ["auto"] * len(raws))
+    views = scale_views(raws, scalings)
+    words = all(scaling.kind in WORDS for scaling in scalings)
+    most = most_components(views.n_samples, views.n_features, words=words)
+    latent, _ = latent_start(views, most, above_noise=not words)
+    geometry = Geometry.of_directions(latent) if words else PLAIN
+    graph, _ = learn_graph(geometry.place(latent), resolve_neighbors("auto", views.n_samples, default=10), 1.0)
     return graph
 
 
