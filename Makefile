@@ -46,6 +46,12 @@ ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
 
+bench: $(VENV)/.ready-demo  ## time and memory beside peers, into results/speed (an hour)
+	$(BIN)/python -m pip install --quiet --editable '.[all,large]' scikit-network graphlearning annoy quadprog
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 1000 10000 20000 --extra
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 20000 100000 --dtype float32 \
+	  --cases LMSSC LabelSpreading 'approximate kNN'
+
 test: lint types  ## lint, type checks, all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
 

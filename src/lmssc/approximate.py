@@ -11,7 +11,7 @@ from lmssc._optional import import_optional
 from lmssc.neighbors import BLOCK_DISTANCES, Blocks, MovingPoints, Neighbors, listed_distances, other_neighbors
 
 # From so many samples on an index is faster than an exact search, as measured on two cores.
-FEWEST_SAMPLES = 30_000
+FEWEST_SAMPLES = 10_000
 # Share of the nearest neighbours that has to be found.
 TARGET = 0.95
 # Samples on which the share is measured.
@@ -67,11 +67,11 @@ class IndexedPoints:
         return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
 
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
-        """Nearest others of the points `rows`, for lists longer than those of `search`."""
-        if self._lists is None or length > self._lists.shape[1] or len(rows) <= FEW_ROWS:
+        """Longer lists of the points `rows` than those of `search`: those that are kept, or exact ones."""
+        # Whoever asks has seen half of that.
+        if self._lists is None or length // 2 >= self._lists.shape[1] or len(rows) <= FEW_ROWS:
             return other_neighbors(points, length, rows)
-        found = _rank(points, self._lists[rows], rows)
-        return Neighbors(found.indices[:, :length], found.squared_distances[:, :length])
+        return _rank(points, self._lists[rows], rows)
 
     def renumber(self, order: NDArray) -> None:
         """From now on the points come in another order."""

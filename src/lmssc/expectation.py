@@ -15,7 +15,7 @@ RIDGE = 1e-3
 MOST_LANDMARKS = 300
 # Numbers in one block of features, and in all that are kept rather than computed again.
 BLOCK_NUMBERS = 1 << 21
-MOST_KEPT = 1 << 24
+MOST_KEPT = 1 << 25
 
 
 @dataclass(frozen=True)

@@ -317,7 +317,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
     neighbor_recall_ : float
         Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
-        search. From 30,000 samples on, with faiss (``pip install 'lmssc[large]'``), an index finds 95 % at least.
+        search. From 10,000 samples on, with faiss (``pip install 'lmssc[large]'``), an index finds 95 % at least.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str

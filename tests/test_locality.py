@@ -1,0 +1,32 @@
+"""What is done for many samples only changes no answer: another numbering, solvers that stop earlier."""
+
+import numpy as np
+import pytest
+
+from lmssc import LMSSC
+from lmssc.datasets import make_multiview
+from lmssc.locality import order_by_place
+
+DATA = make_multiview(600, 3, 30, n_classes=4, labelled=0.05, random_state=0)
+
+
+@pytest.mark.parametrize("part", ["FEWEST_SAMPLES", "MOST_SOLVED_EXACTLY"])
+def test_fit(monkeypatch, part):
+    plain = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
+    monkeypatch.setattr(f"lmssc.estimators.lmssc.{part}", 100)
+    clf = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
+    np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
+    np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-3)
+    np.testing.assert_allclose(clf.latent_, plain.latent_, atol=1e-5)
+    np.testing.assert_allclose(clf.alpha_, plain.alpha_, rtol=1e-4)
+    assert (np.diff(clf.objective_) <= 1e-12 * clf.objective_[0]).all()
+
+
+def test_neighbours_stand_together():
+    rng = np.random.default_rng(0)
+    centres = 10 * rng.normal(size=(20, 5))
+    points = centres[rng.integers(20, size=4000)] + rng.normal(size=(4000, 5))
+    order = order_by_place(points)
+    assert sorted(order) == list(range(4000))
+    steps = np.linalg.norm(np.diff(points[order], axis=0), axis=1).mean()
+    assert steps < 0.5 * np.linalg.norm(np.diff(points, axis=0), axis=1).mean()
