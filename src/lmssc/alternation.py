@@ -168,6 +168,8 @@ def _rounds_left(changes: Sequence[float], tol: float, most: int) -> float:
         return 0.0
     if len(changes) < 2:
         return float("nan")
+    if not (tol > 0 and changes[0] > 0 and changes[-1] > 0):
+        return float(most)
     rate = np.log(changes[-1] / changes[0]) / (len(changes) - 1)
-    needed = np.log(tol / changes[-1]) / rate if rate < 0 and tol > 0 else np.inf
+    needed = np.log(tol / changes[-1]) / rate if rate < 0 else np.inf
     return float(min(needed, most))
