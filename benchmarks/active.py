@@ -85,17 +85,18 @@ def labels_needed(curve, steps, level):
     return float(np.interp(level, curve[first - 1 : first + 1], steps[first - 1 : first + 1]))
 
 
-def as_markdown(records, seeds, max_iter):
+def as_markdown(records, max_iter):
     """The tables of `active.md`."""
     choices = [choice for choice in STEPS if any(r["choice"] == choice for r in records)]
     lines = [
-        f"Means of {seeds} seeds, from {START} labels a class in batches of 10, at most {max_iter} iterations a fit.",
+        f"Means over seeds, from {START} labels a class in batches of 10, at most {max_iter} iterations a fit.",
         "",
     ]
     for dataset in dict.fromkeys(r["dataset"] for r in records):
+        seeds = len({r["seed"] for r in records if r["dataset"] == dataset})
         for measure, words in MEASURES.items():
             curves = {choice: mean_curve(records, dataset, choice, measure) for choice in choices}
-            lines += [f"### {dataset}, accuracy % on {words}", ""]
+            lines += [f"### {dataset}, {seeds} seeds, accuracy % on {words}", ""]
             header = ["labels", *map(str, STEPS["random"])]
             lines += ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
             for choice in choices:
@@ -131,7 +132,7 @@ def main():
             print(f"{dataset}, seed {seed}: {100 * records[-1]['unlabelled']:.1f} %", flush=True)
             write_csv(args.out / "active.csv", COLUMNS, records)
     with open_atomically(args.out / "active.md") as file:
-        file.write(as_markdown(records, args.seeds, args.max_iter).encode())
+        file.write(as_markdown(records, args.max_iter).encode())
 
 
 if __name__ == "__main__":

@@ -184,7 +184,9 @@ class Model:
         """Scores from a graph that knows no labels for samples that only the expected scores have cut off from all."""
         if self.expected is None or not state.unreached.any():
             return state
-        graph = self.learn_graph(self.geometry.place(state.latent))[0]
+        # These places have fewer columns than those that the search follows.
+        search = choose_search(len(state.latent))
+        graph = replace(self, moving=search).connect(self.geometry.place(state.latent))
         scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes)
         back = state.unreached & ~unreached
         return replace(
