@@ -359,7 +359,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         --------
         >>> from lmssc import LMSSC
         >>> from lmssc.datasets import make_multiview
-        >>> data = make_multiview(200, labelled=0.1, random_state=0)
+        >>> data = make_multiview(200, labelled=0.1, random_state=2)
         >>> clf = LMSSC().fit(data.views, data.y)
         >>> rows = clf.most_uncertain(20)
         >>> bool((clf.transduction_ == data.target)[rows].mean() < (clf.transduction_ == data.target).mean())
