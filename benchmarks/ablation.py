@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lmssc import LMSSC, compare
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
-from lmssc.io import open_atomically, write_csv
+from lmssc.experiments.accuracy_page import parts_markdown
+from lmssc.io import write_csv
 
 RATES = {
     "bbc": (0.1, 0.2, 0.3, 0.5),
@@ -66,18 +65,6 @@ def rows(name: str, methods: Mapping[str, Any], rates: Sequence[float], repeats:
     return [{"dataset": name, **row} for row in comparison.summary()]
 
 
-def table(found: list[dict]) -> str:
-    """Methods by data sets and rates, as Markdown, with the mean over all."""
-    cells = list(dict.fromkeys((row["dataset"], row["rate"]) for row in found))
-    lines = ["| | " + " | ".join(f"{name} {rate:.0%}" for name, rate in cells) + " | mean |"]
-    lines.append("|" + " --- |" * (len(cells) + 2))
-    for method in dict.fromkeys(row["method"] for row in found):
-        means = {(row["dataset"], row["rate"]): 100 * row["mean"] for row in found if row["method"] == method}
-        values = [means[cell] for cell in cells]
-        lines.append(f"| {method} | " + " | ".join(f"{v:.1f}" for v in values) + f" | {np.mean(values):.2f} |")
-    return "\n".join(lines)
-
-
 def run(names: list[str], repeats: int, some_repeats: int, folder: Path) -> None:
     """All runs of some data sets, and the tables of what there is."""
     main = {name: METHODS[name] for name in ("LMSSC", "its first propagation")}
@@ -86,9 +73,7 @@ def run(names: list[str], repeats: int, some_repeats: int, folder: Path) -> None
     columns = ("dataset", "rate", "method", "mean", "std", "n")
     for title, found in (("alternation", alternation), ("ablation", parts)):
         write_csv(folder / f"{title}.csv", columns, [{column: row[column] for column in columns} for row in found])
-        with open_atomically(folder / f"{title}.md") as file:
-            file.write((table(found) + "\n").encode())
-        print(table(found))
+        print(parts_markdown(folder / f"{title}.csv"))
 
 
 if __name__ == "__main__":
