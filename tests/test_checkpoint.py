@@ -114,6 +114,24 @@ class TestInterrupt:
         assert not clf.converged_
         np.testing.assert_array_equal(clf.label_distributions_, same.label_distributions_)
 
+    def test_leaves_the_checkpoint_to_go_on_from(self, tmp_path):
+        whole = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
+        path = tmp_path / "fit.ckpt"
+
+        def interrupt(progress):
+            if progress.iteration == 2:
+                raise KeyboardInterrupt
+
+        with pytest.warns(UserWarning, match="interrupted after 2 iterations"):
+            LMSSC(checkpoint=path, tol=0.0, max_iter=6, callback=interrupt).fit(DATA.views, DATA.y)
+        iterations = []
+        clf = LMSSC(checkpoint=path, tol=0.0, max_iter=6, callback=lambda p: iterations.append(p.iteration))
+        clf.fit(DATA.views, DATA.y)
+        assert iterations == [3, 4, 5, 6]
+        assert not path.exists()
+        np.testing.assert_allclose(clf.objective_, whole.objective_)
+        np.testing.assert_allclose(clf.label_distributions_, whole.label_distributions_, atol=1e-9)
+
     def test_before_the_first_iteration_is_done(self, monkeypatch):
         def interrupt(*_):
             raise KeyboardInterrupt

@@ -266,8 +266,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
     init : {"svd", "random"}, default="svd"
-        Start: H from a truncated SVD, the graph on H alone and one propagation over it; or random H and S and
-        F = 0 for the unlabelled, as in the paper.
+        Start: H from a truncated SVD, the graph on it, one propagation, and three rounds of P, graph and labels; or
+        random H and S and F = 0 for the unlabelled, as in the paper.
     alpha : {"row", "mean"}, default="row"
         α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the
         paper, with which rows in dense regions get many neighbours and outliers one.
@@ -282,12 +282,13 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         For `init="random"`; nothing else is random.
     callback : callable, optional
         Called after each iteration with a `lmssc.alternation.Progress`: iteration, max_iter, objective, change,
-        seconds.
+        seconds, seconds_left.
     verbose : int
         Print a line after each iteration.
     checkpoint : str or path, optional
         File in which how far the fit is is kept, written once the start is done and then every two minutes. A fit to
-        the same data with the same parameters that finds it goes on from there; it is removed at the end.
+        the same data with the same parameters that finds it goes on from there; it is removed at the end, and left
+        if the fit is interrupted.
     n_jobs : int, optional
         Most threads of the numerical libraries; as many as they take by default.
 
@@ -455,8 +456,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             keep=keep,
             interruptible=self._interruptible,
         )
+        history = [dict(zip(terms, map(float, record), strict=True)) for record in zip(*terms.values(), strict=True)]
         if kept is not None:
-            kept.remove()
+            if self.converged_ or len(history) == self.max_iter:
+                kept.remove()
+            else:  # interrupted: the same fit can go on from here
+                kept.write(self._unfinished(model, state, order, history))
         if state.alpha is None:  # interrupted before the first iteration was done
             state = replace(state, alpha=model.update_graph(state).alpha)
         if order is not None:
