@@ -312,7 +312,7 @@ def draw(rows):
 
 def describe(rows):
     """results/speed/README.md: the machine, and every row of the table."""
-    from lmssc.experiments.machine import describe_machine
+    from lmssc.machine import describe_machine
 
     with open("/proc/cpuinfo") as file:
         model = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]

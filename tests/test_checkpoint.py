@@ -136,7 +136,7 @@ class TestInterrupt:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("lmssc.estimators.lmssc.update_latent", interrupt)
+        monkeypatch.setattr("lmssc.model.update_latent", interrupt)
         with pytest.warns(UserWarning, match="interrupted after 0 iterations"):
             clf = LMSSC().fit(DATA.views, DATA.y)
         assert clf.n_iter_ == len(clf.objective_) == 0
@@ -148,6 +148,6 @@ class TestInterrupt:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("lmssc.estimators.lmssc.update_latent", interrupt)
+        monkeypatch.setattr("lmssc.model.update_latent", interrupt)
         with pytest.raises(KeyboardInterrupt):
             LMSSCCV(estimator=LMSSC(), param_grid={"n_neighbors": [5, 6]}, n_jobs=1).fit(DATA.views, DATA.y)

@@ -12,8 +12,8 @@ from scipy import sparse
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.datasets import make_multiview
-from lmssc.estimators.lmssc import Model, State
 from lmssc.graph import laplacian
+from lmssc.model import Model, State
 from lmssc.propagation import one_hot
 from lmssc.start import latent_start, leading_directions, random_graph
 from lmssc.views import View, Views

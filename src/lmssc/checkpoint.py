@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.encoding import DamagedTreeError, Decoder, Encoder, is_by_columns
-from lmssc.experiments.machine import version
 from lmssc.io import open_atomically
+from lmssc.machine import version
 
 # Seconds between two writings.
 EVERY = 120.0

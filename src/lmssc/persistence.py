@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, estimators, is_by_columns
-from lmssc.experiments.machine import version
 from lmssc.io import open_atomically
+from lmssc.machine import version
 
 # The first byte is in no text, the line ends are what a transfer as text would change.
 MAGIC = b"\x93LMSSC\r\n"

@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from lmssc.estimators.base import resolve_neighbors
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.experiments.compare import compare
-from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, resolve_methods, scaled_concatenation
 from lmssc.experiments.runs import Data
 from lmssc.experiments.scores import mean_interval
@@ -27,6 +26,7 @@ from lmssc.experiments.splits import stratified_split
 from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import learn_graph
 from lmssc.io import open_atomically
+from lmssc.machine import version
 from lmssc.plotting import principal_plane
 from lmssc.scaling import WORDS, fit_scalings, scale_views
 from lmssc.start import latent_start, most_components

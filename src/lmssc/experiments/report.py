@@ -10,12 +10,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from lmssc.experiments.machine import version
 from lmssc.experiments.markdown import markdown_to_html
 from lmssc.experiments.paper import DATASETS, PaperCell, paper_tables
 from lmssc.experiments.svg import inline_svg
 from lmssc.experiments.tables import CONSTANT, read_tables
 from lmssc.io import open_atomically
+from lmssc.machine import version
 from lmssc.report.html import box, style_sheet
 
 TITLE = "LMSSC: the paper's results, run again"

@@ -13,7 +13,6 @@ from sklearn.dummy import DummyClassifier
 
 from lmssc.datasets import load
 from lmssc.experiments.compare import check_numbers
-from lmssc.experiments.machine import describe_machine
 from lmssc.experiments.methods import NAMES, resolve_methods
 from lmssc.experiments.paper import DATASETS
 from lmssc.experiments.runs import Data, Run, do_runs
@@ -30,6 +29,7 @@ from lmssc.experiments.tables import (
     tables_markdown,
 )
 from lmssc.io import open_atomically, write_csv
+from lmssc.machine import describe_machine
 
 RATES = (0.1, 0.2, 0.3, 0.5)
 PAPER_SETTINGS = "LMSSC (paper settings)"

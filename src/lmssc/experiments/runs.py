@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.experiments.jobs import do_missing
-from lmssc.experiments.machine import version
 from lmssc.experiments.methods import fit_and_answer, scaled_concatenation
 from lmssc.experiments.scores import METRICS, PeakMemory, score
 from lmssc.experiments.selection import held_out_accuracy
@@ -22,6 +21,7 @@ from lmssc.experiments.store import Store
 from lmssc.held_out import labelled_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.labels import encode_labels
+from lmssc.machine import version
 from lmssc.order import row_keys
 from lmssc.views import RawView
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from lmssc.experiments.machine import version
 from lmssc.held_out import count_folds
 from lmssc.inputs import make_raw_views, read_collection
 from lmssc.io import open_atomically
 from lmssc.labels import encode_labels
+from lmssc.machine import version
 from lmssc.refits import hold_out, sample_rows, shortened, view_shares
 from lmssc.report import page
 from lmssc.report.html import style_sheet

@@ -1,0 +1,178 @@
+"""The objective J, and the four updates that lower it in turn: W, H, S, F."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.alternation import relative_change
+from lmssc.approximate import choose_search
+from lmssc.factors import orthonormal_loadings, update_latent
+from lmssc.geometry import PLAIN, Geometry
+from lmssc.graph import laplacian, learn_graph, roughness
+from lmssc.neighbors import MovingPoints, Search
+from lmssc.pivoting import pivoted_loadings
+from lmssc.propagation import one_hot, propagate
+from lmssc.views import Views
+
+# Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
+MOST_SOLVED_EXACTLY = 5000
+CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-4, 1e-10, 1e-6
+
+
+@dataclass(frozen=True)
+class State:
+    """All that the alternation changes."""
+
+    loadings: list[NDArray]  # W
+    latent: NDArray  # H
+    crosses: list[NDArray]  # X^vᵀH
+    graph: sparse.csr_array  # S
+    laplacian: sparse.csr_array  # L
+    scores: NDArray  # F
+    unreached: NDArray
+    alpha: NDArray | None  # α of each row; None until the first iteration has set it
+    change: float = 1.0  # of F, relative, in the last iteration
+
+    def renumbered(self, order: NDArray) -> "State":
+        """The same with the samples in another order."""
+        graph = self.graph[order][:, order].tocsr()
+        return replace(
+            self,
+            latent=self.latent[order],
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=self.scores[order],
+            unreached=self.unreached[order],
+            alpha=None if self.alpha is None else self.alpha[order],
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """The objective J of one problem, and the four updates that lower it in turn."""
+
+    views: Views
+    codes: NDArray
+    n_classes: int
+    n_neighbors: int
+    beta: float
+    gamma: float
+    nonnegative: bool
+    shared_alpha: bool
+    freeze_alpha: bool
+    geometry: Geometry = PLAIN
+    expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
+    moving: Search = field(default_factory=MovingPoints)
+
+    def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
+        """The state that the alternation starts from, F still zero where there is no label."""
+        return State(
+            loadings=[np.maximum(loading, 0) for loading in loadings] if self.nonnegative else loadings,
+            latent=latent,
+            crosses=self.views.transpose_dot(latent),
+            graph=graph,
+            laplacian=laplacian(graph),
+            scores=one_hot(self.codes, self.n_classes, self.views.dtype),
+            unreached=np.zeros(len(latent), dtype=bool),
+            alpha=None,
+        )
+
+    def step(self, state: State) -> State:
+        """One iteration of Algorithm 1: W, then H, then S, then F."""
+        loadings = self.update_loadings(state)
+        latent = update_latent(
+            self.views,
+            loadings,
+            self.geometry.pull_back(state.laplacian),
+            self.beta,
+            state.latent,
+            self.geometry.metric,
+            self.tolerance(state.change),
+        )
+        state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
+        return self.propagate(self.update_graph(state))
+
+    def tolerance(self, change: float) -> float:
+        """Relative residual of the solvers, which start from what they solved last; so J falls whatever it is."""
+        if self.views.n_samples <= MOST_SOLVED_EXACTLY:
+            return TIGHTEST
+        return min(max(CHANGE_SHARE * change, TIGHTEST), LOOSEST)
+
+    def update_loadings(self, state: State) -> list[NDArray]:
+        """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
+        if self.nonnegative:
+            grams = self.views.grams(state.latent)
+            if self.views.complete:
+                stacked = pivoted_loadings(np.vstack(state.crosses), grams[0], np.vstack(state.loadings))
+                return self.views.split(stacked)
+            return [
+                pivoted_loadings(cross, gram, start)
+                for cross, gram, start in zip(state.crosses, grams, state.loadings, strict=True)
+            ]
+        return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
+
+    def places(self, latent: NDArray) -> NDArray:
+        """Where the graph sees the samples: Z, and P beside it."""
+        places = self.geometry.place(latent)
+        return places if self.expected is None else np.hstack([places, self.expected])
+
+    def update_graph(self, state: State) -> State:
+        """S, and α if it is not frozen yet, from the places and √(γ/β)·F."""
+        points = np.hstack([self.places(state.latent), np.sqrt(self.gamma / self.beta) * state.scores])
+        graph, alpha = self.learn_graph(points, state.alpha if self.freeze_alpha else None)
+        return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
+
+    def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
+        """S and α from where the samples are."""
+        points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
+        return learn_graph(
+            points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
+        )
+
+    def connect(self, points: NDArray) -> sparse.csr_array:
+        """S alone."""
+        return self.learn_graph(points)[0]
+
+    def propagate(self, state: State) -> State:
+        """F on the present graph."""
+        tol = self.tolerance(state.change)
+        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
+        return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
+
+    def reach_again(self, state: State) -> State:
+        """Scores from a graph that knows no labels for samples that only the expected scores have cut off from all."""
+        if self.expected is None or not state.unreached.any():
+            return state
+        # These places have fewer columns than those that the search follows.
+        search = choose_search(len(state.latent))
+        graph = replace(self, moving=search).connect(self.geometry.place(state.latent))
+        scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes)
+        back = state.unreached & ~unreached
+        return replace(
+            state,
+            scores=np.where(back[:, None], scores, state.scores),
+            unreached=state.unreached & unreached,
+        )
+
+    def renumbered(self, order: NDArray) -> "Model":
+        """The same problem with the samples in another order; the neighbour search follows."""
+        self.moving.renumber(order)
+        return replace(
+            self,
+            views=self.views.renumbered(order),
+            codes=self.codes[order],
+            geometry=self.geometry.renumbered(order),
+            expected=None if self.expected is None else self.expected[order],
+        )
+
+    def objective(self, state: State) -> dict[str, float]:
+        """The terms of J."""
+        row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
+        return {
+            "fit": self.views.loss(state.latent, state.loadings, state.crosses),
+            "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
+            "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
+            "labels": self.gamma * roughness(state.laplacian, state.scores),
+        }
