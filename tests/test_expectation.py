@@ -73,3 +73,43 @@ def test_everything_labelled_and_identical_places():
     Z = np.zeros((6, 2))
     P = Regression(Z, np.ones(6, dtype=bool)).fit(np.eye(2)[[0, 1, 0, 1, 0, 1]])(Z)
     np.testing.assert_allclose(P, P[:1].repeat(6, axis=0))
+
+
+def ridge_for(noise, seed=0):
+    """The ridge for two classes a line apart, with some labels wrong and scores that doubt as much."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(200) % 2
+    Z = np.column_stack([2.0 * codes, rng.normal(size=200)]) + 0.3 * rng.normal(size=(200, 2))
+    given = np.where(rng.random(200) < noise, 1 - codes, codes)
+    labelled = np.arange(200) < 80
+    F = np.where(labelled[:, None], np.eye(2)[given], (1 - noise) * np.eye(2)[codes] + noise * np.eye(2)[1 - codes])
+    regression = Regression(Z, labelled)
+    regression.adapt(F)
+    return regression.ridge
+
+
+def test_noise_raises_the_ridge():
+    clean, some, much = (ridge_for(noise) for noise in (0.0, 0.1, 0.3))
+    assert clean == pytest.approx(expectation.RIDGE)
+    assert 1.5 * clean < some < much <= 16 * expectation.RIDGE
+
+
+def test_the_noise_by_its_formula():
+    Z, F, labelled, _ = some_places(4)
+    regression = Regression(Z, labelled)
+    shares = F[labelled].mean(axis=0)
+    targets = (F / np.sqrt(3 * shares))[labelled]
+    errors = targets - regression.fit(F)(Z)[labelled]
+    unexplained = errors.var(axis=0).sum() / targets.var(axis=0).sum()
+    rest = F[~labelled]
+    doubt = np.mean(1 - (rest**2).sum(axis=1)) / (1 - (rest.mean(axis=0) ** 2).sum())
+    regression.adapt(F)
+    assert regression.ridge == pytest.approx(1e-3 * (1 + 15 * unexplained * doubt))
+    assert regression.ridge > 1.1e-3
+
+
+def test_one_class_and_everything_labelled_have_the_usual_ridge():
+    for labelled, F in ((np.ones(4, dtype=bool), np.eye(2)[[0, 1, 0, 1]]), (np.arange(4) < 2, np.ones((4, 1)))):
+        regression = Regression(np.arange(4.0)[:, None], labelled)
+        regression.adapt(F)
+        assert regression.ridge == expectation.RIDGE

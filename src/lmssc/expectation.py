@@ -9,8 +9,9 @@ from scipy import linalg
 
 # Share of the kernel that is radial; the rest is linear.
 RADIAL_SHARE = 0.2
-# Ridge, for features of unit energy and weights that sum to 1.
+# Ridge, for features of unit energy and weights that sum to 1, and by how many times it grows if all is noise.
 RIDGE = 1e-3
+NOISE_GROWTH = 15.0
 # Samples that the radial functions are centred on, at most.
 MOST_LANDMARKS = 300
 # Numbers in one block of features, and in all that are kept rather than computed again.
@@ -143,14 +144,45 @@ class Regression:
             weighted = features * self.say[block, None]
             gram += weighted.T @ features
             self.mean += weighted.sum(axis=0)
-        gram -= np.outer(self.mean, self.mean)
-        self.factor = linalg.cho_factor(gram + RIDGE * np.eye(size))
+        self.gram = gram - np.outer(self.mean, self.mean)
+        self.set_ridge(RIDGE)
+
+    def set_ridge(self, ridge: float) -> None:
+        """From now on fit with this ridge."""
+        self.ridge = ridge
+        self.factor = linalg.cho_factor(self.gram + ridge * np.eye(len(self.gram)))
 
     def fit(self, scores: NDArray) -> Expectation:
         """Fit to the class scores of all samples."""
-        shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
-        targets = scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
+        targets = self._targets(scores)
         cross = -np.outer(self.mean, self.say @ targets)
         for block, features in self.rows:
             cross += features.T @ (targets[block] * self.say[block, None])
         return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))
+
+    def adapt(self, scores: NDArray) -> None:
+        """Set the ridge by how noisy the labels are: up to 16 times the usual one.
+
+        Noise is what neither explains: the share of the labels' variance that a fit with the usual ridge leaves, times
+        the doubt that the scores leave on the unlabelled samples, as a share of that without any knowledge.
+        """
+        self.set_ridge(RIDGE * (1 + NOISE_GROWTH * self._unexplained(scores) * self._doubt(scores)))
+
+    def _targets(self, scores: NDArray) -> NDArray:
+        shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
+        return scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
+
+    def _unexplained(self, scores: NDArray) -> float:
+        targets = self._targets(scores)[self.labelled]
+        errors = targets - self.fit(scores)(self.rows.points[self.labelled])
+        left, all_ = (float(part.var(axis=0, dtype=np.float64).sum()) for part in (errors, targets))
+        return min(left / all_, 1.0) if all_ else 0.0
+
+    def _doubt(self, scores: NDArray) -> float:
+        if self.labelled.all():
+            return 0.0
+        unlabelled = scores[~self.labelled].astype(np.float64)
+        mean = unlabelled.mean(axis=0)
+        ignorance = 1 - float(mean @ mean)
+        doubt = 1 - float((unlabelled**2).sum()) / len(unlabelled)
+        return min(max(doubt / ignorance, 0.0), 1.0) if ignorance > 0 else 0.0

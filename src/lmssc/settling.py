@@ -71,6 +71,7 @@ def settle(
     expectation = None
     if weight:
         regression = Regression(places if rows is None else rows, codes >= 0)
+        regression.adapt(scores)
         for _ in range(ROUNDS):
             expectation = regression.fit(scores).times(np.sqrt(weight))
             graph = learn(np.hstack([places, expectation.at(regression.rows)]))

@@ -28,7 +28,7 @@ from lmssc.estimators.base import (
 )
 from lmssc.expectation import Expectation, FeatureRows
 from lmssc.geometry import PLAIN, Geometry
-from lmssc.graph import connect, laplacian
+from lmssc.graph import connect, laplacian, usual_neighbors
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.locality import FEWEST_SAMPLES, order_by_place
 from lmssc.model import Model, State
@@ -79,14 +79,16 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         least 10, at most 80), or 150 if all views are words; fewer if there are fewer features or fewer than four
         samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
-        Neighbours k of a sample in the graph, from which α is set. "auto" is 10, or fewer for very few samples.
+        Neighbours k of a sample in the graph, from which α is set. "auto" is the root of the samples per class, from 10
+        to 15, but no more than half of them.
     beta : float, default=0.01
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
     gamma : float, default=0.001
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
         latent positions at the start, so that it means the same on all data.
     label_weight : float, default=1.5
-        Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+        Weight of P in the distance, in units of the mean squared distance of Z from its centre at the start. 0 leaves P
+        out, as the paper does; used with `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
         What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
         energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
@@ -114,7 +116,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         the paper.
     max_iter : int, default=30
         Most iterations.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Stop when F changes by less than this share of itself.
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
@@ -230,7 +232,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha: str = "row",
         freeze_alpha: bool = True,
         max_iter: int = 30,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         random_state: int | np.random.RandomState | None = None,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
@@ -360,7 +362,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             views,
             problem.codes,
             problem.n_classes,
-            resolve_neighbors(self.n_neighbors, views.n_samples, default=10),
+            self._resolve_neighbors(views.n_samples, problem.n_classes),
             self.beta,
             float(self.gamma),
             self.loadings == "nonnegative",
@@ -395,8 +397,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
-        weight = float(self.label_weight * energy)
         places = model.places(latent)
+        # In units of how far the samples are apart; texts have much in common.
+        weight = self.label_weight * float(places.var(axis=0, dtype=np.float64).sum())
         graph = model.connect(places)
         rows = FeatureRows(places)
         tol = model.tolerance(change=1.0)
@@ -435,6 +438,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
         return fit_temperature(*held_out_scores(codes, refit))
 
+    def _resolve_neighbors(self, n_samples: int, n_classes: int) -> int:
+        """k: the number given, or by the size of a class."""
+        return resolve_neighbors(self.n_neighbors, n_samples, default=usual_neighbors(n_samples / n_classes))
+
     def _resolve_components(self, views: Views, default: int) -> int:
         """r: the number given, or `default`."""
         most = min(views.n_samples, views.n_features)
@@ -466,7 +473,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         weights = connect(
             self._places[samples],
             places,
-            resolve_neighbors(self.n_neighbors, len(samples), default=10),
+            self._resolve_neighbors(len(samples), len(self.classes_)),
             alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
         )
         return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]

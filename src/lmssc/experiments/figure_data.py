@@ -24,7 +24,7 @@ from lmssc.experiments.runs import Data
 from lmssc.experiments.scores import mean_interval
 from lmssc.experiments.splits import stratified_split
 from lmssc.geometry import PLAIN, Geometry
-from lmssc.graph import learn_graph
+from lmssc.graph import learn_graph, usual_neighbors
 from lmssc.io import open_atomically
 from lmssc.machine import version
 from lmssc.plotting import principal_plane
@@ -231,7 +231,7 @@ def fit_once(figures: FigureSet) -> Fit:
         back = np.argsort(order)
         with _quietly():
             model.fit({raw.name: raw.data for raw in raws}, labels)
-            before = first_graph(raws)[back][:, back]
+            before = first_graph(raws, figures.data.codes.max() + 1)[back][:, back]
         after = model.graph_[back][:, back]
         coordinates, explained = principal_plane(model.latent_[back])
         arrays = {
@@ -271,13 +271,15 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def first_graph(raws: list[RawView]) -> sparse.csr_array:
+def first_graph(raws: list[RawView], n_classes: int) -> sparse.csr_array:
     """The graph with which LMSSC begins: on the truncated SVD of the scaled views, before any label is used.
 
     Parameters
     ----------
     raws : list of RawView
         The views.
+    n_classes : int
+        Number of classes c.
 
     Returns
     -------
@@ -289,8 +291,8 @@ def first_graph(raws: list[RawView]) -> sparse.csr_array:
     most = most_components(views.n_samples, views.n_features, words=words)
     latent, _ = latent_start(views, most, above_noise=not words)
     geometry = Geometry.of_directions(latent) if words else PLAIN
-    graph, _ = learn_graph(geometry.place(latent), resolve_neighbors("auto", views.n_samples, default=10), 1.0)
-    return graph
+    n_neighbors = resolve_neighbors("auto", views.n_samples, default=usual_neighbors(views.n_samples / n_classes))
+    return learn_graph(geometry.place(latent), n_neighbors, 1.0)[0]
 
 
 def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
