@@ -149,7 +149,8 @@ codes = np.arange(len(view)) % 2
 clf = LMSSC(n_components=1, max_iter=1, calibrate=False).fit([view], np.where(np.arange(len(view)) < 200, codes, -1))
 assert (clf.transduction_ == codes).mean() > 0.99
 assert (clf.predict([new]) == np.arange(len(new)) % 2).mean() > 0.99
-print(view.nbytes, peak() - before)
+small = sum(a.nbytes for a in (clf.latent_, clf.label_distributions_, clf.graph_.data, clf.graph_.indices))
+print(view.nbytes, small, peak() - before)
 """
 
 
@@ -168,6 +169,6 @@ def test_peak_memory_does_not_follow_the_views(tmp_path):
     paths = [tmp_path / "view.npy", tmp_path / "new.npy"]
     done = subprocess.run([sys.executable, "-c", FIT, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    size, peak = map(int, done.stdout.split())
+    size, small, peak = map(int, done.stdout.split())
     assert size == 200_000_000
-    assert peak < 0.5 * size
+    assert peak < 100_000_000 + 15 * small < 0.6 * size  # what docs/guide/large.md says
