@@ -3,6 +3,8 @@
 import gc
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +91,21 @@ def test_columns_of_a_parquet_file(tmp_path, monkeypatch):
     assert some.dtype == np.float32
     np.testing.assert_array_equal(some, single[:, [1, 0]])
     assert memory_map(some) is not None
+
+
+def test_a_parquet_file_is_not_read_whole(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=(200_000, 20)).astype(np.float32)
+    columns = {f"c{j}": numbers[:, j] for j in range(20)}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=10_000)
+    code = (
+        "import sys, pyarrow; from lmssc import open_view; view = open_view(sys.argv[1]); "
+        "print(len(view), pyarrow.default_memory_pool().max_memory())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "a.parquet"], capture_output=True, check=True)
+    n_rows, peak = map(int, done.stdout.split())
+    assert n_rows == len(numbers)
+    assert peak < 0.8 * numbers.nbytes
+    np.testing.assert_array_equal(open_view(tmp_path / "a.parquet"), numbers)
 
 
 def bad_files(folder):

@@ -19,8 +19,8 @@ from lmssc.views import Matrix
 
 # Rows of a Parquet file that are read at a time.
 BATCH_ROWS = 1 << 14
-# Bytes that are unpacked at a time.
-PIECE = 1 << 20
+# Bytes of a file that are read at a time.
+PIECE = 1 << 18
 # Length of the part of a zip file's local header that is fixed; in it, at 26, the lengths of name and extra field.
 LOCAL_HEADER = 30
 # What `scipy.sparse.save_npz` writes.
@@ -196,7 +196,8 @@ def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
     arrow = import_optional("pyarrow", purpose="Parquet files", extra="files")
     parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
     try:
-        with parquet.ParquetFile(path, memory_map=True) as file:
+        # Otherwise pyarrow fetches the whole file ahead.
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as file:
             chosen = _choose_columns(arrow.types, file.schema_arrow, columns, path)
             single = all(arrow.types.is_float32(file.schema_arrow.field(name).type) for name in chosen)
             dtype = np.dtype(np.float32 if single else np.float64)
