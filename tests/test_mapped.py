@@ -130,6 +130,7 @@ def test_changes_that_are_in_memory_alone_are_kept(tmp_path):
     array = np.load(tmp_path / "a.npy", mmap_mode="c")
     array[0] = 7
     mapped.release(array)
+    mapped.release(array.copy())  # of the same class, but in memory
     assert array[0].tolist() == [7, 7]
 
 

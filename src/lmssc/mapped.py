@@ -23,11 +23,12 @@ def memory_map(data: Any) -> np.memmap | None:
     --------
     >>> import tempfile
     >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(3, 2))
-    >>> memory_map(np.asarray(array[1:])) is None, memory_map(np.ones(3)) is None
+    >>> memory_map(np.asarray(array[1:])) is None, memory_map(array.copy()) is None
     (False, True)
     """
     values = data.data if sparse.issparse(data) else data
-    while values is not None and not isinstance(values, np.memmap):
+    # A copy of a memory map is of the same class, but has no map.
+    while values is not None and getattr(values, "_mmap", None) is None:
         values = getattr(values, "base", None)
     return values
 
