@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo docs reproduce pages ablation bench-active test lint types test-oldest clean
+.PHONY: help demo docs reproduce pages ablation bench-active bench-classify test lint types test-oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -51,6 +51,10 @@ bench: $(VENV)/.ready-demo  ## time and memory beside peers, into results/speed 
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 1000 10000 20000 --extra
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 20000 100000 --dtype float32 \
 	  --cases LMSSC LabelSpreading 'approximate kNN'
+
+bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
+	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/classify_million.py
 
 test: lint types  ## lint, type checks, all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)

@@ -15,6 +15,7 @@ import pytest
 import lmssc
 from lmssc import LMSSC
 from lmssc.cli import main
+from lmssc.files.run import _suggestions
 from small_files import WRITERS, label_text, make_problem, table_text, view_text, write_csv
 
 VIEWS, IDS, LABELS = make_problem()
@@ -186,6 +187,17 @@ def test_text_in_parquet():
     pyarrow.parquet.write_table(pyarrow.table(table), "t.parquet")
     run("classify t.parquet --out out -q")
     assert [row["label"] for row in read_rows("out/predictions.csv")] == list("rbrbrb")
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_known", "n_listed"),
+    [(90, 30, 60), (500, 10, 100), (100_000, 10, 100), (200_000, 10, 50), (1_000_000, 10, 20), (9_000_000, 10, 20)],
+)
+def test_how_many_are_listed_to_label(n_samples, n_known, n_listed):
+    class Model:
+        most_informative = staticmethod(np.arange)
+
+    assert len(_suggestions(Model, np.arange(n_samples) < n_known)) == n_listed
 
 
 def test_what_to_label_next(expected):

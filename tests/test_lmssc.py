@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -462,3 +463,37 @@ def test_no_memory_of_the_order_of_n_squared():
     LMSSC(max_iter=1).fit(data.views, data.y)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < 1_000_000
+
+
+def test_predict_works_on_some_samples_at_a_time(monkeypatch):
+    data = make_multiview(500, 2, 12, n_classes=3, labelled=0.3, missing=0.1, random_state=3)
+    parts = [view[:150] for view in data.views]
+    clf = LMSSC(max_iter=2).fit(parts, data.y[:150])
+    whole, places = clf.predict_proba(data.views), clf.transform(data.views)
+    monkeypatch.setattr("lmssc.estimators.base.FEWEST_AT_ONCE", 40)
+    sizes = []
+    extend = LMSSC._extend
+    monkeypatch.setattr(LMSSC, "_extend", lambda self, raws: sizes.append(raws[0].data.shape[0]) or extend(self, raws))
+    np.testing.assert_allclose(clf.predict_proba(data.views), whole, atol=1e-12)
+    assert sizes == [150, 150, 50]  # the first 150 are known
+    monkeypatch.setattr("lmssc.mapped.BLOCK_BYTES", 1000)
+    np.testing.assert_allclose(clf.transform(data.views), places, atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "stacked"), [("predict", False), ("transform", True)])
+def test_memory_does_not_follow_the_number_of_new_samples(method, stacked):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 60)), np.arange(300) % 2
+    clf = LMSSC(views=[30, 30] if stacked else None, n_components=5, max_iter=1, calibrate=False)
+    clf.fit(X if stacked else np.split(X, 2, axis=1), y)
+    new = rng.normal(size=(60_000, 60))
+    peaks = []
+    for some in (new[:20_000], new):
+        views = some if stacked else np.split(some, 2, axis=1)
+        tracemalloc.start()
+        getattr(clf, method)(views)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    answers = 40_000 * 8 * (3 if method == "predict" else 5)  # a label and two shares, or five coordinates
+    assert peaks[1] - peaks[0] < 2 * answers
+    assert 2 * answers < 0.25 * new.nbytes

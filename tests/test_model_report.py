@@ -13,6 +13,7 @@ from lmssc.refits import hold_out
 from lmssc.report import charts, page, write_report
 from parsing import Page
 
+PAIRS = page.PAIRS
 NASTY = '<script>alert("1")</script>'
 
 
@@ -183,6 +184,21 @@ def test_the_map_has_every_sample_where_pca_puts_it(report, model, data):
     for axis, sign in (("x", 1), ("y", 1)):
         column = 0 if axis == "x" else 1
         assert abs(np.corrcoef(drawn[axis], plane[:, column])[0, 1]) == pytest.approx(sign, abs=1e-5)
+
+
+def test_classes_are_told_apart_without_colours():
+    codes = np.arange(PAIRS)
+    drawn = charts.map_svg(np.zeros((PAIRS, 2)), 100, codes, np.zeros(PAIRS, dtype=bool), [], "a map")
+    paths = re.findall(r'<path class="(dots|hole)( square)?" data-class="(\d+)"(?: stroke="(.*?)")?', drawn)
+    looks = {code: [] for code in codes.tolist()}
+    for part, square, code, colour in paths:
+        looks[int(code)].append((part, square, colour))
+    assert len({str(look) for look in looks.values()}) == PAIRS
+    shapes = [[(part, square) for part, square, _ in look] for look in looks.values()]
+    assert all(len({str(shape) for shape in shapes[code : code + 4]}) == 4 for code in range(PAIRS - 4))
+    legend = [re.sub("#[0-9A-F]{6}", "", charts.mark(code)) for code in range(4)]
+    assert len(set(legend)) == 4
+    assert len({charts.mark(code) for code in codes.tolist()}) == PAIRS
 
 
 def test_the_command_and_the_parameters_are_there(report):

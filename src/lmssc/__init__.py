@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lmssc.estimators.search import LMSSCCV
     from lmssc.experiments.compare import compare
     from lmssc.inputs import stack_views
+    from lmssc.on_disk import open_view
     from lmssc.persistence import load
 
 _HOMES = {
@@ -24,12 +25,13 @@ _HOMES = {
     "MLAN": "lmssc.estimators.mlan",
     "compare": "lmssc.experiments.compare",
     "load": "lmssc.persistence",
+    "open_view": "lmssc.on_disk",
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
 _MODULES = ("audit", "datasets", "model_selection", "plotting")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "paper_settings", "stack_views"]
+__all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "open_view", "paper_settings", "stack_views"]
 
 
 def __getattr__(name: str) -> Any:

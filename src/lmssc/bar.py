@@ -36,9 +36,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
     with tqdm(desc=description, leave=False) as bar:
 
         def advance(done: int, total: int, text: str = "") -> None:
-            bar.total = total
-            bar.set_postfix_str(text, refresh=False)
-            bar.update(done - bar.n)
+            bar.total, bar.n = total, done
+            bar.set_postfix_str(text)
 
         yield advance
 

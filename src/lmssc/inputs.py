@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from lmssc._optional import import_optional
+from lmssc.mapped import release, slices, stored_bytes
 from lmssc.views import Matrix, RawView, smaller
 
 Columns = int | slice | Sequence[int] | Sequence[str]
@@ -120,8 +121,6 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
         raise ValueError(f"{name}: {error}") from error
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from error
-    if isinstance(data, np.memmap) and np.may_share_memory(data, block):
-        return data  # what is on disk stays there
     if sparse.issparse(block):
         block = sparse.csr_array(block)
         if not block.has_canonical_format:
@@ -349,6 +348,15 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
 
 def _check_rows(block: Matrix, name: str, mask: NDArray) -> NDArray:
     """Rows that are all NaN; an error for rows (within `mask`) that are partly NaN or infinite."""
+    missing = np.zeros(block.shape[0], dtype=bool)
+    for rows in slices(block.shape[0], stored_bytes(block) / max(block.shape[0], 1)):
+        missing[rows] = _check_part(block[rows], name, mask[rows], rows.start)
+        release(block)
+    return missing
+
+
+def _check_part(block: Matrix, name: str, mask: NDArray, first: int) -> NDArray:
+    """The same for some of the rows; the number of the first is told in errors."""
     values = block.data if sparse.issparse(block) else block
     largest = LARGEST * float(np.sqrt(np.finfo(values.dtype).max))
     if not values.size or -largest <= values.min() <= values.max() <= largest:  # False if there is a NaN
@@ -357,19 +365,19 @@ def _check_rows(block: Matrix, name: str, mask: NDArray) -> NDArray:
     infinite, _ = _count_by_row(block, np.isinf(values))
     bad = np.flatnonzero((infinite > 0) & mask)
     if len(bad):
-        raise ValueError(f"view {name!r}, row {bad[0]}: contains infinity (inf); values must be finite")
+        raise ValueError(f"view {name!r}, row {first + bad[0]}: contains infinity (inf); values must be finite")
     with np.errstate(invalid="ignore"):
         huge, _ = _count_by_row(block, np.abs(values) > largest)
     bad = np.flatnonzero((huge > 0) & mask)
     if len(bad):
         raise ValueError(
-            f"view {name!r}, row {bad[0]}: contains a value beyond ±{largest:.1e}, too large to be squared "
+            f"view {name!r}, row {first + bad[0]}: contains a value beyond ±{largest:.1e}, too large to be squared "
             f"in {values.dtype}. If it marks missing values, put NaN there; else use another unit"
         )
     bad = np.flatnonzero((nan > 0) & (nan < stored) & mask)
     if len(bad):
         raise ValueError(
-            f"view {name!r}, row {bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A "
+            f"view {name!r}, row {first + bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A "
             "sample that lacks the view has NaN in the whole row; single missing values must be filled in "
             "first, for example with sklearn.impute.SimpleImputer or KNNImputer"
         )

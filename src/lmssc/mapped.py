@@ -1,47 +1,89 @@
-"""Views that stay on disk: rows of a memory map are read, scaled and multiplied block by block."""
+"""Numbers that stay on disk: rows of a memory map, or of a CSR array of memory maps, are read block by block."""
 
+import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 # A view of fewer bytes than this is read at once.
 FEWEST_BYTES = 1 << 26
 # Bytes of rows that are in memory at a time.
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 24
+
+
+def memory_map(data: Any) -> np.memmap | None:
+    """The memory map that an array, or the values of a sparse one, are a view of; None if they are in memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(3, 2))
+    >>> memory_map(np.asarray(array[1:])) is None, memory_map(array.copy()) is None
+    (False, True)
+    """
+    values = data.data if sparse.issparse(data) else data
+    # A copy of a memory map is of the same class, but has no map.
+    while values is not None and getattr(values, "_mmap", None) is None:
+        values = getattr(values, "base", None)
+    return values
+
+
+def release(data: Any) -> None:
+    """Give back the memory that the system has used to read a memory map; it is read again when it is needed.
+
+    Examples
+    --------
+    >>> release(np.ones(3))
+    """
+    data = data.array if isinstance(data, MappedRows) else data
+    for values in (data.data, data.indices) if sparse.issparse(data) else (data,):
+        source = memory_map(values)
+        # A map of the kind "c" keeps changes in memory alone.
+        if source is not None and source.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+            source._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
+def slices(n_rows: int, row_bytes: float) -> Iterator[slice]:
+    """Rows cut into blocks that fit into `BLOCK_BYTES`.
+
+    Examples
+    --------
+    >>> list(slices(3, BLOCK_BYTES / 2))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    size = max(1, int(BLOCK_BYTES / max(row_bytes, 1)))
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows of a memory map in an order of their own, each minus `mean`, times `scale`; nothing of it is kept.
+    """Rows of something on disk in an order of their own; nothing of it is kept.
 
     Attributes
     ----------
-    array : memmap of shape (m, d)
-        The numbers.
+    array : ndarray or CSR array of shape (m, d)
+        A view of a memory map.
     rows : ndarray of int of shape (n,)
-        Which rows, in which order. They are read in the order of the file.
-    mean, scale : ndarray of shape (d,), or None
-        What is subtracted from each row, and what it is then multiplied by.
+        Which rows, none of them twice, in which order. They are read in the order of the file.
 
     Examples
     --------
     >>> import tempfile
     >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(3, 2))
     >>> array[:] = [[1, 2], [3, 4], [5, 6]]
-    >>> rows = MappedRows(array, np.array([2, 0]), mean=np.array([1.0, 2.0]))
-    >>> rows @ np.eye(2)
-    array([[4., 4.],
-           [0., 0.]])
-    >>> rows.transpose_dot(np.array([[1.0], [1.0]])).ravel()
-    array([4., 4.])
+    >>> rows = MappedRows(array, np.array([2, 0]))
+    >>> rows[:].tolist(), [(places.tolist(), block.tolist()) for places, block in rows.blocks()]
+    ([[5.0, 6.0], [1.0, 2.0]], [([1, 0], [[1.0, 2.0], [5.0, 6.0]])])
     """
 
-    array: np.memmap
+    array: Any
     rows: NDArray
-    mean: NDArray | None = None
-    scale: NDArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,47 +98,37 @@ class MappedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: slice | NDArray) -> NDArray:
-        return self._scaled(np.asarray(self.array[self.rows[index]]))
+    def __getitem__(self, index: slice | NDArray) -> Any:
+        block = self.array[self.rows[index]]
+        return block if sparse.issparse(block) else np.asarray(block)
 
-    def blocks(self) -> Iterator[tuple[NDArray, NDArray]]:
-        """Row numbers, as they come in the file, and the rows."""
-        order = np.argsort(self.rows, kind="stable")
-        size = max(1, BLOCK_BYTES // (self.array.shape[1] * self.dtype.itemsize))
-        for first in range(0, len(order), size):
-            part = order[first : first + size]
-            yield part, self[part]
+    def take(self, rows: NDArray) -> "MappedRows":
+        """Some of the rows, still on disk."""
+        return MappedRows(self.array, self.rows[rows])
 
-    def _scaled(self, block: NDArray) -> NDArray:
-        if self.mean is not None:
-            block = block - self.mean
-        if self.scale is not None:
-            block = block * self.scale
-        return block
+    @cached_property
+    def _places(self) -> NDArray:
+        """Numbers of the rows as they come in the file."""
+        return np.argsort(self.rows, kind="stable")
 
-    def scaled(self, mean: NDArray | None, scale: NDArray | None) -> "MappedRows":
-        """The same rows, scaled."""
-        return replace(self, mean=mean, scale=scale)
+    def blocks(self) -> Iterator[tuple[NDArray, Any]]:
+        """Numbers of some rows, as they come in the file, and these rows."""
+        for block in slices(len(self), stored_bytes(self) / max(len(self), 1)):
+            part = self._places[block]
+            first, last = self.rows[part[0]], self.rows[part[-1]]
+            # Rows that follow each other in the file need not be copied.
+            yield part, self.array[first : last + 1] if last - first + 1 == len(part) else self[part]
+            release(self.array)
 
-    def __matmul__(self, columns: NDArray) -> NDArray:
-        result = np.empty((len(self), columns.shape[1]), dtype=np.result_type(self.dtype, columns.dtype))
-        for rows, block in self.blocks():
-            result[rows] = block @ columns
-        return result
 
-    def transpose_dot(self, latent: NDArray) -> NDArray:
-        """XᵀH."""
-        result = np.zeros((self.shape[1], latent.shape[1]), dtype=np.result_type(self.dtype, latent.dtype))
-        for rows, block in self.blocks():
-            result += block.T @ latent[rows]
-        return result
+def stored_bytes(data: Any) -> int:
+    """Bytes of an array, or of the values and column numbers of a sparse one.
 
-    def squared_norm(self) -> float:
-        """‖X‖²."""
-        return sum(float(np.vdot(block, block)) for _, block in self.blocks())
-
-    def moments(self) -> tuple[NDArray, NDArray]:
-        """Mean and variance of each column, in float64."""
-        mean = sum(block.sum(axis=0, dtype=np.float64) for _, block in self.blocks()) / len(self)
-        squares = sum(((block - mean) ** 2).sum(axis=0) for _, block in self.blocks())
-        return mean, squares / len(self)
+    Examples
+    --------
+    >>> stored_bytes(np.ones((3, 2)))
+    48
+    """
+    if isinstance(data, MappedRows):
+        return int(stored_bytes(data.array) * len(data) / max(data.array.shape[0], 1))
+    return data.data.nbytes + data.indices.nbytes if sparse.issparse(data) else data.nbytes

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.views import RawView
+from lmssc.mapped import release
+from lmssc.views import Matrix, RawView
 
-# Values hashed at a time: bounds the memory of the scratch arrays.
-BLOCK_VALUES = 1 << 22
+# Values hashed at a time: bounds the memory of the scratch arrays, which stay in the cache.
+BLOCK_VALUES = 1 << 18
 
 
 class ContentOrder(NamedTuple):
@@ -51,20 +52,24 @@ def row_keys(view: RawView) -> NDArray:
     True
     """
     data = view.data
-    if sparse.issparse(data):
-        entries = _entry_keys(data.data, data.indices)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
-        keys = sums[data.indptr[1:]] - sums[data.indptr[:-1]]
-    else:
-        keys = np.empty(data.shape[0], dtype=np.uint64)
-        columns = np.arange(data.shape[1])[None]
-        rows = max(1, BLOCK_VALUES // data.shape[1])
-        for first in range(0, len(keys), rows):
-            block = slice(first, first + rows)
-            keys[block] = _entry_keys(data[block], columns).sum(axis=1, dtype=np.uint64)
+    n_values = data.nnz if sparse.issparse(data) else data.shape[0] * data.shape[1]
+    rows = max(1, int(BLOCK_VALUES * data.shape[0] / max(n_values, 1)))
+    keys = np.empty(data.shape[0], dtype=np.uint64)
+    for first in range(0, len(keys), rows):
+        block = slice(first, first + rows)
+        keys[block] = _block_keys(data[block])
+        release(data)
     if view.present is not None:
         keys[~view.present] = np.uint64(1)  # 0 is a row of zeros
     return scramble(keys)
+
+
+def _block_keys(block: Matrix) -> NDArray:
+    if sparse.issparse(block):
+        entries = _entry_keys(block.data, block.indices)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
+        return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
+    return _entry_keys(block, np.arange(block.shape[1])[None]).sum(axis=1, dtype=np.uint64)
 
 
 def sample_keys(views: Sequence[RawView]) -> NDArray:

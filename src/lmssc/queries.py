@@ -11,6 +11,8 @@ from lmssc.solvers import conjugate_gradient
 RESTART = 1e-2
 """Share of each step at which a walk over the graph ends: how far a label is taken to tell of others."""
 LEAST_DOUBT = 1e-6
+# Relative residual of the solves; the order of the choices does not depend on more.
+TOLERANCE = 1e-3
 
 
 def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
@@ -108,7 +110,7 @@ def informative(graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, cand
             rhs[:, None],
             np.zeros((len(rhs), 1)),
             lambda R: R / divisor,
-            tol=1e-6,
+            tol=TOLERANCE,
         )[:, 0]
 
     reach = solve(weights)  # C·w

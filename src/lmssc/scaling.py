@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.mapped import MappedRows
-from lmssc.views import Matrix, RawView, View, Views
+from lmssc.views import MappedView, Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
 # Those of views of words.
 WORDS = ("tfidf", "unit")
-# Those in which a row does not depend on itself: a view that is on disk stays there.
-MAPPED = ("none", "zscore")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
 FEWEST_FEATURES = 4
+# Numbers of a dense view that are squared at a time.
+BLOCK_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -39,31 +39,25 @@ class ViewScaling:
         array([[0.6, 0.8]])
         """
         if isinstance(raw.data, MappedRows):
-            return View(self._mapped(raw.data))
+            return MappedView(raw.data, present=raw.present, scale=self.apply)
         data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
-        offset = None
-        if self.mean is not None and sparse.issparse(data):
-            offset = self.mean * self.column_scale * data.dtype.type(self.factor)
-        elif self.mean is not None:
+        factor = data.dtype.type(self.factor)
+        if self.kind == "zscore":
+            scale = self.column_scale * factor
+            if sparse.issparse(data):
+                return View(_scale_columns(data, scale), self.mean * scale, raw.present)
             data = data - self.mean
+            data *= scale
             if raw.present is not None:
                 data[~raw.present] = 0
+            return View(data, None, raw.present)
         if self.column_scale is not None:
             data = _scale_columns(data, self.column_scale)
         if self.kind in ("unit", "tfidf"):
             data = _unit_rows(data)
         if self.kind == "sample":
             data = _standard_rows(data)
-        if self.factor != 1.0:
-            data = data * data.dtype.type(self.factor)
-        return View(data, offset, raw.present)
-
-    def _mapped(self, data: MappedRows) -> Matrix:
-        """Scale a view that is on disk; one whose rows have to be scaled is read."""
-        if self.kind not in MAPPED:
-            return replace(self).apply(RawView("", data[:], None)).data
-        scale = np.ones(data.shape[1], data.dtype) if self.column_scale is None else self.column_scale
-        return data.scaled(self.mean, scale * data.dtype.type(self.factor))
+        return View(data if self.factor == 1.0 else data * factor, None, raw.present)
 
 
 def _zero_rows(data: Matrix, rows: NDArray) -> Matrix:
@@ -136,17 +130,22 @@ def _present_count(raw: RawView) -> int:
     return raw.data.shape[0] if raw.present is None else int(raw.present.sum())
 
 
-def _present_rows(raw: RawView) -> Matrix:
-    return raw.data if raw.present is None else raw.data[raw.present]
+def _present_blocks(raw: RawView) -> Iterator[Matrix]:
+    """The rows of the samples that have the view, in one or several blocks."""
+    data = raw.data
+    if isinstance(data, MappedRows):
+        present = data if raw.present is None else data.take(np.flatnonzero(raw.present))
+        yield from (block for _, block in present.blocks())
+        return
+    rows = data.shape[0] if sparse.issparse(data) else max(1, BLOCK_VALUES // data.shape[1])
+    for first in range(0, data.shape[0], rows):
+        part = slice(first, first + rows)
+        yield data[part] if raw.present is None else data[part][raw.present[part]]
 
 
 def _present_values(raw: RawView) -> Iterator[NDArray]:
     """All numbers, in one or several arrays."""
-    data = _present_rows(raw)
-    if isinstance(data, MappedRows):
-        yield from (block for _, block in data.blocks())
-    else:
-        yield data.data if sparse.issparse(data) else data
+    yield from (block.data if sparse.issparse(block) else block for block in _present_blocks(raw))
 
 
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
@@ -163,41 +162,44 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     kind = choose_scaling(raw) if scaling == "auto" else scaling
     if kind == "sample" and raw.data.shape[1] < FEWEST_FEATURES:
         kind = "zscore"
-    data = _present_rows(raw)
+    dtype = raw.data.dtype
     if kind == "zscore":
-        mean, scale = _moments(data)
-        return ViewScaling(kind, scale.astype(data.dtype), mean.astype(data.dtype))
+        mean, scale = _moments(raw)
+        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype))
     if kind == "tfidf":
         if any((values < 0).any() for values in _present_values(raw)):
             raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
-        frequency = (data[:] if isinstance(data, MappedRows) else data).astype(bool).sum(axis=0)
-        idf = np.log((1 + data.shape[0]) / (1 + np.asarray(frequency).ravel())) + 1
-        return ViewScaling(kind, idf.astype(data.dtype))
+        frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in _present_blocks(raw))
+        return ViewScaling(kind, (np.log((1 + _present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
     return ViewScaling(kind)
 
 
-def _moments(data: Matrix) -> tuple[NDArray, NDArray]:
+def _moments(raw: RawView) -> tuple[NDArray, NDArray]:
     """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
-    if sparse.issparse(data):
-        n = data.shape[0]
-        exact = data.astype(np.float64)
-        mean = np.asarray(exact.sum(axis=0)).ravel() / n
-        stored = np.bincount(exact.indices, minlength=exact.shape[1])
-        squares = np.bincount(exact.indices, weights=(exact.data - mean[exact.indices]) ** 2, minlength=exact.shape[1])
-        variance = (squares + (n - stored) * mean**2) / n
-    elif isinstance(data, MappedRows):
-        mean, variance = data.moments()
-    else:
-        mean = data.mean(axis=0, dtype=np.float64)
-        variance = np.zeros_like(mean)
-        rows = max(1, (1 << 22) // data.shape[1])
-        for first in range(0, len(data), rows):
-            variance += ((data[first : first + rows] - mean) ** 2).sum(axis=0)
-        variance /= len(data)
+    n, zeros = _present_count(raw), np.zeros(raw.data.shape[1])
+    mean = sum((_sums(block) for block in _present_blocks(raw)), zeros) / n
+    variance = sum((_squares(block, mean) for block in _present_blocks(raw)), zeros) / n
     # What rounding alone leaves of a constant column, and what is too small to be divided by.
-    limits = np.finfo(data.dtype)
+    limits = np.finfo(raw.data.dtype)
     varies = variance > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny) ** 2
     return mean, np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+
+
+def _sums(block: Matrix) -> NDArray:
+    """Sum of each column, in float64."""
+    if sparse.issparse(block):
+        return np.asarray(block.astype(np.float64).sum(axis=0)).ravel()
+    return block.sum(axis=0, dtype=np.float64)
+
+
+def _squares(block: Matrix, mean: NDArray) -> NDArray:
+    """Sum of squared differences from the mean of each column."""
+    if not sparse.issparse(block):
+        return ((block - mean) ** 2).sum(axis=0)
+    stored = np.bincount(block.indices, minlength=len(mean))
+    differences = block.data - mean[block.indices]
+    squares = np.bincount(block.indices, weights=differences**2, minlength=len(mean))
+    return squares + (block.shape[0] - stored) * mean**2
 
 
 def scaling_by_view(

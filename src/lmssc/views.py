@@ -1,7 +1,7 @@
 """Views as the solver sees them: all work on the data goes through the two products XᵀH and XW."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from lmssc.mapped import FEWEST_BYTES, MappedRows
+from lmssc.mapped import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
 
 # A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
 Matrix = Any
 
 
 def smaller(block: Matrix) -> Matrix:
-    """A sparse block stored dense if that takes less memory.
+    """A sparse block stored dense if that takes less memory; what is on disk stays there.
 
     Examples
     --------
     >>> type(smaller(sparse.csr_array(np.ones((3, 3))))).__name__
     'ndarray'
     """
-    if not sparse.issparse(block):
+    if not sparse.issparse(block) or memory_map(block) is not None:
         return block
     as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
     return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
@@ -61,14 +61,19 @@ class RawView:
     present: NDArray | None
 
     def map(self, rows: NDArray) -> "RawView":
-        """`take`, but many numbers that are on disk stay there, if every sample has the view."""
-        if isinstance(self.data, np.memmap) and self.data.nbytes >= FEWEST_BYTES and self.present is None:
-            return RawView(self.name, MappedRows(self.data, rows), None)
+        """`take`, but many numbers that are on disk stay there."""
+        if isinstance(self.data, MappedRows):
+            return self._with(self.data.take(rows), rows)
+        if memory_map(self.data) is not None and stored_bytes(self.data) >= FEWEST_BYTES:
+            return self._with(MappedRows(self.data, rows), rows)
         return self.take(rows)
 
-    def take(self, rows: NDArray) -> "RawView":
+    def take(self, rows: NDArray | slice) -> "RawView":
         """The view of some of the samples, in the order of `rows`."""
-        return RawView(self.name, self.data[rows], None if self.present is None else self.present[rows])
+        return self._with(self.data[rows], rows)
+
+    def _with(self, data: Matrix, rows: NDArray | slice) -> "RawView":
+        return RawView(self.name, data, None if self.present is None else self.present[rows])
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,6 @@ class View:
 
     def transpose_dot(self, latent: NDArray) -> NDArray:
         """XᵀH, of shape (d, r)."""
-        if isinstance(self.data, MappedRows):
-            return self.data.transpose_dot(latent)
         product = self.data.T @ latent
         if self.offset is not None:
             product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
@@ -119,8 +122,6 @@ class View:
 
     def squared_norm(self) -> float:
         """‖X‖²."""
-        if isinstance(self.data, MappedRows):
-            return self.data.squared_norm()
         values = self.data.data if sparse.issparse(self.data) else self.data
         energy = float(np.vdot(values, values))
         if self.offset is None:
@@ -128,6 +129,53 @@ class View:
         count = self.data.shape[0] if self.present is None else int(self.present.sum())
         totals = np.asarray(self.data.sum(axis=0)).ravel()
         return energy + float(count * (self.offset @ self.offset) - 2 * (self.offset @ totals))
+
+
+@dataclass(frozen=True)
+class MappedView(View):
+    """One view that is on disk: each block of rows is scaled when it has been read, and multiplied.
+
+    Attributes
+    ----------
+    data : MappedRows
+        The numbers, not scaled.
+    scale : callable
+        Makes a `View` of a block of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(2, 2))
+    >>> array[:] = [[1, 2], [3, 4]]
+    >>> view = MappedView(MappedRows(array, np.array([1, 0])), scale=lambda raw: View(raw.data / 2))
+    >>> view.dot(np.eye(2))
+    array([[1.5, 2. ],
+           [0.5, 1. ]])
+    """
+
+    scale: Callable[[RawView], View] = field(kw_only=True)
+
+    def _blocks(self) -> Iterator[tuple[NDArray, View]]:
+        for rows, block in self.data.blocks():
+            yield rows, self.scale(RawView("", block, None if self.present is None else self.present[rows]))
+
+    def transpose_dot(self, latent: NDArray) -> NDArray:
+        """XᵀH, of shape (d, r)."""
+        total = np.zeros((self.data.shape[1], latent.shape[1]), dtype=np.result_type(self.data.dtype, latent.dtype))
+        for rows, block in self._blocks():
+            total += block.transpose_dot(latent[rows])
+        return total
+
+    def dot(self, loadings: NDArray) -> NDArray:
+        """X·W, of shape (n, r)."""
+        product = np.empty((len(self.data), loadings.shape[1]), dtype=np.result_type(self.data.dtype, loadings.dtype))
+        for rows, block in self._blocks():
+            product[rows] = block.dot(loadings)
+        return product
+
+    def squared_norm(self) -> float:
+        """‖X‖²."""
+        return sum(block.squared_norm() for _, block in self._blocks())
 
 
 class Views(Sequence[View]):

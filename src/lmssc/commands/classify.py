@@ -46,7 +46,7 @@ labels:
 
 what is written, all of it together or nothing:
   predictions.csv   id, label, confidence, runner_up, p_<class> for each class, given, unreached
-  to_label.csv      what to label next, most useful first: 100 samples (20 of more than 100,000)
+  to_label.csv      what to label next, most useful first: 100 samples (of more than 100,000 fewer, down to 20)
   model.lmssc       for 'lmssc predict', 'lmssc info' and lmssc.load in Python
   report.html       how sure it is and why, to be opened in a browser
 
@@ -130,6 +130,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     _check(args)
+    from lmssc.bar import progress_bar
     from lmssc.files.problem import as_data, describe, read_problem
     from lmssc.files.run import MODEL, PREDICTIONS, REPORT, TO_LABEL, classify
     from lmssc.files.views import Options
@@ -145,7 +146,8 @@ def run(args: argparse.Namespace) -> int:
             drop=_names(args.drop),
             transpose=args.transpose,
         )
-        problem = read_problem(args.views, args.labels, options, args.unlabelled)
+        with progress_bar("reading", show=texts):
+            problem = read_problem(args.views, args.labels, options, args.unlabelled)
         understood = describe(problem)
         if texts:
             print("\n".join(understood), flush=True)

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     import lmssc
+    from lmssc.bar import progress_bar
     from lmssc.files.problem import describe_views
     from lmssc.files.run import predict, read_new_samples
     from lmssc.files.views import Options
@@ -60,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(one_line(error)) from error
     try:
         drop = [name.strip() for name in args.drop.split(",") if name.strip()]
-        samples = read_new_samples(args.views, model, Options(id_column=args.id, delimiter=args.delimiter, drop=drop))
+        options = Options(id_column=args.id, delimiter=args.delimiter, drop=drop)
+        with progress_bar("reading", show=texts):
+            samples = read_new_samples(args.views, model, options)
         if texts:
             print("\n".join([*describe_views(samples.joined, samples.facts), *samples.notes]), flush=True)
         labels = predict(model, samples, args.out, force=args.force, show=texts)

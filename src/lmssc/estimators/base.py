@@ -34,6 +34,9 @@ from lmssc.queries import doubts, informative
 from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
 from lmssc.views import RawView, Views, stored_like
 
+# New samples that are answered at a time, unless the fit had more: what a search needs is then made once for many.
+FEWEST_AT_ONCE = 10_000
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -102,13 +105,16 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         first_seen = np.unique(ranked[ranked >= 0], return_index=True)[1]
         class_order = np.argsort(first_seen)
         rank = np.append(np.argsort(class_order), -1)
-        chosen = [raws[v].map(order.samples) if self._maps_views else raws[v].take(order.samples) for v in order.views]
-        problem = Problem(chosen, rank[ranked], len(classes))
+        problem = Problem([self._pick(raws[v], order.samples) for v in order.views], rank[ranked], len(classes))
 
         self._order, self._class_order = order, class_order
         self._labelled = codes >= 0
         self.classes_ = classes
         self._store(self._solve(problem), problem)
+
+    def _pick(self, raw: RawView, rows: NDArray) -> RawView:
+        """Some samples of a view, which stays on disk if it is there and the method can do without the whole."""
+        return raw.map(rows) if self._maps_views else raw.take(rows)
 
     def _solve(self, problem: Problem) -> Solution:
         """Solve the problem and store what only this method has."""
@@ -237,7 +243,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Distribution over the classes for each sample, known from fit or new.
 
         A sample that was in fit, recognised by its exact numbers, gets its `label_distributions_`; any other the mean
-        of its neighbours' among the samples of fit. The same sample with another rounding is a new one.
+        of its neighbours' among the samples of fit. The same sample with another rounding is a new one. No more
+        samples than fit had (or 10,000) are worked on at a time.
 
         Parameters
         ----------
@@ -254,9 +261,22 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         raws = self._read_views(X, present=present, reset=False)
         raws = [raws[v] for v in self._order.views]
+        n_samples = raws[0].data.shape[0]
+        at_once = max(FEWEST_AT_ONCE, len(self._order.samples))
+        if n_samples <= at_once:
+            return self._answer(raws)
+        result = np.empty((n_samples, len(self.classes_)), dtype=self.label_distributions_.dtype)
+        for first in range(0, n_samples, at_once):
+            rows = slice(first, first + at_once)
+            result[rows] = self._answer([raw.take(rows) for raw in raws])
+        return result
+
+    def _answer(self, raws: list[RawView]) -> NDArray:
+        """Distributions over the classes of samples, views in content order."""
         result, new = self._recognise(sample_keys(raws))
         if new.any():
-            scores = np.maximum(self._extend([raw.take(np.flatnonzero(new)) for raw in raws]), 0)
+            strangers = raws if new.all() else [self._pick(raw, np.flatnonzero(new)) for raw in raws]
+            scores = np.maximum(self._extend(strangers), 0)
             result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
         return result
 
@@ -444,8 +464,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _columns(block: Any, columns: NDArray) -> Any:
-    """Some columns; of what is on disk as a slice, which reads nothing, if they are adjacent."""
-    adjacent = isinstance(block, np.memmap) and (np.diff(columns) == 1).all()
+    """Some columns; if they are adjacent as a slice, which copies and reads nothing."""
+    adjacent = isinstance(block, np.ndarray) and (np.diff(columns) == 1).all()
     return block[:, columns[0] : columns[-1] + 1] if adjacent else block[:, columns]
 
 

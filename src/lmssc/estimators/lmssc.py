@@ -31,6 +31,7 @@ from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, usual_neighbors
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.locality import FEWEST_SAMPLES, order_by_place
+from lmssc.mapped import release, slices, stored_bytes
 from lmssc.model import Model, State
 from lmssc.neighbors import MovingPoints
 from lmssc.parameters import (
@@ -455,7 +456,17 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return int(self.n_components)
 
     def _position(self, raws: list[RawView]) -> NDArray:
-        """Latent positions of samples from the loadings, over the views that each has."""
+        """Latent positions of samples from the loadings, over the views that each has; block by block."""
+        n_samples = raws[0].data.shape[0]
+        dtype = np.result_type(self.loadings_[0].dtype, *(raw.data.dtype for raw in raws))
+        positions = np.empty((n_samples, self.latent_.shape[1]), dtype=dtype)
+        for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
+            positions[rows] = self._position_block([raw.take(rows) for raw in raws])
+            for raw in raws:
+                release(raw.data)
+        return positions
+
+    def _position_block(self, raws: list[RawView]) -> NDArray:
         views = scale_views(raws, self._scalings)
         loadings = [self.loadings_[v] for v in self._order.views]
         rhs = views.dot(loadings)

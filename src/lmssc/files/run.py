@@ -20,9 +20,9 @@ from lmssc.files.views import Options, read_sources
 from lmssc.io import open_atomically
 
 PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
-# Samples in to_label.csv, and samples from which each costs so much that there are fewer.
-SUGGESTIONS, FEW_SUGGESTIONS, MANY_SAMPLES = 100, 20, 100_000
-# Samples that are predicted at a time.
+# Samples in to_label.csv; fewer, but not fewer than so many, if there are more samples than that: each costs a solve.
+SUGGESTIONS, FEWEST_SUGGESTIONS, MANY_SAMPLES = 100, 20, 100_000
+# Samples that are predicted at a time, unless the model was fitted to more.
 BATCH = 10_000
 # Labels below this are counted as unsure.
 SURE = 0.5
@@ -103,7 +103,7 @@ def classify(
         }
         unreached = np.zeros(len(joined.ids), dtype=bool)
         unreached[model.unreached_] = True
-        with open_atomically(stage / PREDICTIONS) as file:
+        with progress_bar(PREDICTIONS, show=show) as advance, open_atomically(stage / PREDICTIONS) as file:
             write_predictions(
                 file,
                 joined.ids,
@@ -111,9 +111,13 @@ def classify(
                 model.label_distributions_,
                 model.transduction_,
                 {"given": problem.labels.known, "unreached": unreached},
+                advance,
             )
-        write_to_label(stage / TO_LABEL, joined.ids, model, _suggestions(model, problem.labels.known))
-        model.save(stage / MODEL)
+        with progress_bar(TO_LABEL, show=show):
+            suggestions = _suggestions(model, problem.labels.known)
+            write_to_label(stage / TO_LABEL, joined.ids, model, suggestions)
+        with progress_bar(MODEL, show=show):
+            model.save(stage / MODEL)
         with progress_bar("report", show=show) as advance:
             write_report(
                 stage / REPORT,
@@ -125,6 +129,7 @@ def classify(
                 command=command,
                 present=joined.sparse_masks,
                 notes=[*understood, *notes],
+                first=suggestions.tolist(),
                 random_state=seed,
                 n_jobs=jobs,
                 progress=advance,
@@ -155,7 +160,7 @@ def _fits(advance: Advance | None) -> Callable[[Any], None] | None:
 
 
 def _suggestions(model: Any, known: NDArray) -> NDArray:
-    most = SUGGESTIONS if len(known) < MANY_SAMPLES else FEW_SUGGESTIONS
+    most = min(SUGGESTIONS, max(FEWEST_SUGGESTIONS, SUGGESTIONS * MANY_SAMPLES // len(known)))
     wanted = min(most, int((~known).sum()))
     return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
 
@@ -251,9 +256,11 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
     count = len(joined.ids)
     distributions = np.empty((count, len(model.classes_)))
     labels = np.empty(count, dtype=model.classes_.dtype)
+    # What a search needs is made anew for each batch.
+    batch = max(BATCH, len(model.transduction_))
     with staged_file(out, force=force) as file, progress_bar("predict", show=show) as advance:
-        for start in range(0, count, BATCH):
-            rows = slice(start, min(start + BATCH, count))
+        for start in range(0, count, batch):
+            rows = slice(start, min(start + batch, count))
             masks = joined.sparse_masks
             part = {name: view[rows] for name, view in joined.views.items()}
             present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}

@@ -14,6 +14,8 @@ from lmssc.plotting.style import COLOURS
 FEW = 10
 WIDTH = 1000
 MARGIN = 30
+# Shapes of the dots of a class, in turn, told apart without colours; with ten of these they make twenty pairs.
+SHAPES = ("disc", "square", "ring", "frame")
 
 
 def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
@@ -95,7 +97,7 @@ def map_svg(positions: NDArray, height: int, codes: NDArray, given: NDArray, fir
     height : int
         Of the picture.
     codes : ndarray of int of shape (n,)
-        Class of each sample, for its colour.
+        Class of each sample, for its colour and shape.
     given : ndarray of bool of shape (n,)
         Samples whose label was given; they get a black rim.
     first : sequence of int
@@ -124,12 +126,47 @@ def map_svg(positions: NDArray, height: int, codes: NDArray, given: NDArray, fir
                 path = "".join(dots[i] for i in here)
                 if rim:
                     layers.append(f'<path class="rim" d="{path}"/>')
-                layers.append(f'<path class="dots" data-class="{code}" stroke="{colour(int(code))}" d="{path}"/>')
+                layers.append(_dots(int(code), path))
     stops = "".join(f'<path class="stop" tabindex="0" role="img" data-i="{i}" d="{dots[i]}"/>' for i in first)
     return (
         f'<svg id="map-svg" viewBox="0 0 {WIDTH} {height}" tabindex="0" role="group" aria-label="{escape(label)}" '
         f'aria-describedby="map-help">{"".join(layers)}{stops}<path id="map-cursor" d=""/></svg>'
     )
+
+
+def _dots(code: int, path: str) -> str:
+    """All dots of a class; a line of no length is as round or square as its ends, however far the map is zoomed."""
+    ends = " square" if shape(code) in ("square", "frame") else ""
+    drawn = f'<path class="dots{ends}" data-class="{code}" stroke="{colour(code)}" d="{path}"/>'
+    if shape(code) in ("ring", "frame"):
+        drawn += f'<path class="hole{ends}" data-class="{code}" d="{path}"/>'
+    return drawn
+
+
+def mark(code: int) -> str:
+    """The dot of a class for a legend, ten wide and high.
+
+    Examples
+    --------
+    >>> mark(0)
+    '<circle cx="5" cy="5" r="5" fill="#332288"/>'
+    """
+    if shape(code) in ("disc", "ring"):
+        drawn = f'<circle cx="5" cy="5" r="5" fill="{colour(code)}"/>'
+        return drawn + ('<circle cx="5" cy="5" r="2.2" fill="#fff"/>' if shape(code) == "ring" else "")
+    drawn = f'<rect width="10" height="10" fill="{colour(code)}"/>'
+    return drawn + ('<rect x="3" y="3" width="4" height="4" fill="#fff"/>' if shape(code) == "frame" else "")
+
+
+def shape(code: int) -> str:
+    """Shape of the dots of a class.
+
+    Examples
+    --------
+    >>> shape(1), shape(6)
+    ('square', 'ring')
+    """
+    return SHAPES[code % len(SHAPES)]
 
 
 def colour(code: int) -> str:

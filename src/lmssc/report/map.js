@@ -180,7 +180,7 @@
     const on = button.getAttribute("aria-pressed") !== "true";
     document.querySelectorAll("button[data-class]").forEach((one) => one.setAttribute("aria-pressed", "false"));
     button.setAttribute("aria-pressed", String(on));
-    svg.querySelectorAll(".dots").forEach((dots) => {
+    svg.querySelectorAll(".dots, .hole").forEach((dots) => {
       dots.classList.toggle("faint", on && dots.dataset.class !== button.dataset.class);
     });
   }));

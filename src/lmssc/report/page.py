@@ -1,5 +1,6 @@
 """Sections of the report, each from what was measured and in words that need no statistics."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +16,9 @@ from lmssc.experiments.scores import expected_calibration_error
 from lmssc.plotting.calibration import reliability
 from lmssc.plotting.graph import homophily
 from lmssc.plotting.latent_map import principal_plane
+from lmssc.plotting.style import COLOURS
 from lmssc.refits import HeldOut
-from lmssc.report.charts import FEW, as_data, calibration_chart, colour, map_svg, place
+from lmssc.report.charts import FEW, SHAPES, as_data, calibration_chart, map_svg, mark, place
 from lmssc.report.html import bar, percent, table
 
 # More dots than this are slow to draw and hide each other.
@@ -24,6 +26,8 @@ MOST_DOTS = 5000
 # Samples to look at first that are listed.
 LISTED = 20
 BINS = 10
+# Colours and shapes of classes, used in turn, that are different together.
+PAIRS = math.lcm(len(COLOURS), len(SHAPES))
 
 
 @dataclass(frozen=True)
@@ -292,21 +296,23 @@ def latent_map(subject: Subject) -> tuple[str, str, dict[int, int]]:
         "given": subject.given[rows].astype(int).tolist(),
         "unreached": unreached.astype(int).tolist(),
     }
-    label = f"Map of {len(rows)} samples, coloured by class"
+    label = f"Map of {len(rows)} samples, with a colour and a shape for each class"
     drawn = map_svg(positions, height, predicted, subject.given[rows], stops, label)
     legend = "".join(
         f'<li><button type="button" data-class="{code}" aria-pressed="false">'
         '<svg class="dot" viewBox="0 0 10 10" aria-hidden="true">'
-        f'<circle cx="5" cy="5" r="5" fill="{colour(code)}"/></svg>'
+        f"{mark(code)}</svg>"
         f"{escape(name)}</button></li>"
         for code, name in enumerate(subject.labels)
     )
     sample = f"A random {len(rows):,} of the {n:,} samples are shown. " if len(rows) < n else ""
-    repeated = "Colours repeat; choose a class in the legend to see it alone. " if len(subject.labels) > 10 else ""
+    repeated = ""
+    if len(subject.labels) > PAIRS:
+        repeated = "Colours and shapes repeat; choose a class in the legend to see it alone. "
     html = (
         "<p>Each dot is a sample, where the method has put it: samples that are alike in all views lie together. "
-        f"Colours are the labels they got; a black rim marks a label that was given. {sample}{repeated}The picture "
-        f"is flat, the positions are not: it shows {percent(sum(explained))} of how they differ.</p>"
+        f"Colours and shapes are the labels they got; a black rim marks a label that was given. {sample}{repeated}The "
+        f"picture is flat, the positions are not: it shows {percent(sum(explained))} of how they differ.</p>"
         '<p id="map-help">Point at a dot to see which sample it is, click to keep it marked. Zoom with the buttons, '
         "with + and −, or with the wheel while the map has the focus; drag or use the arrow keys to move, 0 shows all. "
         f"With the tab key you come to the {len(stops)} samples to look at first; from a marked sample the arrow keys "
