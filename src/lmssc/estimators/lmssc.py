@@ -114,7 +114,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         the paper.
     max_iter : int, default=30
         Most iterations.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Stop when F changes by less than this share of itself.
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
@@ -230,7 +230,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha: str = "row",
         freeze_alpha: bool = True,
         max_iter: int = 30,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         random_state: int | np.random.RandomState | None = None,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
