@@ -14,8 +14,8 @@ from scipy import sparse
 
 from lmssc.views import RawView
 
-# Values hashed at a time: bounds the memory of the scratch arrays.
-BLOCK_VALUES = 1 << 22
+# Values hashed at a time: the scratch arrays stay in the cache.
+BLOCK_VALUES = 1 << 16
 
 
 class ContentOrder(NamedTuple):

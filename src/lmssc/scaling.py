@@ -46,8 +46,10 @@ class ViewScaling:
             offset = self.mean * self.column_scale * data.dtype.type(self.factor)
         elif self.mean is not None:
             data = data - self.mean
+            data *= self.column_scale * data.dtype.type(self.factor)
             if raw.present is not None:
                 data[~raw.present] = 0
+            return View(data, None, raw.present)
         if self.column_scale is not None:
             data = _scale_columns(data, self.column_scale)
         if self.kind in ("unit", "tfidf"):
@@ -252,7 +254,13 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
         if one.kind == "none":
             _check_unscaled(raw)
         elif equalise:
-            energy = one.apply(raw).squared_norm() / _present_count(raw)
+            # Standardised, every column that varies adds 1.
+            standard = one.kind == "zscore" and one.column_scale is not None
+            energy = (
+                float(np.count_nonzero(one.column_scale))
+                if standard
+                else one.apply(raw).squared_norm() / _present_count(raw)
+            )
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)
     return fitted

@@ -18,11 +18,10 @@ FEWEST_COMPONENTS = 10
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
 RANDOM_COMPONENTS = 20
-# Up to so many samples or features a Gram matrix is decomposed; beyond it a subspace is iterated. If the views have
-# more numbers than that in all, it is made from strips of so many columns.
+# Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed; beyond
+# it a subspace is iterated.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
-STRIP = 100
 
 
 class Spectrum(NamedTuple):
@@ -64,13 +63,11 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
     (array([1., 0.]), array([3.]), 2.0)
     """
-    size = (views.n_samples, views.n_features)
-    if min(size) <= MOST_EXACT and np.prod(size) <= MOST_NUMBERS:
-        return _exact_directions(views, n_components)
-    if views.n_features <= MOST_EXACT:
-        strips = np.split(np.eye(views.n_features, dtype=views.dtype), range(STRIP, views.n_features, STRIP), axis=1)
-        gram = np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(strip)))) for strip in strips])
-        return _directions_of_gram(views, gram.astype(np.float64), np.eye(views.n_features), n_components)
+    if views.n_features <= min(views.n_samples, MOST_EXACT):
+        return _directions_of_gram(views, views.gram(), np.eye(views.n_features), n_components)
+    if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
+        side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
+        return _directions_of_gram(views, side.T @ side, side, n_components)
     # A wider block converges faster than a narrow one, for the price of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
@@ -85,18 +82,6 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
             break
         previous = wanted
     return Spectrum(_with_positive_peaks(basis[:, :n_components]), wanted, None)
-
-
-def _exact_directions(views: Views, n_components: int) -> Spectrum:
-    """The same from the Gram matrix of the shorter side, which is faster where that side is short."""
-    n_samples, n_features = views.n_samples, views.n_features
-    if n_features <= n_samples:
-        side = views.dot(views.split(np.eye(n_features, dtype=views.dtype)))
-        basis = np.eye(n_features)
-    else:
-        side = np.vstack(views.transpose_dot(np.eye(n_samples, dtype=views.dtype)))
-        basis = side
-    return _directions_of_gram(views, side.T @ side, basis, n_components)
 
 
 def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> Spectrum:
