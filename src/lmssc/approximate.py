@@ -60,6 +60,8 @@ class IndexedPoints:
                 self.recall = _recall(_rank(points, self._lists[rows, :part], rows), truth, needed)
                 if self.recall >= self._target:
                     found = _rank(points, self._lists[:, :part])
+                    # Where the points are now tells better which part comes first.
+                    self._lists[:, :part] = found.indices
                     break
         if found is None:
             self._renew(points, rows, truth, needed, max(length, KEPT * needed))
@@ -118,7 +120,7 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     truth = _reach(points, queries[some], needed)
 
     def ranked(listed: NDArray, rows: NDArray) -> Neighbors:
-        distances = listed_distances(points, queries[rows], listed)
+        distances = _distances(points, queries[rows], listed)
         distances[listed < 0] = np.inf
         order = np.argsort(distances, axis=1, kind="stable")
         return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
@@ -166,6 +168,20 @@ def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:
     return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
 
 
+def _distances(points: NDArray, queries: NDArray, listed: NDArray) -> NDArray:
+    """`listed_distances`, of single precision several times faster."""
+    if points.dtype != np.float32:
+        return listed_distances(points, queries, listed)
+    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+    flat = faiss.IndexFlatL2(points.shape[1])
+    flat.add(np.ascontiguousarray(points))
+    result = np.empty(listed.shape, dtype=np.float32)
+    single, numbers = np.ascontiguousarray(queries, dtype=np.float32), np.ascontiguousarray(listed, dtype=np.int64)
+    pointers = [faiss.swig_ptr(array) for array in (single, result, numbers)]
+    flat.compute_distance_subset(len(single), pointers[0], listed.shape[1], *pointers[1:])
+    return result
+
+
 def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
     """Lists without the point itself; what an index leaves empty (−1) is filled with the next point after it."""
     listed = np.where(listed < 0, rows[:, None], listed)
@@ -176,7 +192,7 @@ def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
 def _rank(points: NDArray, listed: NDArray, rows: NDArray | None = None) -> Neighbors:
     """Lists of `rows` (all if None), nearest first; an entry that is the point itself ends the list."""
     rows = np.arange(len(points)) if rows is None else rows
-    distances = listed_distances(points, points[rows], listed)
+    distances = _distances(points, points[rows], listed)
     distances[listed == rows[:, None]] = np.inf
     order = np.argsort(distances, axis=1, kind="stable")
     return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
