@@ -16,6 +16,9 @@ FEWEST_SAMPLES = 10_000
 TARGET = 0.95
 # Samples on which the share is measured.
 SAMPLED = 300
+# Points to each neighbour that bound how far it is, and points that are looked at at a time.
+SAMPLED_POINTS = 500
+BLOCK_POINTS = 4096
 # Length of the lists that are kept, in units of the neighbours that are needed.
 KEPT = 3
 # Clusters of the index for each root of a sample, samples that each is learned from, and rounds of learning.
@@ -158,8 +161,21 @@ def _blocks(n_rows: int, length: int) -> list[slice]:
 
 def _reach(points: NDArray, queries: NDArray, needed: int) -> NDArray:
     """Squared distance of some queries to the last of their nearest points, by an exact search."""
-    found = Blocks.of(points).nearest(queries, needed)[0]
-    return np.sort(listed_distances(points, queries, found), axis=1)[:, -1]
+    some = points[:: max(1, len(points) // max(SAMPLED, SAMPLED_POINTS * needed))]
+    # Among fewer points the last is no nearer; what is beyond it is not looked at.
+    distances, errors = Blocks.of(some).distances(queries)
+    limits = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + 2 * errors
+    rows, columns = [], []
+    for first in range(0, len(points), BLOCK_POINTS):
+        distances, errors = Blocks.of(points[first : first + BLOCK_POINTS]).distances(queries)
+        row, column = np.divmod(np.flatnonzero(distances <= (limits + errors)[:, None]), distances.shape[1])
+        rows.append(row)
+        columns.append(first + column)
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    near = listed_distances(points, queries[row], column[:, None])[:, 0]
+    order = np.lexsort((near, row))
+    ends = np.searchsorted(row[order], np.arange(len(queries)))
+    return near[order][ends + needed - 1]
 
 
 def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:

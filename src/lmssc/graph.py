@@ -109,8 +109,17 @@ def simplex_graph(
             break
         length = min(2 * length, most)
         found = search(pending, length)
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    graph = sparse.coo_array(entries, shape=(n_rows, n_points)).tocsr()
+    filled = np.concatenate(rows)
+    # Rows that were done at once are in order.
+    order = slice(None) if len(rows) == 1 else np.argsort(filled, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(filled, minlength=n_rows))])
+    index_type = np.int32 if max(len(filled), n_points) < np.iinfo(np.int32).max else np.int64
+    entries = (
+        np.concatenate(values)[order],
+        np.concatenate(columns)[order].astype(index_type, copy=False),
+        starts.astype(index_type),
+    )
+    graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     graph.sort_indices()
     return graph
 
