@@ -22,9 +22,9 @@ BLOCK_POINTS = 4096
 # Length of the lists that are kept, in units of the neighbours that are needed.
 KEPT = 3
 # Clusters of the index for each root of a sample, samples that each is learned from, and rounds of learning.
-CLUSTERS_PER_ROOT = 4
+CLUSTERS_PER_ROOT = 3
 SAMPLES_PER_CLUSTER = 40
-CLUSTER_ROUNDS = 8
+CLUSTER_ROUNDS = 4
 # Rows that are too few for a search by index to be worth it.
 FEW_ROWS = 100
 
@@ -100,7 +100,8 @@ class IndexedPoints:
             listed = _without_self(index.search(single[rows], length + 1)[1], rows)
             return _recall(_rank(points, listed, rows), truth, needed)
 
-        index, self.recall = _make_index(single, recall, self._target)
+        # Half of what may be missed is left for the moves to come.
+        index, self.recall = _make_index(single, recall, (1 + self._target) / 2)
         self._lists = np.empty((len(points), length), dtype=np.int32)
         for block in _blocks(len(points), length):
             part = np.arange(len(points))[block]
@@ -122,21 +123,25 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
     truth = _reach(points, queries[some], needed)
 
-    def ranked(listed: NDArray, rows: NDArray) -> Neighbors:
-        distances = _distances(points, queries[rows], listed)
+    def ranked(index: Any, rows: NDArray) -> Neighbors:
+        distances, listed = index.search(single[rows], length)
+        if points.dtype != np.float32:
+            distances = listed_distances(points, queries[rows], listed)
         distances[listed < 0] = np.inf
         order = np.argsort(distances, axis=1, kind="stable")
         return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
 
     def recall(index: Any) -> float:
-        return _recall(ranked(index.search(single[some], length)[1], some), truth, needed)
+        return _recall(ranked(index, some), truth, needed)
 
     index = _make_index(np.ascontiguousarray(points, dtype=np.float32), recall, TARGET)[0]
-    parts = []
+    # Queries that are near each other look at the same clusters, which then are in the cache.
+    order = np.argsort(index.quantizer.search(single, 1)[1][:, 0], kind="stable")
+    found = Neighbors(np.empty((len(queries), length), np.int64), np.empty((len(queries), length), points.dtype))
     for block in _blocks(len(queries), length):
-        rows = np.arange(len(queries))[block]
-        parts.append(ranked(index.search(single[rows], length)[1], rows))
-    return Neighbors(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        rows = order[block]
+        found.indices[rows], found.squared_distances[rows] = ranked(index, rows)
+    return found
 
 
 def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) -> tuple[Any, float]:
@@ -150,7 +155,7 @@ def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) 
     index.add(points)
     index.nprobe = 2
     while (found := recall(index)) < target and index.nprobe < n_clusters:
-        index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.5 * index.nprobe)))
+        index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.25 * index.nprobe)))
     return index, found
 
 

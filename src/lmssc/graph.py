@@ -193,7 +193,8 @@ def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | No
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    length = min(2 * n_neighbors + 2, n_points)
+    # Rows with an α of their own have k neighbours at most.
+    length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
     # An index has to be made first, which a few queries are not worth.
     if has_index(n_points) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
         first = nearest_by_index(points, queries, n_neighbors + 1, length)

@@ -17,6 +17,8 @@ WORDS = ("tfidf", "unit")
 MAPPED = ("none", "zscore")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
+# Values of which moments are taken at a time: they stay in the cache.
+BLOCK_VALUES = 1 << 16
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
 FEWEST_FEATURES = 4
 
@@ -192,9 +194,10 @@ def _moments(data: Matrix) -> tuple[NDArray, NDArray]:
     else:
         mean = data.mean(axis=0, dtype=np.float64)
         variance = np.zeros_like(mean)
-        rows = max(1, (1 << 22) // data.shape[1])
+        rows = max(1, BLOCK_VALUES // data.shape[1])
         for first in range(0, len(data), rows):
-            variance += ((data[first : first + rows] - mean) ** 2).sum(axis=0)
+            centred = data[first : first + rows] - mean
+            variance += np.einsum("ij,ij->j", centred, centred)
         variance /= len(data)
     # What rounding alone leaves of a constant column, and what is too small to be divided by.
     limits = np.finfo(data.dtype)

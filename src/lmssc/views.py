@@ -215,6 +215,8 @@ class Views(Sequence[View]):
 
     def patterns(self) -> list[tuple[NDArray, NDArray]]:
         """Samples that have the same views: their row numbers, and which views they have."""
+        if self.complete:
+            return [(np.arange(self.n_samples), np.ones(len(self), dtype=bool))]
         everyone = np.ones(self.n_samples, dtype=bool)
         has = np.array([everyone if view.present is None else view.present for view in self])
         kinds, kind = np.unique(has.T, axis=0, return_inverse=True)

@@ -256,7 +256,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         raws = [raws[v] for v in self._order.views]
         result, new = self._recognise(sample_keys(raws))
         if new.any():
-            scores = np.maximum(self._extend([raw.take(np.flatnonzero(new)) for raw in raws]), 0)
+            unseen = raws if new.all() else [raw.take(np.flatnonzero(new)) for raw in raws]
+            scores = np.maximum(self._extend(unseen), 0)
             result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
         return result
 

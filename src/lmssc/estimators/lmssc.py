@@ -391,7 +391,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
-        order, by_content = None, np.arange(len(latent))
+        order = by_content = None
         if views.complete and len(latent) >= FEWEST_SAMPLES:
             order = order_by_place(latent)
             by_content = np.argsort(order)
@@ -426,15 +426,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         graph: sparse.csr_array,
         rows: FeatureRows,
         weight: float,
-        by_content: NDArray,
+        by_content: NDArray | None,
     ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
-        # By content the first are as good as any.
-        chosen = by_content[:MOST_CALIBRATED]
-        codes, tol = model.codes[chosen], model.tolerance(change=1.0)
+        codes, tol = model.codes, model.tolerance(change=1.0)
         model = replace(model, moving=MovingPoints())
-        if len(places) > len(codes):
-            places = places[chosen]
+        if by_content is not None or len(places) > MOST_CALIBRATED:
+            # By content the first are as good as any.
+            chosen = (np.arange(len(places)) if by_content is None else by_content)[:MOST_CALIBRATED]
+            codes, places = codes[chosen], places[chosen]
             graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
