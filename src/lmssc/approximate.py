@@ -14,8 +14,10 @@ from lmssc.neighbors import BLOCK_DISTANCES, Blocks, MovingPoints, Neighbors, li
 FEWEST_SAMPLES = 10_000
 # Share of the nearest neighbours that has to be found.
 TARGET = 0.95
+# Share of what may be missed that new lists leave for the moves to come.
+SPARED = 0.3
 # Samples on which the share is measured.
-SAMPLED = 300
+SAMPLED = 200
 # Points to each neighbour that bound how far it is, and points that are looked at at a time.
 SAMPLED_POINTS = 500
 BLOCK_POINTS = 4096
@@ -100,8 +102,8 @@ class IndexedPoints:
             listed = _without_self(index.search(single[rows], length + 1)[1], rows)
             return _recall(_rank(points, listed, rows), truth, needed)
 
-        # Half of what may be missed is left for the moves to come.
-        index, self.recall = _make_index(single, recall, (1 + self._target) / 2)
+        # Some of what may be missed is left for the moves to come.
+        index, self.recall = _make_index(single, recall, self._target + SPARED * (1 - self._target))
         self._lists = np.empty((len(points), length), dtype=np.int32)
         for block in _blocks(len(points), length):
             part = np.arange(len(points))[block]
