@@ -64,10 +64,9 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     (array([1., 0.]), array([3.]), 2.0)
     """
     if views.n_features <= min(views.n_samples, MOST_EXACT):
-        return _directions_of_gram(views, views.gram(), np.eye(views.n_features), n_components)
+        return _of_features(views, n_components)
     if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
-        side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
-        return _directions_of_gram(views, side.T @ side, side, n_components)
+        return _of_samples(views, n_components)
     # A wider block converges faster than a narrow one, for the price of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
@@ -84,15 +83,24 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     return Spectrum(_with_positive_peaks(basis[:, :n_components]), wanted, None)
 
 
-def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> Spectrum:
-    """Directions that a basis of the features and the Gram matrix over it give."""
+def _of_features(views: Views, n_components: int) -> Spectrum:
+    """From the Gram matrix of the features."""
+    squares, directions = linalg.eigh(views.gram(), driver="evd")
+    values = np.sqrt(np.maximum(squares[::-1], 0))
+    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
+    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
+
+
+def _of_samples(views: Views, n_components: int) -> Spectrum:
+    """From the Gram matrix of the samples."""
+    side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
+    gram = side.T @ side
     leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
     # The singular vectors within what was found mend what squaring lost.
-    q = linalg.qr(basis @ leading, mode="economic")[0]
+    q = linalg.qr(side @ leading, mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
-    rank = min(len(gram), views.n_samples)
-    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram)[-rank:], 0))))
+    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))))
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
 
 
