@@ -15,7 +15,7 @@ NOISE_GROWTH = 15.0
 # Samples that the radial functions are centred on, at most.
 MOST_LANDMARKS = 300
 # Numbers in one block of features, and in all that are kept rather than computed again.
-BLOCK_NUMBERS = 1 << 21
+BLOCK_NUMBERS = 1 << 18
 MOST_KEPT = 1 << 25
 
 
@@ -33,21 +33,27 @@ class Features:
     whitening: NDArray
 
     @classmethod
-    def of(cls, points: NDArray) -> "Features":
-        """From the places of all samples. The first of them are the landmarks: they are numbered by content."""
-        exact = points.astype(np.float64)
-        centre = exact.mean(axis=0)
-        energy = max(float(((exact - centre) ** 2).sum()) / len(exact), np.finfo(np.float64).tiny)
-        landmarks = exact[:MOST_LANDMARKS] - centre
+    def of(cls, points: NDArray, some: NDArray | None = None) -> "Features":
+        """From the places of all samples; the landmarks are the first of them by content, the order that `some` has."""
+        centre = points.mean(axis=0, dtype=np.float64)
+        spread = float(points.var(axis=0, dtype=np.float64).sum())
+        energy = max(spread, np.finfo(np.float64).tiny)
+        chosen = slice(MOST_LANDMARKS) if some is None else some[:MOST_LANDMARKS]
+        landmarks = points[chosen].astype(np.float64) - centre
         values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
         kept = values > 1e-8 * values[-1]
         return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     def __call__(self, points: NDArray) -> NDArray:
         """Features of some places, one row each."""
-        centred = points - self.centre
-        radial = _radial(centred, self.landmarks, self.energy) @ self.whitening
-        return np.hstack([np.sqrt((1 - RADIAL_SHARE) / self.energy) * centred, np.sqrt(RADIAL_SHARE) * radial])
+        dtype = points.dtype
+        centred = (points - self.centre).astype(dtype, copy=False)
+        result = np.empty((len(points), self.size), dtype=dtype)
+        places, radial = np.split(result, [points.shape[1]], axis=1)
+        np.multiply(centred, dtype.type(np.sqrt((1 - RADIAL_SHARE) / self.energy)), out=places)
+        near = _radial(centred, self.landmarks.astype(dtype, copy=False), self.energy)
+        np.matmul(near, (np.sqrt(RADIAL_SHARE) * self.whitening).astype(dtype, copy=False), out=radial)
+        return result
 
     @property
     def size(self) -> int:
@@ -69,11 +75,13 @@ class FeatureRows:
     ----------
     points : ndarray of shape (n, r)
         Places Z.
+    some : ndarray of int, optional
+        Samples in an order by content, if they are not numbered so.
     """
 
-    def __init__(self, points: NDArray) -> None:
+    def __init__(self, points: NDArray, some: NDArray | None = None) -> None:
         self.points = points
-        self.features = Features.of(points)
+        self.features = Features.of(points, some)
         few = len(points) * self.features.size <= MOST_KEPT
         self._kept = list(self.features.blocks(points)) if few else None
 
@@ -82,8 +90,12 @@ class FeatureRows:
 
 
 def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
-    squares = (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
-    return np.exp(-np.maximum(squares, 0) / (2 * energy))
+    squares = (-2 * points) @ landmarks.T
+    squares += np.einsum("ij,ij->i", points, points)[:, None]
+    squares += np.einsum("ij,ij->i", landmarks, landmarks)
+    np.maximum(squares, 0, out=squares)
+    squares *= points.dtype.type(-1 / (2 * energy))
+    return np.exp(squares, out=squares)
 
 
 @dataclass(frozen=True)
@@ -102,9 +114,10 @@ class Expectation:
         return self._of_blocks(rows, rows.points)
 
     def _of_blocks(self, blocks: Iterable[tuple[slice, NDArray]], points: NDArray) -> NDArray:
-        result = np.empty((len(points), self.coefficients.shape[1]), dtype=points.dtype)
+        coefficients = self.coefficients.astype(points.dtype, copy=False)
+        result = np.empty((len(points), coefficients.shape[1]), dtype=points.dtype)
         for block, features in blocks:
-            result[block] = features @ self.coefficients
+            result[block] = features @ coefficients
         return result
 
     def times(self, factor: float) -> "Expectation":
@@ -141,9 +154,10 @@ class Regression:
         size = self.rows.features.size
         gram, self.mean = np.zeros((size, size)), np.zeros(size)
         for block, features in self.rows:
-            weighted = features * self.say[block, None]
-            gram += weighted.T @ features
-            self.mean += weighted.sum(axis=0)
+            say = self.say[block].astype(features.dtype, copy=False)
+            weighted = features * np.sqrt(say)[:, None]
+            gram += weighted.T @ weighted
+            self.mean += say @ features
         self.gram = gram - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
 
@@ -157,7 +171,7 @@ class Regression:
         targets = self._targets(scores)
         cross = -np.outer(self.mean, self.say @ targets)
         for block, features in self.rows:
-            cross += features.T @ (targets[block] * self.say[block, None])
+            cross += features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
         return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))
 
     def adapt(self, scores: NDArray) -> None:

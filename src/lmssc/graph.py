@@ -120,8 +120,17 @@ def simplex_graph(
             break
         length = min(2 * length, most)
         found = search(pending, length)
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    graph = sparse.coo_array(entries, shape=(n_rows, n_points)).tocsr()
+    filled = np.concatenate(rows)
+    # Rows that were done at once are in order.
+    order = slice(None) if len(rows) == 1 else np.argsort(filled, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(filled, minlength=n_rows))])
+    index_type = np.int32 if max(len(filled), n_points) < np.iinfo(np.int32).max else np.int64
+    entries = (
+        np.concatenate(values)[order],
+        np.concatenate(columns)[order].astype(index_type, copy=False),
+        starts.astype(index_type),
+    )
+    graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     graph.sort_indices()
     return graph
 
@@ -195,7 +204,8 @@ def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | No
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    length = min(2 * n_neighbors + 2, n_points)
+    # Rows with an α of their own have k neighbours at most.
+    length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
     # An index has to be made first, which a few queries are not worth.
     if has_index(n_points) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
         first = nearest_by_index(points, queries, n_neighbors + 1, length)

@@ -7,8 +7,9 @@ from lmssc.neighbors import Blocks
 
 # From so many samples on it pays: fewer fit into the cache.
 FEWEST_SAMPLES = 10_000
-# Samples to each place that the others are sorted by.
+# Samples to each place that the others are sorted by, and how many of these there are at most.
 SAMPLES_PER_PLACE = 200
+MOST_PLACES = 2000
 BLOCK_ROWS = 4096
 
 
@@ -34,7 +35,8 @@ def order_by_place(points: NDArray) -> NDArray:
     >>> int(np.count_nonzero(np.abs(np.diff(points[order, 0])) > 5))
     1
     """
-    chosen = points[:: min(SAMPLES_PER_PLACE, max(1, len(points) // 8) | 1)]
+    apart = max(SAMPLES_PER_PLACE, len(points) // MOST_PLACES)
+    chosen = points[:: min(apart, max(1, len(points) // 8) | 1)]
     centres = Blocks.of(chosen)
     nearest = np.concatenate(
         [

@@ -18,7 +18,9 @@ from lmssc.views import Views
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
-CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-4, 1e-10, 1e-6
+CHANGE_SHARE, TIGHTEST, LOOSEST = 1e-2, 1e-10, 1e-4
+# That of H, which a few steps solve, in units of that of F.
+LATENT_SHARE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Model:
             self.beta,
             state.latent,
             self.geometry.metric,
-            self.tolerance(state.change),
+            LATENT_SHARE * self.tolerance(state.change),
         )
         state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))

@@ -69,24 +69,38 @@ def propagate(
     """
     labelled = codes >= 0
     scores = one_hot(codes, n_classes, laplacian.dtype)
-    _, component = connected_components(laplacian, directed=False)
-    unreached = ~np.isin(component, component[labelled])
+    n_components, component = connected_components(laplacian, directed=False)
+    reached = np.zeros(n_components, dtype=bool)
+    reached[component[labelled]] = True
+    unreached = ~reached[component]
     frequencies = scores[labelled].mean(axis=0)
     scores[unreached] = frequencies
-    unknown = np.flatnonzero(~labelled & ~unreached)
-    if len(unknown):
-        rows = laplacian[unknown]
-        inner = rows[:, unknown]
-        rhs = -(rows[:, labelled] @ scores[labelled])
-        guess = np.broadcast_to(frequencies, rhs.shape) if start is None else start[unknown]
-        diagonal = inner.diagonal()[:, None]
+    known = np.flatnonzero(labelled | unreached)
+    if len(known) < len(codes):
+        # All rows take part, those that are known with zeros: to cut them out of L takes longer.
+        guess = np.tile(frequencies, (len(codes), 1)) if start is None else start.copy()
+        guess[known] = 0
+        rhs = -(laplacian @ np.where(labelled[:, None], scores, scores.dtype.type(0)))
+        rhs[known] = 0
+        diagonal = laplacian.diagonal()
+        diagonal[known] = 1
+        unknown_diagonal = np.delete(diagonal, known)
         # A sample whose edges all weigh next to nothing adds nothing to the residual either, however wrong it is.
-        uneven = min(1.0, 1e3 * float(diagonal.min() / diagonal.max()))
-        scores[unknown] = conjugate_gradient(
-            inner.__matmul__,
+        uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
+        inverse = 1 / diagonal[:, None]
+
+        def operator(rows: NDArray) -> NDArray:
+            image = laplacian @ rows
+            image[known] = 0
+            return image
+
+        solution = conjugate_gradient(
+            operator,
             rhs,
             guess,
-            lambda residual: residual / diagonal,
+            lambda residual: residual * inverse,
             tol=uneven * solver_tolerance(laplacian.dtype, tol),
         )
+        solution[known] = scores[known]
+        scores = solution
     return Propagation(scores, unreached)

@@ -17,8 +17,8 @@ WORDS = ("tfidf", "unit")
 TEXT_DENSITY = 0.2
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
 FEWEST_FEATURES = 4
-# Numbers of a dense view that are squared at a time.
-BLOCK_VALUES = 1 << 22
+# Numbers of a dense view that are squared at a time: they stay in the cache.
+BLOCK_VALUES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,10 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
         if one.kind == "none":
             _check_unscaled(raw)
         elif equalise:
-            energy = one.apply(raw).squared_norm() / _present_count(raw)
+            if one.kind == "zscore" and one.column_scale is not None:
+                energy = float(np.count_nonzero(one.column_scale))  # every column that varies adds 1
+            else:
+                energy = one.apply(raw).squared_norm() / _present_count(raw)
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)
     return fitted

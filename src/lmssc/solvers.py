@@ -70,8 +70,9 @@ def conjugate_gradient(
         return np.full_like(columns, columns.sum()) if coupled else columns
 
     size = dot(rhs, rhs)
-    X = np.where(size > 0, start, 0)
+    X = np.where(size > 0, start, rhs.dtype.type(0))
     R = rhs - operator(X)
+    scratch = np.empty_like(R)
     direction = precondition(R)
     residual = dot(R, direction)
     target = tol**2 * size
@@ -83,10 +84,11 @@ def conjugate_gradient(
         curvature = dot(direction, image)
         active &= curvature > 0
         step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
-        X += step * direction
-        R -= step * image
+        X += np.multiply(step, direction, out=scratch)
+        R -= np.multiply(step, image, out=scratch)
         preconditioned = precondition(R)
         previous, residual = residual, dot(R, preconditioned)
         ratio = np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0))
-        direction = preconditioned + ratio * direction
+        direction *= ratio
+        direction += preconditioned
     return X

@@ -18,11 +18,10 @@ FEWEST_COMPONENTS = 10
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
 RANDOM_COMPONENTS = 20
-# Up to so many samples or features a Gram matrix is decomposed; beyond it a subspace is iterated. If the views have
-# more numbers than that in all, it is made from strips of so many columns.
+# Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed; beyond
+# it a subspace is iterated.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
-STRIP = 100
 
 
 class Spectrum(NamedTuple):
@@ -64,13 +63,10 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
     (array([1., 0.]), array([3.]), 2.0)
     """
-    size = (views.n_samples, views.n_features)
-    if min(size) <= MOST_EXACT and np.prod(size) <= MOST_NUMBERS:
-        return _exact_directions(views, n_components)
-    if views.n_features <= MOST_EXACT:
-        strips = np.split(np.eye(views.n_features, dtype=views.dtype), range(STRIP, views.n_features, STRIP), axis=1)
-        gram = np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(strip)))) for strip in strips])
-        return _directions_of_gram(views, gram.astype(np.float64), np.eye(views.n_features), n_components)
+    if views.n_features <= min(views.n_samples, MOST_EXACT):
+        return _of_features(views, n_components)
+    if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
+        return _of_samples(views, n_components)
     # A wider block converges faster than a narrow one, for the price of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
@@ -87,27 +83,24 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     return Spectrum(_with_positive_peaks(basis[:, :n_components]), wanted, None)
 
 
-def _exact_directions(views: Views, n_components: int) -> Spectrum:
-    """The same from the Gram matrix of the shorter side, which is faster where that side is short."""
-    n_samples, n_features = views.n_samples, views.n_features
-    if n_features <= n_samples:
-        side = views.dot(views.split(np.eye(n_features, dtype=views.dtype)))
-        basis = np.eye(n_features)
-    else:
-        side = np.vstack(views.transpose_dot(np.eye(n_samples, dtype=views.dtype)))
-        basis = side
-    return _directions_of_gram(views, side.T @ side, basis, n_components)
+def _of_features(views: Views, n_components: int) -> Spectrum:
+    """From the Gram matrix of the features."""
+    squares, directions = linalg.eigh(views.gram(), driver="evd")
+    values = np.sqrt(np.maximum(squares[::-1], 0))
+    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
+    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
 
 
-def _directions_of_gram(views: Views, gram: NDArray, basis: NDArray, n_components: int) -> Spectrum:
-    """Directions that a basis of the features and the Gram matrix over it give."""
+def _of_samples(views: Views, n_components: int) -> Spectrum:
+    """From the Gram matrix of the samples."""
+    side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
+    gram = side.T @ side
     leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
     # The singular vectors within what was found mend what squaring lost.
-    q = linalg.qr(basis @ leading, mode="economic")[0]
+    q = linalg.qr(side @ leading, mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
-    rank = min(len(gram), views.n_samples)
-    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram)[-rank:], 0))))
+    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))))
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
 
 

@@ -11,6 +11,8 @@ from scipy import sparse
 
 from lmssc.mapped import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
 
+# Columns of a view that is not stored dense that are made dense at a time.
+STRIP = 100
 # A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
 Matrix = Any
 
@@ -111,6 +113,16 @@ class View:
         if self.offset is not None:
             product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
         return product
+
+    def columns(self) -> Iterator[tuple[slice, NDArray]]:
+        """The columns of X, dense: all of them if they are stored so, else some at a time."""
+        n_columns = self.data.shape[1]
+        if isinstance(self.data, np.ndarray) and self.offset is None:
+            yield slice(0, n_columns), self.data
+            return
+        for first in range(0, n_columns, STRIP):
+            strip = slice(first, min(first + STRIP, n_columns))
+            yield strip, self.dot(np.eye(n_columns, dtype=self.data.dtype)[:, strip])
 
     def points(self) -> Matrix:
         """Rows that are as far from each other as those of X; sparse if the view is, so not shifted by the offset."""
@@ -251,11 +263,27 @@ class Views(Sequence[View]):
 
     def patterns(self) -> list[tuple[NDArray, NDArray]]:
         """Samples that have the same views: their row numbers, and which views they have."""
+        if self.complete:
+            return [(np.arange(self.n_samples), np.ones(len(self), dtype=bool))]
         everyone = np.ones(self.n_samples, dtype=bool)
         has = np.array([everyone if view.present is None else view.present for view in self])
         kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
         rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
         return list(zip(rows, kinds, strict=True))
+
+    def gram(self) -> NDArray:
+        """XᵀX of all features of all views, in float64."""
+        ends = np.cumsum([view.data.shape[1] for view in self])
+        starts = ends - [view.data.shape[1] for view in self]
+        result = np.empty((ends[-1], ends[-1]))
+        for v, view in enumerate(self):
+            for strip, columns in view.columns():
+                place = slice(starts[v] + strip.start, starts[v] + strip.stop)
+                for w in range(v, len(self)):
+                    block = self[w].transpose_dot(columns)
+                    result[starts[w] : ends[w], place] = block
+                    result[place, starts[w] : ends[w]] = block.T
+        return result
 
     def transpose_dot(self, latent: NDArray) -> list[NDArray]:
         """X^vᵀH of each view."""

@@ -272,11 +272,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         content = None if kept is None else kept.read()
         history: list[dict[str, float]] = []
         if content is None:
-            model, state = self._start(views, problem)
-            order = None
-            if views.complete and views.n_samples >= FEWEST_SAMPLES:
-                order = order_by_place(model.places(state.latent))
-                model, state = model.renumbered(order), state.renumbered(order)
+            model, state, order = self._start(views, problem)
         else:
             model, state, order, history = self._continue(views, problem, content)
 
@@ -372,8 +368,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             moving=choose_search(views.n_samples),
         )
 
-    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
-        """The model and its first state, by `init`."""
+    def _start(self, views: Views, problem: Problem) -> tuple[Model, State, NDArray | None]:
+        """The model and its first state, by `init`, and the order in which they have the samples if it is another."""
         self._geometry, self.temperature_ = PLAIN, 1.0
         self._expectation = None
         model = self._model(views, problem)
@@ -384,9 +380,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
         loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
         graph = random_graph(views.n_samples, model.n_neighbors, random, views.dtype)
-        return model, model.first_state(latent, loadings, graph)
+        return model, model.first_state(latent, loadings, graph), None
 
-    def _start_from_svd(self, model: Model) -> tuple[Model, State]:
+    def _start_from_svd(self, model: Model) -> tuple[Model, State, NDArray | None]:
         """H from the SVD; then by turns the graph, labels propagated over it, and what these let expect of a place."""
         views = model.views
         words = all(scaling.kind in WORDS for scaling in self._scalings)
@@ -398,20 +394,24 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
         model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
+        order = by_content = None
+        if views.complete and len(latent) >= FEWEST_SAMPLES:
+            order = order_by_place(latent)
+            by_content = np.argsort(order)
+            model, latent = model.renumbered(order), latent[order]
         places = model.places(latent)
-        # In units of how far the samples are apart; texts have much in common.
-        weight = self.label_weight * float(places.var(axis=0, dtype=np.float64).sum())
         graph = model.connect(places)
-        rows = FeatureRows(places)
+        rows = FeatureRows(places, by_content)
+        weight = self.label_weight * rows.features.energy
         tol = model.tolerance(change=1.0)
         settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
         if settled.expectation is not None:
             model = replace(model, expected=settled.expectation.at(rows))
         if self.calibrate:
-            self.temperature_ = self._find_temperature(model, places, graph, rows, weight)
+            self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
         state = model.first_state(latent, loadings, settled.graph)
-        return model, replace(state, scores=settled.scores, unreached=settled.unreached)
+        return model, replace(state, scores=settled.scores, unreached=settled.unreached), order
 
     def _first_positions(self, views: Views, n_components: int, above_noise: bool) -> tuple[NDArray, list[NDArray]]:
         """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
@@ -423,14 +423,21 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return self._starts[key]
 
     def _find_temperature(
-        self, model: Model, places: NDArray, graph: sparse.csr_array, rows: FeatureRows, weight: float
+        self,
+        model: Model,
+        places: NDArray,
+        graph: sparse.csr_array,
+        rows: FeatureRows,
+        weight: float,
+        by_content: NDArray | None,
     ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
-        # Samples are numbered by content, so the first are as good as any.
-        codes = model.codes[:MOST_CALIBRATED]
-        model, tol = replace(model, moving=MovingPoints()), model.tolerance(change=1.0)
-        if len(places) > len(codes):
-            places = places[: len(codes)]
+        codes, tol = model.codes, model.tolerance(change=1.0)
+        model = replace(model, moving=MovingPoints())
+        if by_content is not None or len(places) > MOST_CALIBRATED:
+            # By content the first are as good as any.
+            chosen = (np.arange(len(places)) if by_content is None else by_content)[:MOST_CALIBRATED]
+            codes, places = codes[chosen], places[chosen]
             graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
