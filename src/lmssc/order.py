@@ -15,8 +15,8 @@ from scipy import sparse
 from lmssc.mapped import release
 from lmssc.views import Matrix, RawView
 
-# Values hashed at a time: bounds the memory of the scratch arrays, which stay in the cache.
-BLOCK_VALUES = 1 << 18
+# Values hashed at a time: the scratch arrays stay in the cache.
+BLOCK_VALUES = 1 << 16
 
 
 class ContentOrder(NamedTuple):
