@@ -15,10 +15,10 @@ SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
 WORDS = ("tfidf", "unit")
 # A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
 TEXT_DENSITY = 0.2
+# Values of which moments are taken at a time: they stay in the cache.
+BLOCK_VALUES = 1 << 16
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
 FEWEST_FEATURES = 4
-# Numbers of a dense view that are squared at a time: they stay in the cache.
-BLOCK_VALUES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,8 @@ def _sums(block: Matrix) -> NDArray:
 def _squares(block: Matrix, mean: NDArray) -> NDArray:
     """Sum of squared differences from the mean of each column."""
     if not sparse.issparse(block):
-        return ((block - mean) ** 2).sum(axis=0)
+        centred = block - mean
+        return np.einsum("ij,ij->j", centred, centred)
     stored = np.bincount(block.indices, minlength=len(mean))
     differences = block.data - mean[block.indices]
     squares = np.bincount(block.indices, weights=differences**2, minlength=len(mean))
@@ -254,10 +255,12 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
         if one.kind == "none":
             _check_unscaled(raw)
         elif equalise:
-            if one.kind == "zscore" and one.column_scale is not None:
-                energy = float(np.count_nonzero(one.column_scale))  # every column that varies adds 1
-            else:
-                energy = one.apply(raw).squared_norm() / _present_count(raw)
+            # Standardised, every column that varies adds 1.
+            energy = (
+                float(np.count_nonzero(one.column_scale))
+                if one.kind == "zscore" and one.column_scale is not None
+                else one.apply(raw).squared_norm() / _present_count(raw)
+            )
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)
     return fitted
