@@ -467,8 +467,8 @@ def main():
             keep([measured("LMSSC", 10_000, **shape)])
     if args.million:
         keep([measured("LMSSC", 100_000, **MILLION)])
-        keep([measured("LMSSC, exact", 1_000_000, **MILLION)])
         keep([measured("LMSSC", 1_000_000, **MILLION)])
+        keep([measured("LMSSC, exact", 1_000_000, **MILLION)])
     return None
 
 
