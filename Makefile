@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo docs reproduce pages ablation fresh bench-active bench-classify test lint types test-oldest clean
+.PHONY: help demo docs reproduce pages ablation fresh bench bench-active bench-million bench-classify test lint types \
+  test-oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -53,7 +54,12 @@ bench: $(VENV)/.ready-demo  ## time and memory beside peers, into results/speed 
 	$(BIN)/python -m pip install --quiet --editable '.[all,large]' scikit-network graphlearning annoy quadprog
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 1000 10000 20000 --extra
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes 20000 100000 --dtype float32 \
-	  --cases LMSSC LabelSpreading 'approximate kNN'
+	  --cases LMSSC LabelSpreading 'approximate kNN of H' 'approximate kNN, 80 components'
+
+# Two threads of the algebra on small blocks wait for each other more than they gain.
+bench-million: $(VENV)/.ready-demo  ## a million samples on two cores, into results/speed (half an hour)
+	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
+	OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py --sizes --million
 
 bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
 	$(BIN)/python -m pip install --quiet --editable '.[all,large]'

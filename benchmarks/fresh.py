@@ -1,7 +1,7 @@
 """LMSSC and its peers on data that had no part in the choice of its defaults, into results/accuracy.
 
-Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell nuclei
-(breast cancer), and the acids, phenols and colours of wines. Finished runs are kept: started again, it goes on.
+Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell
+nuclei (breast cancer), and the acids, phenols and colours of wines. Finished runs are kept: started again, it goes on.
 """
 
 import argparse

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc import LMSSC, approximate
-from lmssc.approximate import IndexedPoints, choose_search
+from lmssc.approximate import IndexedPoints, choose_search, nearest_by_index
 from lmssc.datasets import make_multiview
 from lmssc.neighbors import MovingPoints
 
@@ -68,3 +68,25 @@ def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
     hidden = data.y == -1
     accuracies = [(one.transduction_ == data.target)[hidden].mean() for one in (exact, clf)]
     assert abs(accuracies[0] - accuracies[1]) < 0.02
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-6), (np.float32, 1e-3)])
+def test_threads_change_no_answer(monkeypatch, dtype, rounding):
+    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
+    monkeypatch.setattr("lmssc.estimators.lmssc.FEWEST_SAMPLES", 1000)
+    data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0, dtype=dtype)
+    one, two = (LMSSC(n_jobs=n_jobs).fit(data.views, data.y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.transduction_, two.transduction_)
+    np.testing.assert_allclose(one.label_distributions_, two.label_distributions_, atol=rounding)
+
+
+def test_new_samples_are_found_as_well():
+    rng = np.random.default_rng(3)
+    points, queries = (rng.normal(size=(size, 8)).astype(np.float32) for size in (3000, 500))
+    found = nearest_by_index(points, queries, 6, 7)
+    distances = cdist(queries, points)
+    truth = np.argsort(distances, axis=1)[:, :6]
+    shares = [len(np.intersect1d(a, b)) / 6 for a, b in zip(truth, found.indices[:, :6], strict=True)]
+    assert np.mean(shares) > 0.93
+    own = ((queries[:, None] - points[found.indices]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(found.squared_distances, own, rtol=1e-4)

@@ -49,6 +49,17 @@ def test_blocks_change_nothing(monkeypatch):
     np.testing.assert_allclose(Regression(Z, labelled).fit(F)(Z), whole, atol=1e-9)
 
 
+def test_some_samples_are_enough(monkeypatch):
+    Z, F, labelled, codes = some_places(4, n=3000)
+    labelled = np.arange(3000) % 10 == 0
+    F[:] = 0.8 * np.eye(3)[codes] + 0.2 * F
+    every = Regression(Z, labelled).fit(F)(Z)
+    monkeypatch.setattr(expectation, "MOST_SEEN", 500)
+    regression = Regression(Z, labelled)
+    assert len(regression.chosen) == 300 + 500, "all that are labelled, and as many others as there may be"
+    assert np.corrcoef(every.ravel(), regression.fit(F)(Z).ravel())[0, 1] > 0.99
+
+
 def test_says_which_class_new_places_are_of():
     Z, _, labelled, codes = some_places(3, n=200)
     expected = Regression(Z, labelled).fit(np.eye(3)[codes])

@@ -118,7 +118,7 @@ def test_the_graph_before_learning_is_the_one_the_model_starts_from(words):
     codes = np.full(80, -1)
     codes[:3] = [0, 1, 2]
     problem = Problem(ordered, codes, 3)
-    _, state = model._start(model._fit_scalings(problem), problem)
+    _, state, _ = model._start(model._fit_scalings(problem), problem)
     back = np.argsort(model._order.samples)
     np.testing.assert_allclose(first_graph(raws, 3).toarray(), state.graph.toarray()[np.ix_(back, back)], atol=1e-5)
 

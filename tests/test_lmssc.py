@@ -56,7 +56,7 @@ def started(views, y, **parameters):
             return seen["start"]
 
     Watched(max_iter=1, **parameters).fit(views, y)
-    return seen["start"]
+    return seen["start"][:2]
 
 
 def adaptive_graph(Z, k):

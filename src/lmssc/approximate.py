@@ -23,8 +23,10 @@ SAMPLED_POINTS = 500
 BLOCK_POINTS = 4096
 # Length of the lists that are kept, in units of the neighbours that are needed.
 KEPT = 3
-# Clusters of the index for each root of a sample, samples that each is learned from, and rounds of learning.
-CLUSTERS_PER_ROOT = 3
+# Clusters of the index for each root of a sample, as long as each has so many; samples that each is learned from, and
+# rounds of learning.
+CLUSTERS_PER_ROOT = 6
+SMALLEST_CLUSTER = 100
 SAMPLES_PER_CLUSTER = 40
 CLUSTER_ROUNDS = 4
 # Rows that are too few for a search by index to be worth it.
@@ -150,7 +152,7 @@ def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) 
     """An inverted file that looks at as many clusters as the target needs, and the recall that it then has."""
     faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
     n_points, n_features = points.shape
-    n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SAMPLES_PER_CLUSTER)) or 1
+    n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SMALLEST_CLUSTER)) or 1
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_features), n_features, n_clusters)
     index.cp.niter = CLUSTER_ROUNDS
     index.train(np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))

@@ -17,6 +17,8 @@ MOST_LANDMARKS = 300
 # Numbers in one block of features, and in all that are kept rather than computed again.
 BLOCK_NUMBERS = 1 << 18
 MOST_KEPT = 1 << 25
+# Labelled samples that the regression sees at most, and unlabelled ones: more change nothing in some hundred numbers.
+MOST_SEEN = 50_000
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,24 @@ class FeatureRows:
         Places Z.
     some : ndarray of int, optional
         Samples in an order by content, if they are not numbered so.
+    features : Features, optional
+        What is computed of each place; by default from all of them.
     """
 
-    def __init__(self, points: NDArray, some: NDArray | None = None) -> None:
+    def __init__(self, points: NDArray, some: NDArray | None = None, features: Features | None = None) -> None:
         self.points = points
-        self.features = Features.of(points, some)
+        self.some = some
+        self.features = Features.of(points, some) if features is None else features
         few = len(points) * self.features.size <= MOST_KEPT
         self._kept = list(self.features.blocks(points)) if few else None
+
+    def first(self, labelled: NDArray) -> NDArray | None:
+        """The first labelled and unlabelled samples, by content; None if that is all of them."""
+        if len(labelled) <= 2 * MOST_SEEN:
+            return None
+        order = np.arange(len(labelled)) if self.some is None else self.some
+        is_labelled = labelled[order]
+        return np.concatenate([order[kind][:MOST_SEEN] for kind in (is_labelled, ~is_labelled)])
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
         return iter(self.features.blocks(self.points) if self._kept is None else self._kept)
@@ -148,12 +161,18 @@ class Regression:
     """
 
     def __init__(self, points: NDArray | FeatureRows, labelled: NDArray) -> None:
-        self.rows, self.labelled = points if isinstance(points, FeatureRows) else FeatureRows(points), labelled
+        self.rows = points if isinstance(points, FeatureRows) else FeatureRows(points)
+        self.chosen = self.rows.first(labelled)
+        self.seen = self.rows
+        if self.chosen is not None:
+            labelled = labelled[self.chosen]
+            self.seen = FeatureRows(self.rows.points[self.chosen], features=self.rows.features)
+        self.labelled = labelled
         share = 1.0 if labelled.all() else 0.5
         self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
         size = self.rows.features.size
         gram, self.mean = np.zeros((size, size)), np.zeros(size)
-        for block, features in self.rows:
+        for block, features in self.seen:
             say = self.say[block].astype(features.dtype, copy=False)
             weighted = features * np.sqrt(say)[:, None]
             gram += weighted.T @ weighted
@@ -170,7 +189,7 @@ class Regression:
         """Fit to the class scores of all samples."""
         targets = self._targets(scores)
         cross = -np.outer(self.mean, self.say @ targets)
-        for block, features in self.rows:
+        for block, features in self.seen:
             cross += features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
         return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))
 
@@ -183,19 +202,23 @@ class Regression:
         self.set_ridge(RIDGE * (1 + NOISE_GROWTH * self._unexplained(scores) * self._doubt(scores)))
 
     def _targets(self, scores: NDArray) -> NDArray:
+        scores = self._seen(scores)
         shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
         return scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
 
+    def _seen(self, scores: NDArray) -> NDArray:
+        return scores if self.chosen is None else scores[self.chosen]
+
     def _unexplained(self, scores: NDArray) -> float:
         targets = self._targets(scores)[self.labelled]
-        errors = targets - self.fit(scores)(self.rows.points[self.labelled])
+        errors = targets - self.fit(scores)(self.seen.points[self.labelled])
         left, all_ = (float(part.var(axis=0, dtype=np.float64).sum()) for part in (errors, targets))
         return min(left / all_, 1.0) if all_ else 0.0
 
     def _doubt(self, scores: NDArray) -> float:
         if self.labelled.all():
             return 0.0
-        unlabelled = scores[~self.labelled].astype(np.float64)
+        unlabelled = self._seen(scores)[~self.labelled].astype(np.float64)
         mean = unlabelled.mean(axis=0)
         ignorance = 1 - float(mean @ mean)
         doubt = 1 - float((unlabelled**2).sum()) / len(unlabelled)

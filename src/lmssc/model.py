@@ -150,7 +150,8 @@ class Model:
         # These places have fewer columns than those that the search follows.
         search = choose_search(len(state.latent))
         graph = replace(self, moving=search).connect(self.geometry.place(state.latent))
-        scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes)
+        tol = self.tolerance(state.change)
+        scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes, tol=tol)
         back = state.unreached & ~unreached
         return replace(
             state,

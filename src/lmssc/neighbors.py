@@ -227,8 +227,9 @@ def _smallest(values: NDArray, length: int) -> NDArray:
     passed, passed_columns = np.full(shape, np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.intp)
     passed[rows, places], passed_columns[rows, places] = values[rows, columns], columns
     many = np.flatnonzero(counts >= length)
-    chosen = np.argpartition(passed[many], length - 1, axis=1)[:, :length]
-    result[many] = np.take_along_axis(passed_columns[many], chosen, 1)
+    if len(many):
+        chosen = np.argpartition(passed[many], length - 1, axis=1)[:, :length]
+        result[many] = np.take_along_axis(passed_columns[many], chosen, 1)
     return result
 
 

@@ -255,15 +255,17 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
         if one.kind == "none":
             _check_unscaled(raw)
         elif equalise:
-            # Standardised, every column that varies adds 1.
-            energy = (
-                float(np.count_nonzero(one.column_scale))
-                if one.kind == "zscore" and one.column_scale is not None
-                else one.apply(raw).squared_norm() / _present_count(raw)
-            )
+            energy = _energy(one, raw)
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         fitted.append(one)
     return fitted
+
+
+def _energy(scaling: ViewScaling, raw: RawView) -> float:
+    """Mean squared row norm of a view that is scaled, over the samples that have it."""
+    if scaling.kind == "zscore" and scaling.column_scale is not None:
+        return float(np.count_nonzero(scaling.column_scale))  # every column that varies adds 1
+    return scaling.apply(raw).squared_norm() / _present_count(raw)
 
 
 def _check_unscaled(raw: RawView) -> None:
