@@ -109,7 +109,7 @@ def objective_of_places(fit, Z, S, F, alpha, beta, gamma):
     return fit + beta * (np.trace(Z.T @ L @ Z) + penalty) + gamma * np.trace(F.T @ L @ F)
 
 
-def kernel_ridge(Z, F, labelled):
+def kernel_ridge(Z, F, labelled, ridge=1e-3):
     """Expected scores by the N × N formula of kernel ridge regression with weights, up to a constant for each class."""
     n, c = F.shape
     w = np.where(labelled, 0.5 / labelled.sum(), 0.5 / (~labelled).sum())
@@ -120,9 +120,18 @@ def kernel_ridge(Z, F, labelled):
     # Centred in feature space: features minus their weighted mean, which is what an intercept without penalty does.
     centre = np.eye(n) - np.outer(np.ones(n), w)
     Kc = centre @ K @ centre.T
-    a = np.linalg.solve(Kc + 1e-3 * np.diag(1 / w), T - w @ T)
+    a = np.linalg.solve(Kc + ridge * np.diag(1 / w), T - w @ T)
     f = Kc @ a
     return f - f.mean(axis=0)
+
+
+def ridge_by_noise(Z, F, labelled):
+    """The ridge: more for what neither the regression explains of the labels nor the scores of the other samples."""
+    T = (F / np.sqrt(F.shape[1] * F[labelled].mean(axis=0)))[labelled]
+    left = T - kernel_ridge(Z, F, labelled)[labelled]
+    rest = F[~labelled]
+    doubt = np.mean(1 - (rest**2).sum(axis=1)) / (1 - (rest.mean(axis=0) ** 2).sum())
+    return 1e-3 * (1 + 15 * doubt * left.var(axis=0).sum() / T.var(axis=0).sum())
 
 
 def algorithm_1(Xs, codes, n_classes, H, S, beta, gamma, k, n_iterations):

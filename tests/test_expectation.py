@@ -108,14 +108,8 @@ def test_noise_raises_the_ridge():
 def test_the_noise_by_its_formula():
     Z, F, labelled, _ = some_places(4)
     regression = Regression(Z, labelled)
-    shares = F[labelled].mean(axis=0)
-    targets = (F / np.sqrt(3 * shares))[labelled]
-    errors = targets - regression.fit(F)(Z)[labelled]
-    unexplained = errors.var(axis=0).sum() / targets.var(axis=0).sum()
-    rest = F[~labelled]
-    doubt = np.mean(1 - (rest**2).sum(axis=1)) / (1 - (rest.mean(axis=0) ** 2).sum())
     regression.adapt(F)
-    assert regression.ridge == pytest.approx(1e-3 * (1 + 15 * unexplained * doubt))
+    assert regression.ridge == pytest.approx(oracles.ridge_by_noise(Z, F, labelled))
     assert regression.ridge > 1.1e-3
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,15 +138,33 @@ class TestExpectedScores:
         clf = LMSSC(max_iter=1, calibrate=False).fit(small.views, small.y)
         model, state = started(small.views, small.y)
         H, codes = state.latent, model.codes
-        energy = (H**2).sum() / len(H)
-        S, F = adaptive_graph(H, 10), None
+        spread = ((H - H.mean(axis=0)) ** 2).sum() / len(H)
+        S, ridge = adaptive_graph(H, 10), None
         for _ in range(3):
             F = oracles.dense_scores(S, codes, model.n_classes)
-            P = oracles.kernel_ridge(H, F, codes >= 0) * np.sqrt(1.5 * energy)
+            ridge = ridge or oracles.ridge_by_noise(H, F, codes >= 0)
+            P = oracles.kernel_ridge(H, F, codes >= 0, ridge) * np.sqrt(1.5 * spread)
             S = adaptive_graph(np.hstack([H, P]), 10)
         np.testing.assert_allclose(state.graph.toarray(), S, atol=1e-6)
         np.testing.assert_allclose(state.scores, oracles.dense_scores(S, codes, model.n_classes), atol=1e-6)
         assert clf.n_iter_ == 1
+
+    def test_samples_that_only_expected_scores_cut_off_are_reached_again(self, small):
+        model, state = started(small.views, small.y)
+        cut = np.flatnonzero(model.codes < 0)[:4]
+        never, unreached = np.zeros(150, bool), np.zeros(150, bool)
+        unreached[cut] = True
+        never[cut[0]] = True
+        again = replace(model, never_reached=never).reach_again(replace(state, unreached=unreached))
+        assert np.flatnonzero(again.unreached).tolist() == [cut[0]]
+        for sample in cut[1:]:
+            distances = np.linalg.norm(state.latent - state.latent[sample], axis=1) ** 2
+            near = np.argsort(np.where(unreached, np.inf, distances))[:11]
+            weights = distances[near[10]] - distances[near[:10]]
+            expected = weights @ state.scores[near[:10]] / weights.sum()
+            np.testing.assert_allclose(again.scores[sample], expected, atol=1e-9)
+        others = np.setdiff1d(np.arange(150), cut[1:])
+        np.testing.assert_array_equal(again.scores[others], state.scores[others])
 
     def test_weight_zero_is_the_plain_model(self, small):
         clf = LMSSC(label_weight=0, calibrate=False).fit(small.views, small.y)

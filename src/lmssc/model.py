@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.alternation import relative_change
-from lmssc.approximate import choose_search
 from lmssc.factors import orthonormal_loadings, update_latent
 from lmssc.geometry import PLAIN, Geometry
-from lmssc.graph import laplacian, learn_graph, roughness
+from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.neighbors import MovingPoints, Search
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import one_hot, propagate
@@ -66,6 +65,7 @@ class Model:
     freeze_alpha: bool
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
+    never_reached: NDArray | None = None  # samples that no label reaches on the first graph, which is by Z alone
     moving: Search = field(default_factory=MovingPoints)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
@@ -144,20 +144,17 @@ class Model:
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
     def reach_again(self, state: State) -> State:
-        """Scores from a graph that knows no labels for samples that only the expected scores have cut off from all."""
-        if self.expected is None or not state.unreached.any():
+        """Scores of samples that only the expected scores cut off from all labels: those of their neighbours by Z."""
+        if self.never_reached is None:
             return state
-        # These places have fewer columns than those that the search follows.
-        search = choose_search(len(state.latent))
-        graph = replace(self, moving=search).connect(self.geometry.place(state.latent))
-        tol = self.tolerance(state.change)
-        scores, unreached = propagate(laplacian(graph), self.codes, self.n_classes, tol=tol)
-        back = state.unreached & ~unreached
-        return replace(
-            state,
-            scores=np.where(back[:, None], scores, state.scores),
-            unreached=state.unreached & unreached,
-        )
+        back = state.unreached & ~self.never_reached
+        if not back.any():
+            return state
+        places = self.geometry.place(state.latent)
+        weights = connect(places[~state.unreached], places[back], min(self.n_neighbors, int((~state.unreached).sum())))
+        scores = state.scores.copy()
+        scores[back] = weights @ state.scores[~state.unreached]
+        return replace(state, scores=scores, unreached=state.unreached & ~back)
 
     def renumbered(self, order: NDArray) -> "Model":
         """The same problem with the samples in another order; the neighbour search follows."""
@@ -168,6 +165,7 @@ class Model:
             codes=self.codes[order],
             geometry=self.geometry.renumbered(order),
             expected=None if self.expected is None else self.expected[order],
+            never_reached=None if self.never_reached is None else self.never_reached[order],
         )
 
     def objective(self, state: State) -> dict[str, float]:

@@ -16,12 +16,16 @@ ROUNDS = 3
 
 
 class Settled(NamedTuple):
-    """Graph S, class scores F, samples that no label reaches, and the expectation P, if it has a weight."""
+    """Graph S, class scores F, samples that no label reaches, and the expectation P, if it has a weight.
+
+    `never_reached` are the samples that no label reaches on the first graph either.
+    """
 
     graph: sparse.csr_array
     scores: NDArray
     unreached: NDArray
     expectation: Expectation | None
+    never_reached: NDArray
 
 
 def settle(
@@ -68,7 +72,7 @@ def settle(
     array([0, 0, 0, 1, 1, 1])
     """
     scores, unreached = propagate(laplacian(graph), codes, n_classes, tol=tol)
-    expectation = None
+    expectation, never_reached = None, unreached
     if weight:
         regression = Regression(places if rows is None else rows, codes >= 0)
         regression.adapt(scores)
@@ -76,4 +80,4 @@ def settle(
             expectation = regression.fit(scores).times(np.sqrt(weight))
             graph = learn(np.hstack([places, expectation.at(regression.rows)]))
             scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
-    return Settled(graph, scores, unreached, expectation)
+    return Settled(graph, scores, unreached, expectation, never_reached)

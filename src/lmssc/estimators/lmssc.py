@@ -331,7 +331,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         parts = {field.name: getattr(state, field.name) for field in fields(state)}
         return {
             "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
-            "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected")},
+            "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected", "never_reached")},
             "start": {"temperature": self.temperature_, "expectation": self._expectation, "geometry": self._geometry},
             "lists": model.moving.kept(),
             "order": order,
@@ -407,7 +407,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
         if settled.expectation is not None:
-            model = replace(model, expected=settled.expectation.at(rows))
+            model = replace(model, expected=settled.expectation.at(rows), never_reached=settled.never_reached)
         if self.calibrate:
             self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
         state = model.first_state(latent, loadings, settled.graph)
