@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmssc import LMSSC, compare
+from lmssc import LMSSC, LMSSCCV, compare
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
 from lmssc.experiments.accuracy_page import parts_markdown
@@ -43,6 +43,7 @@ class FirstPropagation(LMSSC):
 METHODS = {
     "LMSSC": LMSSC(),
     "its first propagation": FirstPropagation(),
+    "parameters by the labels (LMSSCCV)": LMSSCCV(),
     "one iteration": LMSSC(max_iter=1),
     "without expected scores": LMSSC(label_weight=0.0),
     "expected scores only weakly (0.5)": LMSSC(label_weight=0.5),

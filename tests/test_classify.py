@@ -387,11 +387,11 @@ def test_plain_files_need_nothing_but_the_core():
 
 def test_svmlight_features_by_their_numbers():
     """A new file may have features that the model does not know, and lack some that it does."""
-    Path("a.svm").write_text("".join(f"{n % 2} {1 + n % 2}:1 {5 + n % 3}:0.5\n" for n in range(12)))
+    Path("a.svm").write_text("".join(f"{n % 2} {1 + n % 2}:1 {3 + n % 2}:1 {5 + n % 3}:0.5\n" for n in range(12)))
     Path("labels.csv").write_text("label\n" + "x\ny\n" * 2 + "NA\n" * 8)
     run("classify a.svm --labels labels.csv --out out -q")
     assert [row["label"] for row in read_rows("out/predictions.csv")] == ["x", "y"] * 6
-    Path("new.svm").write_text("0 2:1\n0 1:1 900:3\n")
+    Path("new.svm").write_text("0 2:1 4:1\n0 1:1 3:1 900:3\n")
     run("predict out/model.lmssc a=new.svm --out p.csv -q")
     assert [row["label"] for row in read_rows("p.csv")] == ["y", "x"]
 

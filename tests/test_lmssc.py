@@ -500,7 +500,8 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize(("method", "stacked"), [("predict", False), ("transform", True)])
-def test_memory_does_not_follow_the_number_of_new_samples(method, stacked):
+def test_memory_does_not_follow_the_number_of_new_samples(monkeypatch, method, stacked):
+    monkeypatch.setattr("lmssc.mapped.BLOCK_BYTES", 1 << 20)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 60)), np.arange(300) % 2
     clf = LMSSC(views=[30, 30] if stacked else None, n_components=5, max_iter=1, calibrate=False)

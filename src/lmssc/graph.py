@@ -17,14 +17,14 @@ INDEX_SHARE = 0.05
 
 
 def usual_neighbors(class_size: float) -> int:
-    """Neighbours k for classes of some mean size: its root, from 10 to 15, but no more than half of a class.
+    """Neighbours k for classes of some mean size: its root, from 10 to 15, but no more than half of a class, or 5.
 
     Examples
     --------
-    >>> [usual_neighbors(size) for size in (100, 200, 10_000, 16)]
-    [10, 14, 15, 8]
+    >>> [usual_neighbors(size) for size in (100, 200, 10_000, 16, 6)]
+    [10, 14, 15, 8, 5]
     """
-    return max(1, min(round(min(max(class_size**0.5, 10), 15)), round(class_size / 2)))
+    return round(min(max(class_size**0.5, 10), 15, max(class_size / 2, 5)))
 
 
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:

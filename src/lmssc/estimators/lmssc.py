@@ -81,7 +81,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is the root of the samples per class, from 10
-        to 15, but no more than half of them.
+        to 15, but no more than half of them (or 5).
     beta : float, default=0.01
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
     gamma : float, default=0.001
