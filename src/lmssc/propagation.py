@@ -69,7 +69,8 @@ def propagate(
     """
     labelled = codes >= 0
     scores = one_hot(codes, n_classes, laplacian.dtype)
-    n_components, component = connected_components(laplacian, directed=False)
+    # L is symmetric, so its strong components are its components; they are found without a copy of it.
+    n_components, component = connected_components(laplacian, connection="strong")
     reached = np.zeros(n_components, dtype=bool)
     reached[component[labelled]] = True
     unreached = ~reached[component]
