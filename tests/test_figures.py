@@ -120,7 +120,7 @@ def test_the_graph_before_learning_is_the_one_the_model_starts_from(words):
     problem = Problem(ordered, codes, 3)
     _, state, _ = model._start(model._fit_scalings(problem), problem)
     back = np.argsort(model._order.samples)
-    np.testing.assert_allclose(first_graph(raws, 3).toarray(), state.graph.toarray()[np.ix_(back, back)], atol=1e-5)
+    np.testing.assert_allclose(first_graph(raws, codes).toarray(), state.graph.toarray()[np.ix_(back, back)], atol=1e-5)
 
 
 def test_calibration_bins_hold_all_answers_and_give_the_error(drawn):

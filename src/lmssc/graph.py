@@ -16,15 +16,20 @@ MOST_NEIGHBORS = 1000
 INDEX_SHARE = 0.05
 
 
-def usual_neighbors(class_size: float) -> int:
-    """Neighbours k for classes of some mean size: its root, from 10 to 15, but no more than half of a class, or 5.
+def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
+    """Neighbours k by default: the root of the samples per class, from 10 to 15.
+
+    More than 10 only if there are at least a fifth as many labels per class, and no more than half of a class, or 5.
 
     Examples
     --------
-    >>> [usual_neighbors(size) for size in (100, 200, 10_000, 16, 6)]
+    >>> [usual_neighbors(10 * size, 1000, 10) for size in (100, 200, 10_000, 16, 6)]
     [10, 14, 15, 8, 5]
+    >>> usual_neighbors(2000, 20, 10)
+    10
     """
-    return round(min(max(class_size**0.5, 10), 15, max(class_size / 2, 5)))
+    size = n_samples / n_classes
+    return round(min(max(min(size**0.5, 5 * n_labels / n_classes, 15), 10), max(size / 2, 5)))
 
 
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:

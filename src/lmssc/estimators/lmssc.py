@@ -81,7 +81,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is the root of the samples per class, from 10
-        to 15, but no more than half of them (or 5).
+        to 15 (10 if there are few labels), but no more than half of them (or 5).
     beta : float, default=0.01
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
     gamma : float, default=0.001
@@ -359,7 +359,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             views,
             problem.codes,
             problem.n_classes,
-            self._resolve_neighbors(views.n_samples, problem.n_classes),
+            self._resolve_neighbors(views.n_samples, int((problem.codes >= 0).sum()), problem.n_classes),
             self.beta,
             float(self.gamma),
             self.loadings == "nonnegative",
@@ -446,9 +446,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
         return fit_temperature(*held_out_scores(codes, refit))
 
-    def _resolve_neighbors(self, n_samples: int, n_classes: int) -> int:
-        """k: the number given, or by the size of a class."""
-        return resolve_neighbors(self.n_neighbors, n_samples, default=usual_neighbors(n_samples / n_classes))
+    def _resolve_neighbors(self, n_samples: int, n_labels: int, n_classes: int) -> int:
+        """k: the number given, or the usual one."""
+        default = usual_neighbors(n_samples, n_labels, n_classes)
+        return resolve_neighbors(self.n_neighbors, n_samples, default=default)
 
     def _resolve_components(self, views: Views, default: int) -> int:
         """r: the number given, or `default`."""
@@ -491,7 +492,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         weights = connect(
             self._places[samples],
             places,
-            self._resolve_neighbors(len(samples), len(self.classes_)),
+            self._resolve_neighbors(len(samples), int(self._labelled.sum()), len(self.classes_)),
             alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
         )
         return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]

@@ -231,7 +231,7 @@ def fit_once(figures: FigureSet) -> Fit:
         back = np.argsort(order)
         with _quietly():
             model.fit({raw.name: raw.data for raw in raws}, labels)
-            before = first_graph(raws, figures.data.codes.max() + 1)[back][:, back]
+            before = first_graph(raws, labels)[back][:, back]
         after = model.graph_[back][:, back]
         coordinates, explained = principal_plane(model.latent_[back])
         arrays = {
@@ -271,15 +271,15 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def first_graph(raws: list[RawView], n_classes: int) -> sparse.csr_array:
+def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
     """The graph with which LMSSC begins: on the truncated SVD of the scaled views, before any label is used.
 
     Parameters
     ----------
     raws : list of RawView
         The views.
-    n_classes : int
-        Number of classes c.
+    codes : ndarray of shape (n,)
+        Class of each sample, −1 where it is not known; their number decides how many neighbours there are.
 
     Returns
     -------
@@ -291,7 +291,9 @@ def first_graph(raws: list[RawView], n_classes: int) -> sparse.csr_array:
     most = most_components(views.n_samples, views.n_features, words=words)
     latent, _ = latent_start(views, most, above_noise=not words)
     geometry = Geometry.of_directions(latent) if words else PLAIN
-    n_neighbors = resolve_neighbors("auto", views.n_samples, default=usual_neighbors(views.n_samples / n_classes))
+    known = codes[codes >= 0]
+    default = usual_neighbors(views.n_samples, len(known), len(np.unique(known)))
+    n_neighbors = resolve_neighbors("auto", views.n_samples, default=default)
     return learn_graph(geometry.place(latent), n_neighbors, 1.0)[0]
 
 
