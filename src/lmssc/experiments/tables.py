@@ -90,7 +90,8 @@ def summarise(records: Sequence[Mapping[str, Any]], paper_names: Mapping[tuple[s
 
 
 def _statistics(scores: Sequence[float], prefix: str) -> dict[str, Any]:
-    low, high = mean_interval(scores)
+    # Of two splits an interval says next to nothing, and no mean of accuracies is beyond 0 and 100.
+    low, high = np.clip(mean_interval(scores), 0, 100).tolist() if len(scores) > 2 else (math.nan, math.nan)
     return {
         f"{prefix}_mean": float(np.mean(scores)) if scores else math.nan,
         f"{prefix}_std": float(np.std(scores, ddof=1)) if len(scores) > 1 else math.nan,
@@ -335,10 +336,11 @@ def _fixed_text(row: Mapping[str, Any]) -> str:
 
 def _interval(row: Mapping[str, Any], prefix: str) -> str:
     """Mean and the 95 % interval around it, or a dash."""
-    mean, low, high = (row[f"{prefix}_{name}"] for name in ("mean", "ci_low", "ci_high"))
+    mean, low, high, n = (row[f"{prefix}_{name}"] for name in ("mean", "ci_low", "ci_high", "n"))
     if math.isnan(mean):
         return "–"
-    return f"{mean:.1f} (1 split)" if math.isnan(low) else f"{mean:.1f} ({low:.1f} to {high:.1f})"
+    few = f"{mean:.1f} ({n} split{'s' if n > 1 else ''})"
+    return few if math.isnan(low) else f"{mean:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _splits(rows: Sequence[Mapping[str, Any]], *prefixes: str) -> str:
