@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lmssc import LMSSC, LMSSCCV, compare
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
@@ -36,7 +38,9 @@ class FirstPropagation(LMSSC):
         super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
 
     def _solve(self, problem: Problem) -> Solution:
-        _, state = self._start(self._fit_scalings(problem), problem)
+        _, state, order = self._start(self._fit_scalings(problem), problem)
+        if order is not None:
+            state = state.renumbered(np.argsort(order))
         return Solution(state.scores, state.graph, state.unreached)
 
 
