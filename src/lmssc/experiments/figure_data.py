@@ -200,13 +200,17 @@ def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Fit:
-    """One fit of LMSSC with its defaults, samples in the order of the data set."""
+    """One fit of LMSSC with its defaults, samples in the order of the data set; the terms of J are of 30 iterations.
+
+    `n_iter` is where the stop rule ended it.
+    """
 
     terms: dict[str, NDArray]
     coordinates: NDArray
     explained: tuple[float, float]
     predicted: NDArray
     given: NDArray
+    n_iter: int
     before: sparse.csr_array
     after: sparse.csr_array
 
@@ -224,6 +228,8 @@ def fit_once(figures: FigureSet) -> Fit:
     Fit
     """
     model = LMSSC()
+    # The stop rule ends a fit before there is much to see.
+    to_the_end = LMSSC(tol=0.0, calibrate=False)
     n_samples = len(figures.data.codes)
 
     def compute() -> dict[str, NDArray]:
@@ -231,6 +237,7 @@ def fit_once(figures: FigureSet) -> Fit:
         back = np.argsort(order)
         with _quietly():
             model.fit({raw.name: raw.data for raw in raws}, labels)
+            to_the_end.fit({raw.name: raw.data for raw in raws}, labels)
             before = first_graph(raws, labels)[back][:, back]
         after = model.graph_[back][:, back]
         coordinates, explained = principal_plane(model.latent_[back])
@@ -239,13 +246,14 @@ def fit_once(figures: FigureSet) -> Fit:
             "explained": np.array(explained),
             "predicted": model.transduction_[back],
             "given": (labels >= 0)[back],
-            **{f"term_{name}": values for name, values in model.objective_terms_.items()},
+            "n_iter": np.array(model.n_iter_),
+            **{f"term_{name}": values for name, values in to_the_end.objective_terms_.items()},
         }
         for name, graph in (("before", before), ("after", after)):
             arrays |= {f"{name}_data": graph.data, f"{name}_indices": graph.indices, f"{name}_indptr": graph.indptr}
         return arrays
 
-    arrays = figures.remember("fit", [repr(model.get_params()), FIT_RATE, FIT_SEED], compute)
+    arrays = figures.remember("fit", [repr(model.get_params()), "to the end", FIT_RATE, FIT_SEED], compute)
     graphs = {
         name: sparse.csr_array(
             tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")), shape=(n_samples, n_samples)
@@ -259,6 +267,7 @@ def fit_once(figures: FigureSet) -> Fit:
         (first, second),
         arrays["predicted"],
         arrays["given"],
+        int(arrays["n_iter"]),
         **graphs,
     )
 

@@ -295,7 +295,7 @@ def _draw_convergence(sheet: Sheet, name: str, where: str, fit: Fit) -> None:
         f"{where}: the objective J and its terms over the iterations",
         f"J goes {fall}. Drawn is the change since the first iteration, where the terms still add up to J; the legend "
         "has the first and the last value of each. α is set once, in the first iteration, so J can never rise. One "
-        "split, our defaults.",
+        f"split, our defaults, but for the stop rule, which ends the fit after iteration {fit.n_iter}.",
         f"Curves of J and its four terms; J goes {fall}.",
     )
     sheet.figure(f"convergence-{name}", curves, 2.6, caption)
