@@ -80,8 +80,9 @@ def test_a_rare_class_is_heard_as_well():
     assert steps[1] > 3 * steps[0]  # √(19) times in units of scores
 
 
-def test_everything_labelled_and_identical_places():
-    Z = np.zeros((6, 2))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_everything_labelled_and_identical_places(dtype):
+    Z = np.zeros((6, 2), dtype=dtype)
     P = Regression(Z, np.ones(6, dtype=bool)).fit(np.eye(2)[[0, 1, 0, 1, 0, 1]])(Z)
     np.testing.assert_allclose(P, P[:1].repeat(6, axis=0))
 

@@ -39,7 +39,7 @@ class Features:
         """From the places of all samples; the landmarks are the first of them by content, the order that `some` has."""
         centre = points.mean(axis=0, dtype=np.float64)
         spread = float(points.var(axis=0, dtype=np.float64).sum())
-        energy = max(spread, np.finfo(np.float64).tiny)
+        energy = max(spread, float(np.finfo(points.dtype).tiny))
         chosen = slice(MOST_LANDMARKS) if some is None else some[:MOST_LANDMARKS]
         landmarks = points[chosen].astype(np.float64) - centre
         values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
