@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo docs reproduce pages ablation fresh bench bench-active bench-million bench-classify test lint types \
+.PHONY: help demo docs reproduce pages ablation fresh bench bench-active bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -64,6 +64,10 @@ bench-million: $(VENV)/.ready-demo  ## a million samples on two cores, into resu
 bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
 	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/classify_million.py
+
+bench-disk: $(VENV)/.ready-demo  ## memory of a fit to views that stay on disk, into results/speed (a minute)
+	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/on_disk.py
 
 test: lint types  ## lint, type checks, all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)

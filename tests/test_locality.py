@@ -18,7 +18,7 @@ def test_fit(monkeypatch, part):
     np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
     np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-3)
     np.testing.assert_allclose(clf.latent_, plain.latent_, atol=1e-5)
-    np.testing.assert_allclose(clf.alpha_, plain.alpha_, rtol=1e-3)  # the solvers' residual is 1e-4
+    np.testing.assert_allclose(clf.alpha_, plain.alpha_, rtol=1e-4)
     assert (np.diff(clf.objective_) <= 1e-12 * clf.objective_[0]).all()
 
 

@@ -41,25 +41,11 @@ def read_runs(root: Path, metric: str) -> Values:
         for run in csv.DictReader(file):
             if run["column"] == "fixed" and not run["error"]:
                 values[run["dataset"]][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
-    return {**values, **read_comparisons(root, OTHERS, metric)}
+    return {**values, **_comparisons(root, OTHERS, metric)}
 
 
-def read_comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
-    """One metric of all runs of `lmssc compare` on some data sets.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-    names : sequence of str
-        Data sets.
-    metric : str
-        Column of the CSVs.
-
-    Returns
-    -------
-    dict
-    """
+def _comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
+    """One metric of all runs of `lmssc compare` on some data sets."""
     values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for name in names:
         with open(root / FOLDER / f"{name}.csv", encoding="utf-8", newline="") as file:
@@ -145,7 +131,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     blocks = {
         "leaders": leaders_markdown(read_runs(root, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
-        "fresh data": leaders_markdown(read_comparisons(root, FRESH, "accuracy")),
+        "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
     for name in ("alternation", "ablation"):
