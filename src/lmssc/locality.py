@@ -3,20 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.neighbors import Blocks
-
 # From so many samples on it pays: fewer fit into the cache.
 FEWEST_SAMPLES = 10_000
-# Samples to each place that the others are sorted by, and how many of these there are at most.
-SAMPLES_PER_PLACE = 200
-MOST_PLACES = 2000
-BLOCK_ROWS = 4096
+# Samples that are not told apart any more, and samples that a direction is found from.
+SMALLEST_PART = 128
+SAMPLED = 2000
 
 
 def order_by_place(points: NDArray) -> NDArray:
     """An order in which samples that are near each other stand near each other.
 
-    Each sample goes to the nearest of some of them, and these are put in a row by going on to the nearest that is left.
+    The samples are halved across the direction in which they spread most, and each half again.
 
     Parameters
     ----------
@@ -35,20 +32,21 @@ def order_by_place(points: NDArray) -> NDArray:
     >>> int(np.count_nonzero(np.abs(np.diff(points[order, 0])) > 5))
     1
     """
-    apart = max(SAMPLES_PER_PLACE, len(points) // MOST_PLACES)
-    chosen = points[:: min(apart, max(1, len(points) // 8) | 1)]
-    centres = Blocks.of(chosen)
-    nearest = np.concatenate(
-        [
-            centres.distances(points[first : first + BLOCK_ROWS])[0].argmin(axis=1)
-            for first in range(0, len(points), BLOCK_ROWS)
-        ]
-    )
-    between = centres.distances(chosen)[0]
-    rank = np.empty(len(between), dtype=np.intp)
-    current = 0
-    for number in range(len(between)):
-        rank[current] = number
-        between[:, current] = np.inf
-        current = int(between[current].argmin())
-    return np.argsort(rank[nearest], kind="stable")
+    order = np.arange(len(points))
+    parts = [(0, len(points))]
+    while parts:
+        first, end = parts.pop()
+        if end - first <= SMALLEST_PART:
+            continue
+        middle = (first + end) // 2
+        part = order[first:end]
+        along = points[part] @ _widest_direction(points[part[:: max(1, len(part) // SAMPLED)]])
+        order[first:end] = part[np.argpartition(along, middle - first)]
+        parts += [(first, middle), (middle, end)]
+    return order
+
+
+def _widest_direction(points: NDArray) -> NDArray:
+    """The first principal direction."""
+    centred = points - points.mean(axis=0)
+    return np.linalg.eigh(centred.T @ centred)[1][:, -1]

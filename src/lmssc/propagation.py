@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lmssc.coarse import coarse_correction
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 
 
@@ -95,11 +96,19 @@ def propagate(
             image[known] = 0
             return image
 
+        correct = coarse_correction(laplacian, labelled | unreached)
+
+        def precondition(residual: NDArray) -> NDArray:
+            result = residual * inverse
+            if correct is not None:
+                result += correct(residual)
+            return result
+
         solution = conjugate_gradient(
             operator,
             rhs,
             guess,
-            lambda residual: residual * inverse,
+            precondition,
             tol=uneven * solver_tolerance(laplacian.dtype, tol),
         )
         solution[known] = scores[known]

@@ -1,0 +1,86 @@
+"""A coarse level for the propagation: what blocks of samples have in common is solved for at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+# Fewer samples are solved without it, and so are samples that are not numbered by where they are: of the edges of
+# some, fewer than this share are as short as a block.
+FEWEST_SAMPLES = 10_000
+LEAST_SHORT = 0.1
+SAMPLED = 1000
+# Samples to a block, at least, and how many blocks there are at most. Halves of halves fit the numbering.
+SAMPLES_PER_BLOCK = 150
+MOST_BLOCKS = 2048
+# What keeps the coarse matrix from being singular, in units of its diagonal.
+RIDGE = 1e-6
+
+
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray], NDArray] | None:
+    """Approximate inverse of L_uu on scores that are the same within each block of samples.
+
+    A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
+    samples' membership in blocks of consecutive ones, it is P·(PᵀL_uuP)⁻¹·Pᵀ.
+
+    Parameters
+    ----------
+    laplacian : csr_array of shape (n, n)
+        L.
+    known : ndarray of bool of shape (n,)
+        Samples whose scores are known.
+
+    Returns
+    -------
+    callable or None
+        R ↦ P·(PᵀL_uuP)⁻¹·Pᵀ·R for residuals R that are zero where scores are known; None where it would not help.
+
+    Examples
+    --------
+    >>> from lmssc.graph import laplacian
+    >>> n = 20_000
+    >>> L = laplacian(sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1]).tocsr())
+    >>> known = np.arange(n) == 0
+    >>> coarse_correction(L, known)(~known[:, None]).shape
+    (20000, 1)
+    """
+    n_samples = len(known)
+    if n_samples < FEWEST_SAMPLES:
+        return None
+    n_blocks = min(MOST_BLOCKS, 2 ** int(np.log2(n_samples / SAMPLES_PER_BLOCK)))
+    if not _is_by_place(laplacian, n_samples // n_blocks):
+        return None
+    starts = np.arange(n_blocks) * n_samples // n_blocks
+    sizes = np.diff(starts, append=n_samples)
+    inverse = _inverse(laplacian, known, np.repeat(np.arange(n_blocks), sizes), n_blocks)
+
+    def correct(residual: NDArray) -> NDArray:
+        result = np.repeat(inverse @ np.add.reduceat(residual, starts, axis=0), sizes, axis=0)
+        result[known] = 0
+        return result
+
+    return correct
+
+
+def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:
+    """Whether samples that are joined often stand within a block's size of each other."""
+    some = np.linspace(0, laplacian.shape[0] - 1, SAMPLED, dtype=np.intp)
+    part = laplacian[some]
+    apart = np.abs(part.indices - np.repeat(some, np.diff(part.indptr)))
+    return bool(np.count_nonzero(apart < size) - np.count_nonzero(apart == 0) > LEAST_SHORT * np.count_nonzero(apart))
+
+
+def _inverse(laplacian: sparse.csr_array, known: NDArray, block: NDArray, n_blocks: int) -> NDArray:
+    """(PᵀL_uuP)⁻¹. Its diagonal is summed from weights, all positive, so that rounding cannot make it indefinite."""
+    n_samples, dtype = len(known), laplacian.dtype
+    membership = sparse.csr_array(
+        ((~known).astype(dtype), block, np.arange(n_samples + 1)), shape=(n_samples, n_blocks)
+    )
+    coarse = (membership.T @ (laplacian @ membership)).toarray().astype(np.float64)
+    np.fill_diagonal(coarse, 0)
+    to_known = membership.T @ -(laplacian @ known.astype(dtype))
+    diagonal = to_known - coarse.sum(axis=1)
+    diagonal[diagonal <= 0] = 1  # a block of known samples
+    np.fill_diagonal(coarse, (1 + RIDGE) * diagonal)
+    return linalg.cho_solve(linalg.cho_factor(coarse), np.eye(n_blocks)).astype(dtype)

@@ -1,0 +1,96 @@
+"""The coarse level changes the number of steps, not the answer."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lmssc import coarse, propagation
+from lmssc.coarse import coarse_correction
+from lmssc.graph import laplacian
+from lmssc.propagation import one_hot, propagate
+
+
+def chain(weights):
+    """Laplacian of samples in a row."""
+    return laplacian(sparse.diags_array([weights, weights], offsets=[1, -1]).tocsr())
+
+
+def dense_scores(L, codes, n_classes):
+    """F by a dense solve."""
+    known = codes >= 0
+    scores = one_hot(codes, n_classes, np.dtype(float))
+    dense = L.toarray()
+    scores[~known] = np.linalg.solve(dense[np.ix_(~known, ~known)], -dense[np.ix_(~known, known)] @ scores[known])
+    return scores
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(coarse, "FEWEST_SAMPLES", 100)
+    monkeypatch.setattr(coarse, "SAMPLES_PER_BLOCK", 16)
+
+
+def counted(monkeypatch):
+    """Calls of the operator by the solver that `propagate` uses, as it goes."""
+    calls = []
+    solve = propagation.conjugate_gradient
+
+    def counting(operator, *args, **options):
+        return solve(lambda rows: calls.append(1) or operator(rows), *args, **options)
+
+    monkeypatch.setattr(propagation, "conjugate_gradient", counting)
+    return calls
+
+
+def codes_of(n_samples, where):
+    codes = np.full(n_samples, -1)
+    codes[where] = np.arange(len(where)) % 2
+    return codes
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.ones(599),
+        np.random.default_rng(0).uniform(0.01, 1, 599),
+        np.where(np.arange(599) == 300, 1e-9, 1.0),  # two halves that hardly hold together
+    ],
+)
+def test_same_scores(small, weights):
+    L, codes = chain(weights), codes_of(600, [0, 130, 131, 599])
+    assert coarse_correction(L, codes >= 0) is not None
+    np.testing.assert_allclose(propagate(L, codes, 2).scores, dense_scores(L, codes, 2), atol=1e-6)
+
+
+def test_blocks_of_known_samples_and_parts_without_a_label(small):
+    weights = np.ones(599)
+    weights[400] = 0  # beyond it there is no label
+    codes = codes_of(600, range(100, 200))
+    found = propagate(chain(weights), codes, 2)
+    np.testing.assert_array_equal(found.unreached, np.arange(600) > 400)
+    np.testing.assert_allclose(found.scores[:401], dense_scores(chain(weights[:400]), codes[:401], 2), atol=1e-6)
+
+
+def test_far_fewer_steps(monkeypatch, small):
+    calls = counted(monkeypatch)
+    L, codes = chain(np.ones(1999)), codes_of(2000, [0, 1999])
+    propagate(L, codes, 2, tol=1e-6)
+    with_it = len(calls)
+    monkeypatch.setattr(coarse, "FEWEST_SAMPLES", 10_000)
+    propagate(L, codes, 2, tol=1e-6)
+    assert 5 * with_it < len(calls) - with_it
+
+
+def test_the_inverse_is_that_of_the_coarse_matrix(small):
+    L, known = chain(np.random.default_rng(1).uniform(0.1, 1, 511)), codes_of(512, [3, 200]) >= 0
+    correct = coarse_correction(L, known)
+    membership = np.kron(np.eye(32), np.ones((16, 1))) * ~known[:, None]
+    residual = np.random.default_rng(2).normal(size=(512, 3)) * ~known[:, None]
+    expected = membership @ np.linalg.solve(membership.T @ L.toarray() @ membership, membership.T @ residual)
+    np.testing.assert_allclose(correct(residual), expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+def test_not_where_the_numbering_says_nothing(small):
+    order = np.random.default_rng(0).permutation(600)
+    L = chain(np.ones(599))[order][:, order].tocsr()
+    assert coarse_correction(L, codes_of(600, [0, 599]) >= 0) is None
