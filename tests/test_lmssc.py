@@ -460,6 +460,8 @@ class TestStart:
         assert latent_start(Views.from_arrays([decaying]), 80, above_noise=True)[0].shape[1] > 25
         noise = rng.normal(size=(400, 90))
         assert latent_start(Views.from_arrays([noise]), 80, above_noise=True)[0].shape[1] == 10
+        few = Views.from_arrays([noise[:, :20]])
+        assert latent_start(few, 20, above_noise=True)[0].shape[1] == 20
 
 
 class TestProgress:

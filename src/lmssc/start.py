@@ -14,6 +14,8 @@ MOST_COMPONENTS = 80
 MOST_WORD_COMPONENTS = 150
 # Fewer are not taken by default because the others look like noise.
 FEWEST_COMPONENTS = 10
+# So few features are measured because each matters: none is taken for noise.
+FEW_FEATURES = 20
 # So many samples there are to each at least.
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
@@ -157,7 +159,7 @@ def latent_start(
     rounds : int
         Rounds of replacement.
     above_noise : bool
-        Leave out those that may be noise, but keep `FEWEST_COMPONENTS`.
+        Leave out those that may be noise, but keep `FEWEST_COMPONENTS`, and all of at most `FEW_FEATURES` features.
 
     Returns
     -------
@@ -171,7 +173,7 @@ def latent_start(
     array([3., 0.])
     """
     directions, values, median = leading_directions(views, n_components)
-    if above_noise and median is not None:
+    if above_noise and median is not None and views.n_features > FEW_FEATURES:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
         directions = directions[:, : max(found, FEWEST_COMPONENTS)]
     loadings = views.split(directions)

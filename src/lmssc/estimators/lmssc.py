@@ -77,8 +77,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
         Latent dimensions r. "auto" takes those that stand out from noise (by the threshold of Gavish and Donoho; at
-        least 10, at most 80), or 150 if all views are words; fewer if there are fewer features or fewer than four
-        samples to each; 20 with `init="random"`.
+        least 10, at most 80), all of at most 20 features, or 150 if all views are words; fewer if there are fewer
+        features or fewer than four samples to each; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
         Neighbours k of a sample in the graph, from which α is set. "auto" is the root of the samples per class, from 10
         to 15 (10 if there are few labels), but no more than half of them (or 5).
