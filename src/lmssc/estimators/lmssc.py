@@ -85,11 +85,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     beta : float, default=0.01
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
     gamma : float, default=0.001
-        Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared norm of the
-        latent positions at the start, so that it means the same on all data.
+        Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared distance of Z
+        from its centre at the start, so that it means the same on all data.
     label_weight : float, default=1.5
-        Weight of P in the distance, in units of the mean squared distance of Z from its centre at the start. 0 leaves P
-        out, as the paper does; used with `init="svd"` only.
+        Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
         What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
         energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
@@ -390,10 +389,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         # The spectrum of words has no such edge.
         above_noise = isinstance(self.n_components, str) and not words
         latent, loadings = self._first_positions(views, n_components, above_noise)
-        energy = max(float(np.vdot(latent, latent)) / len(latent), np.finfo(views.dtype).tiny)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._geometry = Geometry.of_directions(latent) if directions else PLAIN
-        model = replace(model, gamma=model.gamma * energy, geometry=self._geometry)
+        model = replace(model, geometry=self._geometry)
         order = by_content = None
         if views.complete and len(latent) >= FEWEST_SAMPLES:
             order = order_by_place(latent)
@@ -402,6 +400,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         places = model.places(latent)
         graph = model.connect(places)
         rows = FeatureRows(places, by_content)
+        model = replace(model, gamma=model.gamma * rows.features.energy)
         weight = self.label_weight * rows.features.energy
         tol = model.tolerance(change=1.0)
         settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
