@@ -3,6 +3,7 @@
 Each function takes the folder of the wheels and returns views by name, and the class of every sample.
 """
 
+import csv
 import gzip
 import io
 from collections.abc import Callable
@@ -153,13 +154,13 @@ def r52(folder: Path) -> Data:
 def opinions(folder: Path) -> Data:
     """1,175 comments of Slovenian readers on news of 4 kinds: words, trigrams of letters."""
     table = _read_orange(folder, "slo-opinion-corpus").fillna({"Content": ""})
-    return _some_texts(table["Content"].to_numpy(str), table["Category"].to_numpy(str))
+    return _some_texts(table["Content"].to_numpy(), table["Category"].to_numpy(str))
 
 
 def books(folder: Path) -> Data:
     """140 excerpts of books, for children or for adults: words, trigrams of letters."""
     table = _read_orange(folder, "book-excerpts")
-    return _text_views(table["Text"].to_numpy(str), table["Category"].to_numpy(str))
+    return _text_views(table["Text"].to_numpy(), table["Category"].to_numpy(str))
 
 
 DATASETS: dict[str, Callable[[Path], Data]] = {
@@ -265,8 +266,8 @@ def _read_orange(folder: Path, name: str, **options: object) -> pd.DataFrame:
 
 def _orange_table(folder: Path, name: str) -> tuple[NDArray, NDArray]:
     """Texts and their classes, from a table whose quotation marks are part of the texts."""
-    table = _read_orange(folder, name, quoting=3).dropna()
-    return table["Text"].to_numpy(str), table["Category"].to_numpy(str)
+    table = _read_orange(folder, name, quoting=csv.QUOTE_NONE).dropna()
+    return table["Text"].to_numpy(), table["Category"].to_numpy(str)
 
 
 def _some_texts(texts: NDArray, target: NDArray) -> Data:
