@@ -44,7 +44,7 @@ pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduc
 ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; goes on where it stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/ablation.py
 
-fresh: $(VENV)/.ready-demo  ## LMSSC and its peers on data that had no part in its making, into results/accuracy (10 minutes)
+fresh: $(VENV)/.ready-demo  ## LMSSC and its peers on data that it was not made on, into results/accuracy (half an hour; goes on where it stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py
 
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lmssc.experiments.accuracy_page import SUMMARY as FRESH_SUMMARY
+from lmssc.experiments.accuracy_page import summary_markdown
 from lmssc.experiments.audit import SUMMARY
 from lmssc.experiments.pages import AUDIT, TABLES, fill_blocks, filled_pages
 
@@ -59,6 +61,26 @@ def test_pages_come_from_the_csvs(tmp_path):
     assert "| Sonar | 10 % | – | 71.5 (1 split) |" in text
     assert "| Sonar 20 % | 1 |" in text
     assert "64.2" in text
+
+
+def test_summary_of_methods_over_cells():
+    # Means of the splits: x 0.6, 0.5, 0.9; y 0.6, 0.8, 0.7; z 0.2, 0.7, 0.6.
+    accuracy = {
+        "a": {
+            0.1: {"x": {0: 0.5, 1: 0.7}, "y": {0: 0.6, 1: 0.6}, "z": {0: 0.1, 1: 0.3}},
+            0.3: {"x": {0: 0.5}, "y": {0: 0.8}, "z": {0: 0.7}},
+        },
+        "b": {0.1: {"x": {0: 0.9}, "y": {0: 0.7}, "z": {0: 0.6}}},
+    }
+    halves = {
+        name: {rate: {m: {0: 0.5} for m in cell} for rate, cell in rates.items()} for name, rates in accuracy.items()
+    }
+    table = summary_markdown(dict.fromkeys(FRESH_SUMMARY, halves) | {"accuracy": accuracy})
+    assert table.splitlines()[2:] == [
+        "| y | 70.0 | 50.0 | 0.500 | 0.50 | 1.50 | 2 of 3 |",  # ranks 1.5, 1, 2
+        "| x | 66.7 | 50.0 | 0.500 | 0.50 | 1.83 | 2 of 3 |",  # 1.5, 3, 1
+        "| z | 50.0 | 50.0 | 0.500 | 0.50 | 2.67 | 0 of 3 |",  # 3, 2, 3
+    ]
 
 
 def test_committed_pages_are_what_the_csvs_give():

