@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import lmssc.start
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.datasets import make_multiview
@@ -339,6 +340,7 @@ class TestStorage:
         program = """
 import resource, numpy as np
 from scipy import sparse
+import lmssc.start
 from lmssc import LMSSC
 rng = np.random.default_rng(0)
 target = rng.integers(0, 4, 5000)
@@ -448,6 +450,30 @@ class TestStart:
         overlap = np.abs(np.sum(directions * right[:r].T, axis=0))
         np.testing.assert_allclose(overlap, 1, atol=1e-5)
         assert (directions[np.abs(directions).argmax(axis=0), np.arange(r)] > 0).all()
+
+    @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 1e-3)])
+    @pytest.mark.parametrize("shape", [(120, 300), (300, 120)])
+    def test_directions_of_many_sparse_samples(self, monkeypatch, shape, dtype, atol):
+        monkeypatch.setattr("lmssc.start.MOST_EXACT", 10)
+        rng, calls = np.random.default_rng(0), []
+        X = rng.random(shape) * (rng.random(shape) < 0.2) * np.linspace(1, 3, shape[1])
+        views = [sparse.csr_array(part.astype(dtype)) for part in (X[:, :50], X[:, 50:])]
+        real = lmssc.start.eigsh
+        monkeypatch.setattr("lmssc.start.eigsh", lambda *args, **options: calls.append(1) or real(*args, **options))
+        found = leading_directions(Views.from_arrays(views), 6)
+        assert calls
+        _, values, right = np.linalg.svd(X, full_matrices=False)
+        np.testing.assert_allclose(found.values, values[:6], rtol=1e-5)
+        np.testing.assert_allclose(np.abs(np.sum(found.directions * right[:6].T, axis=0)), 1, atol=atol)
+        assert found.directions.dtype == dtype
+
+    def test_sparse_samples_of_low_rank_and_of_nothing(self, monkeypatch):
+        monkeypatch.setattr("lmssc.start.MOST_EXACT", 10)
+        factor = np.random.default_rng(0).normal(size=(100, 2))
+        for X in (factor @ factor.T, np.zeros((100, 100))):
+            directions, values, _ = leading_directions(Views.from_arrays([sparse.csr_array(X)]), 5)
+            np.testing.assert_allclose(values, np.linalg.svd(X)[1][:5], atol=1e-6)
+            np.testing.assert_allclose(directions.T @ directions, np.eye(5), atol=1e-8)
 
     def test_noise_is_left_out_and_signal_kept(self):
         """Ten strong directions in noise: as many as there are; a spectrum that decays evenly: most of it."""

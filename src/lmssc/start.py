@@ -5,8 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lmssc.factors import orthonormal_loadings
+from lmssc.mapped import memory_map
+from lmssc.solvers import solver_tolerance
 from lmssc.views import Views
 
 # Latent dimensions by default, at most: of measurements, and of words, whose spectrum is flat.
@@ -20,8 +23,7 @@ FEW_FEATURES = 20
 SAMPLES_PER_COMPONENT = 4
 # Latent dimensions of a random start.
 RANDOM_COMPONENTS = 20
-# Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed; beyond
-# it a subspace is iterated.
+# Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
 
@@ -40,8 +42,8 @@ class Spectrum(NamedTuple):
 def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
-    From a Gram matrix where the views are small; by block subspace iteration, to which `tol` and `max_rounds` belong,
-    where they are not.
+    From a Gram matrix where the views are small. Where they are not, by Lanczos iteration if they are sparse, which
+    takes hundreds of products with one column, and else by block subspace iteration, which takes a few with many.
 
     Parameters
     ----------
@@ -50,9 +52,9 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     n_components : int
         How many, at most min(n, Σ d_v).
     tol : float
-        Stop when no wanted singular value changes by more than this share of the largest.
+        A block is done when no wanted singular value changes by more than this share of the largest.
     max_rounds : int
-        Most rounds; each takes one XᵀH and one XW.
+        Most rounds of a block; each takes one XᵀH and one XW.
 
     Returns
     -------
@@ -69,6 +71,12 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
         return _of_features(views, n_components)
     if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
         return _of_samples(views, n_components)
+    in_memory = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
+    if in_memory and 2 * n_components < min(views.n_samples, views.n_features):
+        try:
+            return _by_lanczos(views, n_components)
+        except ArpackError:
+            pass  # views that are all zero, say
     # A wider block converges faster than a narrow one, for the price of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
@@ -104,6 +112,28 @@ def _of_samples(views: Views, n_components: int) -> Spectrum:
     left, values, _ = linalg.svd(q.T @ image)
     median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))))
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
+
+
+def _by_lanczos(views: Views, n_components: int) -> Spectrum:
+    """By products with one column at a time, on the side of the samples or of the features, whichever are fewer."""
+    by_samples = views.n_samples <= views.n_features
+    size = min(views.n_samples, views.n_features)
+
+    def multiply(column: NDArray) -> NDArray:
+        column = column.reshape(-1, 1)
+        if by_samples:
+            return views.dot(views.transpose_dot(column))
+        return np.vstack(views.transpose_dot(views.dot(views.split(column))))
+
+    vectors = eigsh(
+        LinearOperator((size, size), matvec=multiply, dtype=views.dtype),
+        n_components,
+        v0=np.random.default_rng(0).standard_normal(size).astype(views.dtype),
+        tol=solver_tolerance(views.dtype, 1e-8),
+    )[1]
+    image = vectors if by_samples else linalg.qr(views.dot(views.split(vectors)), mode="economic")[0]
+    left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
+    return Spectrum(_with_positive_peaks(left), values, None)
 
 
 def _with_positive_peaks(directions: NDArray) -> NDArray:
