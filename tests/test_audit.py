@@ -288,16 +288,20 @@ def test_bad_calls(arguments, message, capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_page_and_figure_of_an_unfinished_audit(made_up):
+@pytest.mark.parametrize(
+    ("draws", "cell"), [(1, "80.0 (1 draw)"), (2, "80.0 (2 draws)"), (3, "80.0 ± 0.0 (80.0 to 80.0)")]
+)
+def test_page_and_figure_of_an_unfinished_audit(made_up, draws, cell):
     rows = experiment.summarise(
         [
-            {"dataset": "sonar", "rate": 0.2, "repeat": 0, "arm": "sorted", "accuracy": 0.8}
+            {"dataset": "sonar", "rate": 0.2, "repeat": repeat, "arm": "sorted", "accuracy": 0.8}
             | dict(zip(("n_components", "beta", "gamma"), setting, strict=True))
+            for repeat in range(draws)
             for setting in GRID
         ]
     )
     page = make_page(rows + experiment.constant_answer())
-    assert "| Sonar 20 % | 1 | 80.2 ± 4.7 | 80.0 | – |" in page
+    assert f"| Sonar 20 % | {draws} | 80.2 ± 4.7 | {cell} | – |" in page
     labels = [text.get_text() for text in draw_row_order(rows).legends[0].get_texts()]
     assert labels == ["paper, LMSSC", "program, class order"]
 

@@ -71,6 +71,20 @@ def test_blocks_of_known_samples_and_parts_without_a_label(small):
     np.testing.assert_allclose(found.scores[:401], dense_scores(chain(weights[:400]), codes[:401], 2), atol=1e-6)
 
 
+@pytest.mark.parametrize("tie", [1e-9, 1e-6, 1e-3])
+def test_single_precision_with_weak_ties_to_the_labels(small, tie):
+    """Two groups, each tied by one weak edge to a label of its own: rounding must not make up for the tie."""
+    rng = np.random.default_rng(0)
+    near = np.abs(np.subtract.outer(np.arange(300), np.arange(300))) < 40
+    weights = rng.random((300, 300)) * near * (rng.random((300, 300)) < 0.5)
+    weights[0, 1:] = weights[1:, 0] = 0
+    weights[0, 1] = tie
+    L = laplacian(sparse.block_diag([weights] * 2, format="csr").astype(np.float32))
+    scores = propagate(L, codes_of(600, [0, 300]), 2, tol=1e-5).scores
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, np.repeat(np.eye(2), 300, axis=0), atol=1e-3)
+
+
 def test_far_fewer_steps(monkeypatch, small):
     calls = counted(monkeypatch)
     L, codes = chain(np.ones(1999)), codes_of(2000, [0, 1999])

@@ -78,6 +78,7 @@ def _inverse(laplacian: sparse.csr_array, known: NDArray, block: NDArray, n_bloc
         ((~known).astype(dtype), block, np.arange(n_samples + 1)), shape=(n_samples, n_blocks)
     )
     coarse = (membership.T @ (laplacian @ membership)).toarray().astype(np.float64)
+    coarse = (coarse + coarse.T) / 2  # single precision sums the two sides of the diagonal a little differently
     np.fill_diagonal(coarse, 0)
     to_known = membership.T @ -(laplacian @ known.astype(dtype))
     diagonal = to_known - coarse.sum(axis=1)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lmssc.coarse import coarse_correction
+from lmssc.groups import Groups
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 
 
@@ -70,11 +70,8 @@ def propagate(
     """
     labelled = codes >= 0
     scores = one_hot(codes, n_classes, laplacian.dtype)
-    # L is symmetric, so its strong components are its components; they are found without a copy of it.
-    n_components, component = connected_components(laplacian, connection="strong")
-    reached = np.zeros(n_components, dtype=bool)
-    reached[component[labelled]] = True
-    unreached = ~reached[component]
+    groups = Groups.of(laplacian, labelled)
+    unreached = groups.unreached_samples(len(codes))
     frequencies = scores[labelled].mean(axis=0)
     scores[unreached] = frequencies
     known = np.flatnonzero(labelled | unreached)
@@ -89,6 +86,8 @@ def propagate(
         unknown_diagonal = np.delete(diagonal, known)
         # A sample whose edges all weigh next to nothing adds nothing to the residual either, however wrong it is.
         uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
+        # What rounding leaves of a residual, for scores of 1 at most; weak ties to the labels may be less than that.
+        rounding = np.finfo(laplacian.dtype).eps * float(np.linalg.norm(unknown_diagonal) / np.linalg.norm(rhs))
         inverse = 1 / diagonal[:, None]
 
         def operator(rows: NDArray) -> NDArray:
@@ -109,8 +108,15 @@ def propagate(
             rhs,
             guess,
             precondition,
-            tol=uneven * solver_tolerance(laplacian.dtype, tol),
+            tol=max(uneven * solver_tolerance(laplacian.dtype, tol), rounding),
         )
         solution[known] = scores[known]
+        if len(groups.members) and _rows_sum_to_zero(laplacian):
+            groups.level(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _rows_sum_to_zero(laplacian: sparse.csr_array) -> bool:
+    """Whether a constant is smooth on this graph: of a normalised Laplacian it is not."""
+    return bool(np.abs(laplacian.sum(axis=1)).max() <= 1e-4 * laplacian.diagonal().max())

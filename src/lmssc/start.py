@@ -71,8 +71,8 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
         return _of_features(views, n_components)
     if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
         return _of_samples(views, n_components)
-    in_memory = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
-    if in_memory and 2 * n_components < min(views.n_samples, views.n_features):
+    cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
+    if cheap_columns and 2 * n_components < min(views.n_samples, views.n_features):
         try:
             return _by_lanczos(views, n_components)
         except ArpackError:

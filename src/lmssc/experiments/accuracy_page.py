@@ -14,7 +14,7 @@ from lmssc.experiments.scores import paired_p_value
 
 REPRODUCTION = "results/reproduction/runs.csv"
 OTHERS = ("msrc", "bbcsport", "leaves")
-# Data that had no part in the choice of the defaults.
+# Data that the defaults were not made on.
 FRESH = ("cancer", "wine")
 FOLDER = "results/accuracy"
 # More of it, with fewer methods and splits; those that pointed at a change of the model; what is summed up.
@@ -42,31 +42,22 @@ def read_runs(root: Path, metric: str) -> Values:
     -------
     dict
     """
-    values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    with open(root / REPRODUCTION, encoding="utf-8", newline="") as file:
-        for run in csv.DictReader(file):
-            if run["column"] == "fixed" and not run["error"]:
-                values[run["dataset"]][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
-    return {**values, **_comparisons(root, OTHERS, metric)}
+    return {**_read(root / REPRODUCTION, metric), **_comparisons(root, OTHERS, metric)}
 
 
 def _comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
-    """One metric of all runs of `lmssc compare` on some data sets."""
-    values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    for name in names:
-        with open(root / FOLDER / f"{name}.csv", encoding="utf-8", newline="") as file:
-            for run in csv.DictReader(file):
-                if not run["error"]:
-                    values[name][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
-    return values
+    """One metric of all runs of `lmssc compare` on some data sets, which have a CSV each."""
+    return {name: _read(root / FOLDER / f"{name}.csv", metric, name)[name] for name in names}
 
 
-def _fresh_sets(root: Path, metric: str) -> Values:
-    """One metric of all runs on the data sets from wheels."""
+def _read(path: Path, metric: str, name: str | None = None) -> Values:
+    """One metric of the runs in a CSV with fixed defaults; `name` is the data set where it has no such column."""
     values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    with open(root / FRESH_SETS, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         for run in csv.DictReader(file):
-            values[run["dataset"]][float(run["rate"])][run["method"]][int(run["repeat"])] = float(run[metric])
+            if run.get("column", "fixed") == "fixed" and not run.get("error"):
+                cell = values[name or run["dataset"]][float(run["rate"])]
+                cell[run["method"]][int(run["repeat"])] = float(run[metric])
     return values
 
 
@@ -192,7 +183,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         Markdown by name of the block.
     """
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
-    fresh = {metric: _fresh_sets(root, metric) for metric in SUMMARY}
+    fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
     others = [name for name in fresh["accuracy"] if name not in POINTED_AT_CHANGES]
     blocks = {
         "leaders": leaders_markdown(read_runs(root, "accuracy")),

@@ -212,8 +212,8 @@ def _set(dataset: str, rate: float) -> str:
 def _mean(row: Record | None, form: str = ".1f") -> str:
     if row is None:
         return "–"
-    if row["n"] < 2:
-        return f"{row['mean']:{form}}"
+    if row["n"] < 3:  # an interval would say next to nothing
+        return f"{row['mean']:{form}} ({row['n']} draw{'s' if row['n'] > 1 else ''})"
     return f"{row['mean']:{form}} ± {row['std']:.1f} ({row['low']:{form}} to {row['high']:{form}})"
 
 

@@ -1,0 +1,111 @@
+"""Groups of samples that strong edges hold together and only weak ones tie to a label."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from lmssc.solvers import conjugate_gradient
+
+# An edge is weak if it is this small a share of the degree of one of its ends.
+WEAK = 0.01
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups without a label, and their ties: the edges by which they hang on others.
+
+    What is wrong by the same number in a whole group shows in its ties alone. A residual that is summed over all
+    samples hardly sees it, and rounding hides it; so the level of each group is solved for by itself.
+
+    Parameters
+    ----------
+    members : ndarray of int
+        The samples in such groups.
+    group : ndarray of int
+        The group of each.
+    unreached : ndarray of bool
+        Groups that no label is tied to, not even through other groups.
+    ties : tuple of ndarray
+        For each tie the number of its member, the sample at its other end, the group of that (−1 if it is none of
+        these) and its weight.
+    """
+
+    members: NDArray
+    group: NDArray
+    unreached: NDArray
+    ties: tuple[NDArray, NDArray, NDArray, NDArray]
+
+    @classmethod
+    def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "Groups":
+        """The groups of a graph.
+
+        Examples
+        --------
+        >>> L = sparse.csr_array([[1e-9, -1e-9, 0, 0], [-1e-9, 1 + 1e-9, -1, 0], [0, -1, 1, 0], [0, 0, 0, 0]])
+        >>> groups = Groups.of(L, np.array([True, False, False, False]))
+        >>> groups.members, groups.group, groups.unreached
+        (array([1, 2, 3]), array([0, 0, 1]), array([False,  True]))
+        """
+        n_groups, group = connected_components(_strong(laplacian), connection="strong")
+        free = np.ones(n_groups, dtype=bool)
+        free[group[labelled]] = False
+        number = np.where(free, np.cumsum(free) - 1, -1)[group]
+        members = np.flatnonzero(number >= 0)
+        n_free = int(free.sum())
+        rows = laplacian[members]
+        member = np.repeat(np.arange(len(members)), np.diff(rows.indptr))
+        tie = (number[rows.indices] != number[members][member]) & (rows.data < 0)
+        member, sample, weight = member[tie], rows.indices[tie], -rows.data[tie].astype(np.float64)
+        own, other = number[members][member], number[sample]
+        # The labelled groups are the last vertex.
+        joined = sparse.csr_array((weight, (own, np.where(other < 0, n_free, other))), shape=(n_free + 1, n_free + 1))
+        component = connected_components(joined, directed=False)[1]
+        return cls(members, number[members], component[:-1] != component[-1], (member, sample, other, weight))
+
+    def unreached_samples(self, n_samples: int) -> NDArray:
+        """Which of all samples no label reaches."""
+        result = np.zeros(n_samples, dtype=bool)
+        result[self.members[self.unreached[self.group]]] = True
+        return result
+
+    def level(self, scores: NDArray) -> None:
+        """Add to each group that is reached the constant that minimises Tr(FᵀLF), all of them together.
+
+        Examples
+        --------
+        >>> L = sparse.csr_array([[1e-9, -1e-9, 0], [-1e-9, 1 + 1e-9, -1], [0, -1, 1]])
+        >>> F = np.array([[1.0], [0.4], [0.4]])
+        >>> Groups.of(L, np.array([True, False, False])).level(F)
+        >>> F.ravel()
+        array([1., 1., 1.])
+        """
+        member, sample, other, weight = self.ties
+        own, n_groups = self.group[member], len(self.unreached)
+        within = own[other >= 0], other[other >= 0]
+        total = np.bincount(own, weight, n_groups)
+        total[self.unreached] = 1
+        # In units in which the diagonal is 1, so that a group that is tied the more weakly counts as much.
+        unit = 1 / np.sqrt(total)
+        adjacency = sparse.csr_array((weight[other >= 0], within), shape=(n_groups, n_groups))
+        pull = weight[:, None] * (scores[sample].astype(np.float64) - scores[self.members[member]])
+        pull[self.unreached[own]] = 0
+        rhs = unit[:, None] * np.stack([np.bincount(own, column, n_groups) for column in pull.T], axis=1)
+        shift = conjugate_gradient(
+            lambda rows: rows - unit[:, None] * (adjacency @ (unit[:, None] * rows)),
+            rhs,
+            np.zeros_like(rhs),
+            np.copy,
+        )
+        scores[self.members] += (unit[:, None] * shift)[self.group].astype(scores.dtype, copy=False)
+
+
+def _strong(laplacian: sparse.csr_array) -> sparse.csr_array:
+    """The graph without its weak edges."""
+    least = WEAK * laplacian.diagonal()
+    ends = np.maximum(np.repeat(least, np.diff(laplacian.indptr)), least[laplacian.indices])
+    kept = -laplacian.data > ends
+    before = np.concatenate([[0], np.cumsum(kept)])[laplacian.indptr]
+    return sparse.csr_array((laplacian.data[kept], laplacian.indices[kept], before), shape=laplacian.shape)

@@ -1,0 +1,97 @@
+"""Groups that hang on a label by a thread get the right level, whatever the tolerance and the precision."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from lmssc import groups as groups_module
+from lmssc.graph import laplacian
+from lmssc.groups import Groups
+from lmssc.propagation import one_hot, propagate
+
+SIZE = 30
+
+
+def clumps(rng, n_clumps, ties, dtype=np.float64):
+    """Laplacian of well-knit clumps of 30 samples; `ties` are (clump, clump, weight), between members by chance."""
+    parts = [np.triu(rng.uniform(0.2, 1, (SIZE, SIZE)) * (rng.random((SIZE, SIZE)) < 0.4), 1) for _ in range(n_clumps)]
+    for part in parts:
+        part[np.arange(SIZE - 1), np.arange(1, SIZE)] = 1.0
+    weights = sparse.block_diag(parts, format="lil")
+    for one, other, weight in ties:
+        weights[one * SIZE + rng.integers(SIZE), other * SIZE + rng.integers(SIZE)] = weight
+    weights = weights.tocsr()
+    return laplacian(sparse.csr_array((weights + weights.T).astype(dtype)))
+
+
+def exact(L, codes, n_classes):
+    """F by elimination without subtraction (Grassmann, Taksar, Heyman), which loses no digit of the weakest tie."""
+    weights = -L.toarray().astype(np.float64)
+    np.fill_diagonal(weights, 0)
+    unknown = np.flatnonzero(codes < 0)
+    for i in unknown[::-1]:
+        row = weights[i] / weights[i].sum()
+        column = weights[:, i].copy()
+        weights[i] = row
+        others = np.arange(len(codes)) != i
+        weights[np.ix_(others, others)] += np.outer(column[others], row[others])
+        weights[others, i] = 0
+        np.fill_diagonal(weights, 0)
+    scores = one_hot(codes, n_classes, np.dtype(float))
+    for i in unknown:
+        scores[i] = (weights[i] @ scores) / weights[i].sum()
+    return scores
+
+
+def one_label_in(clumps_with_label, n_clumps):
+    codes = np.full(n_clumps * SIZE, -1)
+    codes[np.asarray(clumps_with_label) * SIZE + 3] = np.arange(len(clumps_with_label))
+    return codes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weak", [1e-12, 1e-9, 1e-6, 1e-3])
+def test_the_level_of_weakly_tied_clumps(dtype, weak):
+    """Two labelled clumps and a chain of four others between them: a weighted mean of both, clump by clump."""
+    ties = [(0, 2, weak), (2, 3, 2 * weak), (3, 4, weak / 2), (4, 5, weak), (5, 1, weak), (2, 4, weak / 3)]
+    L = clumps(np.random.default_rng(0), 6, ties, dtype)
+    codes = one_label_in([0, 1], 6)
+    found = propagate(L, codes, 2, tol=1e-4)
+    assert not found.unreached.any()
+    right = exact(L, codes, 2)
+    assert 0.2 < right[2 * SIZE :, 0].min() < 0.5 < right[2 * SIZE :, 0].max() < 0.9
+    np.testing.assert_allclose(found.scores, right, atol=2e-3)
+
+
+def test_few_weakly_tied_clumps_among_many_samples():
+    """A residual over all samples does not see two clumps of many; with a coarse level they were sure and wrong."""
+    strong = [(c, c + 1, 0.5) for c in range(37)]
+    L = clumps(np.random.default_rng(1), 40, [*strong, (0, 38, 1e-5), (37, 39, 1e-5)])
+    codes = one_label_in([0, 37], 40)
+    scores = propagate(L, codes, 2, tol=1e-4).scores
+    # A clump on one tie has the scores of the sample that it hangs on, and those are near the label's.
+    assert scores[38 * SIZE : 39 * SIZE, 0].min() > 0.9
+    assert scores[39 * SIZE :, 1].min() > 0.9
+
+
+def test_groups_are_the_components_of_the_strong_edges():
+    ties = [(0, 1, 1.0), (1, 2, 1e-7), (3, 4, 1e-5)]
+    L = clumps(np.random.default_rng(2), 6, ties)
+    labelled = one_label_in([0], 6) >= 0
+    groups = Groups.of(L, labelled)
+    np.testing.assert_array_equal(groups.members, np.arange(2 * SIZE, 6 * SIZE))
+    np.testing.assert_array_equal(groups.group, np.repeat(np.arange(4), SIZE))
+    np.testing.assert_array_equal(groups.unreached, [False, True, True, True])
+    parts = connected_components(L)[1]
+    np.testing.assert_array_equal(groups.unreached_samples(6 * SIZE), parts != parts[3])
+
+
+@pytest.mark.parametrize("share", [1e-6, 0.01, 0.2])
+def test_whatever_is_called_weak(monkeypatch, share):
+    """More groups, the same answer: a level is a step towards the minimum, and the minimum is one."""
+    monkeypatch.setattr(groups_module, "WEAK", share)
+    rng = np.random.default_rng(3)
+    L = clumps(rng, 8, [(a, b, float(10 ** rng.uniform(-4, 0))) for a in range(8) for b in range(a)])
+    codes = one_label_in([0, 1, 2], 8)
+    np.testing.assert_allclose(propagate(L, codes, 3).scores, exact(L, codes, 3), atol=1e-8)
