@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from lmssc import LMSSC
-from lmssc.calibration import FOLDS, USUAL, balance, fit_temperature, held_out_scores, temper
+from lmssc.calibration import (
+    FOLDS,
+    MOST_CHANGE,
+    USUAL,
+    balance,
+    fit_temperature,
+    held_out_scores,
+    match_confidence,
+    mean_confidence,
+    temper,
+)
 from lmssc.datasets import make_multiview
 from lmssc.experiments.scores import score
 from lmssc.experiments.splits import stratified_split
@@ -20,6 +30,22 @@ def test_finds_the_temperature_that_made_the_labels(true_temperature):
 
 def test_few_labels_stay_near_the_usual():
     assert fit_temperature(np.array([[0.6, 0.4]]), np.array([0])) == pytest.approx(USUAL, rel=0.5)
+
+
+@pytest.mark.parametrize("sharper", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
+def test_sharper_scores_get_the_same_confidence(sharper, temperature):
+    scores = np.random.default_rng(5).dirichlet(np.ones(4), size=300)
+    confidence = mean_confidence(scores, temperature)
+    found = match_confidence(temper(scores, 1 / sharper), confidence, temperature)
+    assert found == pytest.approx(temperature * sharper, rel=1e-3)
+
+
+def test_a_confidence_out_of_reach_changes_the_temperature_by_no_more_than_the_most():
+    scores = np.random.default_rng(6).dirichlet(np.ones(4), size=300)
+    assert match_confidence(scores, 1.0, 0.9) == pytest.approx(0.9 / MOST_CHANGE)
+    assert match_confidence(scores, 0.25, 0.9) == pytest.approx(0.9 * MOST_CHANGE)
+    assert match_confidence(np.eye(4), 0.8, 0.9) == 0.9
 
 
 def test_tempering_keeps_the_order_and_the_labels():

@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 FOLDS = 5
 # What is taken for the temperature before any label was held out: with few labels scores are flatter than sure.
-USUAL = 0.5
-# How far, as a factor e, it is likely to be from that.
-SPREAD = 1.0
+USUAL = 0.7
+# How far its logarithm is likely to be from that.
+SPREAD = 0.5
+# By how many times scores that are sharper or flatter than those that were calibrated may change it.
+MOST_CHANGE = 3.0
 LOWEST, HIGHEST = 0.05, 10.0
 # Scores below this are no more certain: one label that was held out must not decide all.
 LEAST = 1e-4
@@ -66,8 +68,8 @@ def fit_temperature(scores: NDArray, codes: NDArray) -> float:
     >>> sure = np.array([[0.9, 0.1]] * 100)
     >>> right = fit_temperature(sure, np.repeat([0, 1], [90, 10]))
     >>> often_wrong = fit_temperature(sure, np.repeat([0, 1], [60, 40]))
-    >>> round(right, 1), bool(often_wrong > 3), fit_temperature(np.empty((0, 2)), np.empty(0, dtype=int))
-    (1.0, True, 0.5)
+    >>> round(right, 1), bool(often_wrong > 2), fit_temperature(np.empty((0, 2)), np.empty(0, dtype=int))
+    (1.0, True, 0.7)
     """
     if not len(codes):
         return USUAL
@@ -82,6 +84,51 @@ def fit_temperature(scores: NDArray, codes: NDArray) -> float:
 
     result = minimize_scalar(loss, bounds=(np.log(LOWEST), np.log(HIGHEST)), method="bounded")
     return float(np.exp(result.x))
+
+
+def mean_confidence(scores: NDArray, temperature: float) -> float:
+    """How sure the answers are on average: the mean probability of the most likely class.
+
+    Examples
+    --------
+    >>> mean_confidence(np.array([[0.75, 0.25], [1.0, 0.0]]), temperature=0.5)
+    0.95
+    """
+    return float(temper(scores, temperature).max(axis=1).mean(dtype=np.float64))
+
+
+def match_confidence(scores: NDArray, confidence: float, temperature: float) -> float:
+    """The temperature at which scores are as sure on average as others, which were calibrated, are at theirs.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m, c)
+        Scores, sharper or flatter than those that were calibrated.
+    confidence : float
+        Mean confidence of the calibrated ones.
+    temperature : float
+        Their temperature; the result is at most three times as high or as low.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> flat = np.array([[0.6, 0.4], [0.3, 0.7]])
+    >>> sharp = temper(flat, 0.5)
+    >>> round(match_confidence(sharp, mean_confidence(flat, 1.0), 1.0), 3)
+    2.0
+    """
+    low, high = np.log(temperature / MOST_CHANGE), np.log(temperature * MOST_CHANGE)
+
+    def excess(log_temperature: float) -> float:
+        return mean_confidence(scores, float(np.exp(log_temperature))) - confidence
+
+    surest, least_sure = excess(low), excess(high)
+    if surest <= 0 or least_sure >= 0:  # out of reach, or all one whatever the temperature
+        return temperature if surest == least_sure else float(np.exp(low if surest <= 0 else high))
+    return float(np.exp(brentq(excess, low, high, xtol=1e-4)))
 
 
 def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tuple[NDArray, NDArray]:

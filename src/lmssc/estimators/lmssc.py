@@ -16,7 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from lmssc.alternation import Progress, alternate
 from lmssc.approximate import choose_search
-from lmssc.calibration import balance, fit_temperature, held_out_scores, temper
+from lmssc.calibration import (
+    balance,
+    fit_temperature,
+    held_out_scores,
+    match_confidence,
+    mean_confidence,
+    temper,
+)
 from lmssc.checkpoint import Checkpoint, identify
 from lmssc.encoding import NOT_KEPT
 from lmssc.estimators.base import (
@@ -212,6 +219,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     # Whether Ctrl-C ends this fit alone; not where it is one of many.
     _interruptible = True
     _expectation: Expectation | None
+    _confidence: float | None
+    temperature_: float
     _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
 
     def __init__(
@@ -312,8 +321,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.n_iter_ = len(self.objective_)
         self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
         state = model.reach_again(state)
-        answers = temper(balance(state.scores, problem.codes, self.balance), self.temperature_)
-        scores = np.where(state.unreached[:, None], state.scores, answers)
+        answers = balance(state.scores, problem.codes, self.balance)
+        some = _calibrated_samples(problem.codes, state.unreached)
+        if self._confidence is not None and len(some):
+            self.temperature_ = match_confidence(answers[some], self._confidence, self.temperature_)
+        scores = np.where(state.unreached[:, None], state.scores, temper(answers, self.temperature_))
         return Solution(scores, state.graph, state.unreached)
 
     def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
@@ -331,7 +343,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return {
             "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
             "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected", "never_reached")},
-            "start": {"temperature": self.temperature_, "expectation": self._expectation, "geometry": self._geometry},
+            "start": {
+                "temperature": self.temperature_,
+                "confidence": self._confidence,
+                "expectation": self._expectation,
+                "geometry": self._geometry,
+            },
             "lists": model.moving.kept(),
             "order": order,
             "history": history,
@@ -342,8 +359,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     ) -> tuple[Model, State, NDArray | None, list[dict[str, float]]]:
         """The model and the state of a fit that was stopped."""
         start, order = content["start"], content["order"]
-        self.temperature_, self._expectation, self._geometry = (
-            start[name] for name in ("temperature", "expectation", "geometry")
+        self.temperature_, self._confidence, self._expectation, self._geometry = (
+            start[name] for name in ("temperature", "confidence", "expectation", "geometry")
         )
         model = self._model(views, problem)
         model = replace(model if order is None else model.renumbered(order), **content["model"])
@@ -370,7 +387,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State, NDArray | None]:
         """The model and its first state, by `init`, and the order in which they have the samples if it is another."""
         self._geometry, self.temperature_ = PLAIN, 1.0
-        self._expectation = None
+        self._confidence = self._expectation = None
         model = self._model(views, problem)
         if self.init == "svd":
             return self._start_from_svd(model)
@@ -409,6 +426,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             model = replace(model, expected=settled.expectation.at(rows), never_reached=settled.never_reached)
         if self.calibrate:
             self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
+            # The iterations make the scores sharper, but the answers not more often right by as much.
+            some = _calibrated_samples(model.codes, settled.unreached, by_content)
+            answers = balance(settled.scores[some], model.codes, self.balance)
+            self._confidence = mean_confidence(answers, self.temperature_) if len(some) else None
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached), order
 
@@ -434,8 +455,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         codes, tol = model.codes, model.tolerance(change=1.0)
         model = replace(model, moving=MovingPoints())
         if by_content is not None or len(places) > MOST_CALIBRATED:
-            # By content the first are as good as any.
-            chosen = (np.arange(len(places)) if by_content is None else by_content)[:MOST_CALIBRATED]
+            chosen = _first_by_content(len(places), by_content)
             codes, places = codes[chosen], places[chosen]
             graph, rows = model.connect(places), FeatureRows(places)
 
@@ -536,6 +556,17 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     @property
     def _n_features_out(self) -> int:
         return self.latent_.shape[1]
+
+
+def _first_by_content(n_samples: int, by_content: NDArray | None) -> NDArray:
+    """The samples that confidence is calibrated on: by content the first are as good as any."""
+    return (np.arange(n_samples) if by_content is None else by_content)[:MOST_CALIBRATED]
+
+
+def _calibrated_samples(codes: NDArray, unreached: NDArray, by_content: NDArray | None = None) -> NDArray:
+    """Those of them whose answers are in doubt: they have no label, but labels reach them."""
+    first = _first_by_content(len(codes), by_content)
+    return first[(codes[first] < 0) & ~unreached[first]]
 
 
 def paper_settings() -> dict[str, Any]:
