@@ -21,6 +21,8 @@ SAMPLED = 200
 # Points to each neighbour that bound how far it is, and points that are looked at at a time.
 SAMPLED_POINTS = 500
 BLOCK_POINTS = 4096
+# Rows of lists that are ranked at a time: they fit into the cache.
+RANKED_ROWS = 4096
 # Length of the lists that are kept, in units of the neighbours that are needed.
 KEPT = 3
 # Clusters of the index for each root of a sample, as long as each has so many; samples that each is learned from, and
@@ -193,18 +195,25 @@ def _recall(found: Neighbors, reach: NDArray, needed: int) -> float:
     return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
 
 
-def _distances(points: NDArray, queries: NDArray, listed: NDArray) -> NDArray:
-    """`listed_distances`, of single precision several times faster."""
-    if points.dtype != np.float32:
-        return listed_distances(points, queries, listed)
-    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
-    flat = faiss.IndexFlatL2(points.shape[1])
-    flat.add(np.ascontiguousarray(points))
-    result = np.empty(listed.shape, dtype=np.float32)
-    single, numbers = np.ascontiguousarray(queries, dtype=np.float32), np.ascontiguousarray(listed, dtype=np.int64)
-    pointers = [faiss.swig_ptr(array) for array in (single, result, numbers)]
-    flat.compute_distance_subset(len(single), pointers[0], listed.shape[1], *pointers[1:])
-    return result
+class _Distances:
+    """`listed_distances` of many lists to the same points; of single precision several times faster."""
+
+    def __init__(self, points: NDArray) -> None:
+        self._points, self._flat = points, None
+        if points.dtype == np.float32:
+            self._faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+            self._flat = self._faiss.IndexFlatL2(points.shape[1])
+            self._flat.add(np.ascontiguousarray(points))
+
+    def __call__(self, queries: NDArray, listed: NDArray) -> NDArray:
+        """Squared distances of each query to what is listed for it."""
+        if self._flat is None:
+            return listed_distances(self._points, queries, listed)
+        result = np.empty(listed.shape, dtype=np.float32)
+        single, numbers = np.ascontiguousarray(queries), np.ascontiguousarray(listed, dtype=np.int64)
+        pointers = [self._faiss.swig_ptr(array) for array in (single, result, numbers)]
+        self._flat.compute_distance_subset(len(single), pointers[0], listed.shape[1], *pointers[1:])
+        return result
 
 
 def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
@@ -217,10 +226,17 @@ def _without_self(listed: NDArray, rows: NDArray) -> NDArray:
 def _rank(points: NDArray, listed: NDArray, rows: NDArray | None = None) -> Neighbors:
     """Lists of `rows` (all if None), nearest first; an entry that is the point itself ends the list."""
     rows = np.arange(len(points)) if rows is None else rows
-    distances = _distances(points, points[rows], listed)
-    distances[listed == rows[:, None]] = np.inf
-    order = np.argsort(distances, axis=1, kind="stable")
-    return Neighbors(np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1))
+    found = Neighbors(np.empty_like(listed), np.empty(listed.shape, dtype=points.dtype))
+    measure = _Distances(points)
+    for first in range(0, len(rows), RANKED_ROWS):
+        block = slice(first, first + RANKED_ROWS)
+        numbers = listed[block]
+        distances = measure(points[rows[block]], numbers)
+        distances[numbers == rows[block, None]] = np.inf
+        order = np.argsort(distances, axis=1, kind="stable")
+        found.indices[block] = np.take_along_axis(numbers, order, 1)
+        found.squared_distances[block] = np.take_along_axis(distances, order, 1)
+    return found
 
 
 def has_index(n_samples: int) -> bool:

@@ -53,7 +53,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
         return None
     starts = np.arange(n_blocks) * n_samples // n_blocks
     sizes = np.diff(starts, append=n_samples)
-    inverse = _inverse(laplacian, known, np.repeat(np.arange(n_blocks), sizes), n_blocks)
+    inverse = _inverse(laplacian, known, starts)
 
     def correct(residual: NDArray) -> NDArray:
         result = np.repeat(inverse @ np.add.reduceat(residual, starts, axis=0), sizes, axis=0)
@@ -71,17 +71,22 @@ def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:
     return bool(np.count_nonzero(apart < size) - np.count_nonzero(apart == 0) > LEAST_SHORT * np.count_nonzero(apart))
 
 
-def _inverse(laplacian: sparse.csr_array, known: NDArray, block: NDArray, n_blocks: int) -> NDArray:
+def _inverse(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:
     """(PᵀL_uuP)⁻¹. Its diagonal is summed from weights, all positive, so that rounding cannot make it indefinite."""
-    n_samples, dtype = len(known), laplacian.dtype
-    membership = sparse.csr_array(
-        ((~known).astype(dtype), block, np.arange(n_samples + 1)), shape=(n_samples, n_blocks)
-    )
-    coarse = (membership.T @ (laplacian @ membership)).toarray().astype(np.float64)
-    coarse = (coarse + coarse.T) / 2  # single precision sums the two sides of the diagonal a little differently
+    n_blocks = len(starts)
+    ends = np.append(starts[1:], len(known))
+    # What is known counts as one more block.
+    block = np.where(known, n_blocks, np.repeat(np.arange(n_blocks), ends - starts))
+    weights = np.zeros((n_blocks, n_blocks + 1))
+    for number, (first, end) in enumerate(zip(starts, ends, strict=True)):
+        edges = slice(laplacian.indptr[first], laplacian.indptr[end])
+        own = np.repeat(known[first:end], np.diff(laplacian.indptr[first : end + 1]))
+        between = np.where(own, 0, laplacian.data[edges])
+        weights[number] = -np.bincount(block[laplacian.indices[edges]], between, n_blocks + 1)
+    coarse = -(weights[:, :-1] + weights[:, :-1].T) / 2  # single precision sums the two sides a little differently
     np.fill_diagonal(coarse, 0)
-    to_known = membership.T @ -(laplacian @ known.astype(dtype))
-    diagonal = to_known - coarse.sum(axis=1)
+    diagonal = weights[:, -1] - coarse.sum(axis=1)
     diagonal[diagonal <= 0] = 1  # a block of known samples
     np.fill_diagonal(coarse, (1 + RIDGE) * diagonal)
-    return linalg.cho_solve(linalg.cho_factor(coarse), np.eye(n_blocks)).astype(dtype)
+    half, _ = linalg.lapack.dpotri(linalg.cholesky(coarse, lower=True), lower=True)
+    return (np.tril(half) + np.tril(half, -1).T).astype(laplacian.dtype)

@@ -1,6 +1,6 @@
 """The class scores that a sample's place lets expect: a ridge regression of the propagated labels."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,13 +49,35 @@ class Features:
     def __call__(self, points: NDArray) -> NDArray:
         """Features of some places, one row each."""
         dtype = points.dtype
-        centred = (points - self.centre).astype(dtype, copy=False)
         result = np.empty((len(points), self.size), dtype=dtype)
         places, radial = np.split(result, [points.shape[1]], axis=1)
-        np.multiply(centred, dtype.type(np.sqrt((1 - RADIAL_SHARE) / self.energy)), out=places)
-        near = _radial(centred, self.landmarks.astype(dtype, copy=False), self.energy)
-        np.matmul(near, (np.sqrt(RADIAL_SHARE) * self.whitening).astype(dtype, copy=False), out=radial)
+        near = self._parts(points, places)
+        np.matmul(near, self._whitening.astype(dtype, copy=False), out=radial)
         return result
+
+    def times(self, points: NDArray, coefficients: NDArray) -> NDArray:
+        """The features of some places times some coefficients, without them: there are far fewer products then."""
+        dtype = points.dtype
+        linear, radial = np.split(coefficients, [points.shape[1]])
+        weights = (self._whitening @ radial).astype(dtype, copy=False)
+        result = np.empty((len(points), coefficients.shape[1]), dtype=dtype)
+        for block in self._blocks(points):
+            places = np.empty_like(points[block])
+            near = self._parts(points[block], places)
+            np.matmul(places, linear.astype(dtype, copy=False), out=result[block])
+            result[block] += near @ weights
+        return result
+
+    @property
+    def _whitening(self) -> NDArray:
+        return np.sqrt(RADIAL_SHARE) * self.whitening
+
+    def _parts(self, points: NDArray, places: NDArray) -> NDArray:
+        """The linear part, into `places`, and the radial one before it is whitened."""
+        dtype = points.dtype
+        centred = (points - self.centre).astype(dtype, copy=False)
+        np.multiply(centred, dtype.type(np.sqrt((1 - RADIAL_SHARE) / self.energy)), out=places)
+        return _radial(centred, self.landmarks.astype(dtype, copy=False), self.energy)
 
     @property
     def size(self) -> int:
@@ -64,10 +86,12 @@ class Features:
 
     def blocks(self, points: NDArray) -> Iterator[tuple[slice, NDArray]]:
         """Features of many places, block by block."""
-        rows = max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks)))
-        for first in range(0, len(points), rows):
-            block = slice(first, first + rows)
+        for block in self._blocks(points):
             yield block, self(points[block])
+
+    def _blocks(self, points: NDArray) -> list[slice]:
+        rows = max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks)))
+        return [slice(first, first + rows) for first in range(0, len(points), rows)]
 
 
 class FeatureRows:
@@ -98,6 +122,13 @@ class FeatureRows:
         is_labelled = labelled[order]
         return np.concatenate([order[kind][:MOST_SEEN] for kind in (is_labelled, ~is_labelled)])
 
+    def times(self, coefficients: NDArray) -> NDArray:
+        """The features times some coefficients."""
+        if self._kept is None:
+            return self.features.times(self.points, coefficients)
+        coefficients = coefficients.astype(self.points.dtype, copy=False)
+        return np.concatenate([features @ coefficients for _, features in self._kept])
+
     def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
         return iter(self.features.blocks(self.points) if self._kept is None else self._kept)
 
@@ -120,18 +151,11 @@ class Expectation:
 
     def __call__(self, points: NDArray) -> NDArray:
         """Expected scores, up to a constant for each class, one row for each place."""
-        return self._of_blocks(self.features.blocks(points), points)
+        return self.features.times(points, self.coefficients)
 
     def at(self, rows: FeatureRows) -> NDArray:
-        """The same for places whose features are known."""
-        return self._of_blocks(rows, rows.points)
-
-    def _of_blocks(self, blocks: Iterable[tuple[slice, NDArray]], points: NDArray) -> NDArray:
-        coefficients = self.coefficients.astype(points.dtype, copy=False)
-        result = np.empty((len(points), coefficients.shape[1]), dtype=points.dtype)
-        for block, features in blocks:
-            result[block] = features @ coefficients
-        return result
+        """The same for places whose features may be known."""
+        return rows.times(self.coefficients)
 
     def times(self, factor: float) -> "Expectation":
         """The same in other units."""

@@ -16,7 +16,7 @@ ROUNDS = 3
 
 
 class Settled(NamedTuple):
-    """Graph S, class scores F, samples that no label reaches, and the expectation P, if it has a weight.
+    """Graph S, class scores F, samples that no label reaches, the expectation and P by it, if it has a weight.
 
     `never_reached` are the samples that no label reaches on the first graph either.
     """
@@ -25,6 +25,7 @@ class Settled(NamedTuple):
     scores: NDArray
     unreached: NDArray
     expectation: Expectation | None
+    expected: NDArray | None
     never_reached: NDArray
 
 
@@ -72,12 +73,14 @@ def settle(
     array([0, 0, 0, 1, 1, 1])
     """
     scores, unreached = propagate(laplacian(graph), codes, n_classes, tol=tol)
-    expectation, never_reached = None, unreached
+    expectation = expected = None
+    never_reached = unreached
     if weight:
         regression = Regression(places if rows is None else rows, codes >= 0)
         regression.adapt(scores)
         for _ in range(ROUNDS):
             expectation = regression.fit(scores).times(np.sqrt(weight))
-            graph = learn(np.hstack([places, expectation.at(regression.rows)]))
+            expected = expectation.at(regression.rows)
+            graph = learn(np.hstack([places, expected]))
             scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
-    return Settled(graph, scores, unreached, expectation, never_reached)
+    return Settled(graph, scores, unreached, expectation, expected, never_reached)

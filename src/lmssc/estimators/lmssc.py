@@ -422,8 +422,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         tol = model.tolerance(change=1.0)
         settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
-        if settled.expectation is not None:
-            model = replace(model, expected=settled.expectation.at(rows), never_reached=settled.never_reached)
+        if settled.expected is not None:
+            model = replace(model, expected=settled.expected, never_reached=settled.never_reached)
         if self.calibrate:
             self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
             # The iterations make the scores sharper, but the answers not more often right by as much.
