@@ -27,10 +27,12 @@ RANKED_ROWS = 4096
 KEPT = 3
 # Clusters of the index for each root of a sample, as long as each has so many; samples that each is learned from, and
 # rounds of learning.
-CLUSTERS_PER_ROOT = 6
+CLUSTERS_PER_ROOT = 10
 SMALLEST_CLUSTER = 100
 SAMPLES_PER_CLUSTER = 40
 CLUSTER_ROUNDS = 4
+# The clusters nearest to a point are looked for among so many times as many that are nearest to its own.
+NEAR_OWN = 16
 # Rows that are too few for a search by index to be worth it.
 FEW_ROWS = 100
 
@@ -103,15 +105,17 @@ class IndexedPoints:
         single = np.ascontiguousarray(points, dtype=np.float32)
 
         def recall(index: Any) -> float:
-            listed = _without_self(index.search(single[rows], length + 1)[1], rows)
-            return _recall(_rank(points, listed, rows), truth, needed)
+            own = index.quantizer.search(single[rows], 1)[1][:, 0]
+            listed = _search_own(index, single, rows, own, length + 1)
+            return _recall(_rank(points, _without_self(listed, rows), rows), truth, needed)
 
         # Some of what may be missed is left for the moves to come.
         index, self.recall = _make_index(single, recall, self._target + SPARED * (1 - self._target))
         self._lists = np.empty((len(points), length), dtype=np.int32)
+        members, own = _members(index)
         for block in _blocks(len(points), length):
-            part = np.arange(len(points))[block]
-            self._lists[part] = _without_self(index.search(single[part], length + 1)[1], part)
+            part = members[block]
+            self._lists[part] = _without_self(_search_own(index, single, part, own[block], length + 1), part)
 
 
 def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int) -> Neighbors:
@@ -163,6 +167,36 @@ def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) 
     while (found := recall(index)) < target and index.nprobe < n_clusters:
         index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.25 * index.nprobe)))
     return index, found
+
+
+def _members(index: Any) -> tuple[NDArray, NDArray]:
+    """The points of an inverted file, cluster by cluster, and the cluster of each."""
+    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+    lists = index.invlists
+    sizes = [lists.list_size(number) for number in range(index.nlist)]
+    members = [faiss.rev_swig_ptr(lists.get_ids(number), size).copy() for number, size in enumerate(sizes) if size]
+    return np.concatenate(members), np.repeat(np.arange(index.nlist), sizes)
+
+
+def _search_own(index: Any, points: NDArray, rows: NDArray, own: NDArray, length: int) -> NDArray:
+    """What the index finds near points that are in it.
+
+    To find the clusters that are nearest to a point among all takes as long as to look into them. Here they are looked
+    for among those that are nearest to the point's own cluster, `own`.
+    """
+    centroids = index.quantizer.reconstruct_n(0, index.nlist)
+    origin = centroids.mean(axis=0)
+    centroids -= origin
+    squares = np.einsum("ij,ij->i", centroids, centroids)
+    n_near = min(index.nlist, NEAR_OWN * index.nprobe)
+    order = np.argsort(own, kind="stable")
+    clusters, first = np.unique(own[order], return_index=True)
+    near = np.argpartition(squares - 2 * centroids[clusters] @ centroids.T, n_near - 1, axis=1)[:, :n_near]
+    probed = np.empty((len(rows), index.nprobe), dtype=np.int64)
+    for members, candidates in zip(np.split(order, first[1:]), near, strict=True):
+        distances = squares[candidates] - 2 * (points[rows[members]] - origin) @ centroids[candidates].T
+        probed[members] = candidates[np.argpartition(distances, index.nprobe - 1, axis=1)[:, : index.nprobe]]
+    return index.search_preassigned(points[rows], length, probed, None)[1]
 
 
 def _blocks(n_rows: int, length: int) -> list[slice]:
