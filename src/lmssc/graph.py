@@ -14,6 +14,8 @@ from lmssc.views import Matrix
 MOST_NEIGHBORS = 1000
 # Queries to each point from which on an index of many points pays.
 INDEX_SHARE = 0.05
+# Rows that are projected at a time: they fit into the cache.
+ROWS_AT_ONCE = 4096
 
 
 def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
@@ -70,10 +72,18 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=np.array([2.0]))
     (array([[0.75, 0.25, 0.  ]]), array([2]))
     """
+    weights, support = np.empty_like(squared_distances), np.empty(len(squared_distances), dtype=np.intp)
+    for first in range(0, len(weights), ROWS_AT_ONCE):
+        block = slice(first, first + ROWS_AT_ONCE)
+        weights[block], support[block] = _simplex_block(squared_distances[block], np.asarray(width)[block])
+    return weights, support
+
+
+def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
     # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
     excess = squared_distances - squared_distances[:, :1]
     width = np.asarray(width, dtype=excess.dtype)[:, None]
-    counts = np.arange(1, excess.shape[1] + 1)
+    counts = np.arange(1, excess.shape[1] + 1, dtype=excess.dtype)
     sums = np.cumsum(excess, axis=1)
     support = ((excess == 0) | (width + sums > counts * excess)).sum(axis=1)
     height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None].astype(excess.dtype)
