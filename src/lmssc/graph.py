@@ -79,6 +79,11 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     return weights, support
 
 
+def _entries(starts: NDArray, counts: NDArray) -> NDArray:
+    """Numbers of the entries of rows that start at `starts` and have `counts` each."""
+    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+
+
 def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
     # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
     excess = squared_distances - squared_distances[:, :1]
@@ -122,29 +127,31 @@ def simplex_graph(
     found, pending = first, np.arange(len(first.indices))
     length = found.indices.shape[1]
     n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
-    rows, columns, values = [], [], []
+    parts = []
     while True:
         weights, support = simplex_rows(found.squared_distances, width[pending])
         done = (support < np.isfinite(found.squared_distances).sum(axis=1)) | (length >= most)
-        taken = weights[done] > 0
-        rows.append(np.repeat(pending[done], taken.sum(axis=1)))
-        columns.append(found.indices[done][taken])
-        values.append(weights[done][taken])
+        # Without a copy of all, if all are done at once.
+        rows = slice(None) if done.all() else np.flatnonzero(done)
+        columns = slice(int(support[rows].max(initial=0)))
+        weights = weights[:, columns][rows]
+        taken = weights > 0
+        parts.append((pending[rows], taken.sum(axis=1), found.indices[:, columns][rows][taken], weights[taken]))
         pending = pending[~done]
         if not len(pending):
             break
         length = min(2 * length, most)
         found = search(pending, length)
-    filled = np.concatenate(rows)
-    # Rows that were done at once are in order.
-    order = slice(None) if len(rows) == 1 else np.argsort(filled, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(filled, minlength=n_rows))])
-    index_type = np.int32 if max(len(filled), n_points) < np.iinfo(np.int32).max else np.int64
-    entries = (
-        np.concatenate(values)[order],
-        np.concatenate(columns)[order].astype(index_type, copy=False),
-        starts.astype(index_type),
-    )
+    filled = np.zeros(n_rows, dtype=np.intp)
+    for numbers, counts, _, _ in parts:
+        filled[numbers] = counts
+    ends = np.cumsum(filled)
+    index_type = np.int32 if max(ends[-1], n_points) < np.iinfo(np.int32).max else np.int64
+    indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=weights.dtype)
+    for numbers, counts, chosen, kept in parts:
+        where = slice(None) if len(parts) == 1 else _entries(ends[numbers] - counts, counts)
+        indices[where], values[where] = chosen, kept
+    entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     graph.sort_indices()
     return graph
