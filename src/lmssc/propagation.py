@@ -8,6 +8,7 @@ from scipy import sparse
 
 from lmssc.coarse import coarse_correction
 from lmssc.groups import Groups
+from lmssc.products import threaded_product
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 
 
@@ -90,11 +91,6 @@ def propagate(
         rounding = np.finfo(laplacian.dtype).eps * float(np.linalg.norm(unknown_diagonal) / np.linalg.norm(rhs))
         inverse = 1 / diagonal[:, None]
 
-        def operator(rows: NDArray) -> NDArray:
-            image = laplacian @ rows
-            image[known] = 0
-            return image
-
         correct = coarse_correction(laplacian, labelled | unreached)
 
         def precondition(residual: NDArray) -> NDArray:
@@ -103,13 +99,20 @@ def propagate(
                 result += correct(residual)
             return result
 
-        solution = conjugate_gradient(
-            operator,
-            rhs,
-            guess,
-            precondition,
-            tol=max(uneven * solver_tolerance(laplacian.dtype, tol), rounding),
-        )
+        with threaded_product(laplacian) as product:
+
+            def operator(rows: NDArray) -> NDArray:
+                image = product(rows)
+                image[known] = 0
+                return image
+
+            solution = conjugate_gradient(
+                operator,
+                rhs,
+                guess,
+                precondition,
+                tol=max(uneven * solver_tolerance(laplacian.dtype, tol), rounding),
+            )
         solution[known] = scores[known]
         if len(groups.members) and _rows_sum_to_zero(laplacian):
             groups.level(solution)
