@@ -1,4 +1,6 @@
-"""Groups that hang on a label by a thread get the right level, whatever the tolerance and the precision."""
+"""Groups that hang on a label by a thread get the right level, where the solver does not see it."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -65,7 +67,7 @@ def test_the_level_of_weakly_tied_clumps(dtype, weak):
 
 
 def test_few_weakly_tied_clumps_among_many_samples():
-    """A residual over all samples does not see two clumps of many; with a coarse level they were sure and wrong."""
+    """A residual over all samples does not see two clumps of many."""
     strong = [(c, c + 1, 0.5) for c in range(37)]
     L = clumps(np.random.default_rng(1), 40, [*strong, (0, 38, 1e-5), (37, 39, 1e-5)])
     codes = one_label_in([0, 37], 40)
@@ -95,3 +97,30 @@ def test_whatever_is_called_weak(monkeypatch, share):
     L = clumps(rng, 8, [(a, b, float(10 ** rng.uniform(-4, 0))) for a in range(8) for b in range(a)])
     codes = one_label_in([0, 1, 2], 8)
     np.testing.assert_allclose(propagate(L, codes, 3).scores, exact(L, codes, 3), atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-8])
+def test_a_part_of_lighter_weights_is_none(scale):
+    """Its ties are strong for its own degrees, and its scores right in single precision too."""
+    ring = sparse.diags_array([np.ones(399)], offsets=[1], shape=(400, 400))
+    path = sparse.diags_array([np.full(11, scale)], offsets=[1], shape=(12, 12))
+    weights = sparse.block_diag([ring, path], format="csr").astype(np.float32)
+    codes = np.full(412, -1)
+    codes[[0, 400, 411]] = [0, 0, 1]
+    scores = propagate(laplacian(sparse.csr_array(weights + weights.T)), codes, 2).scores
+    np.testing.assert_allclose(scores[400:, 1], np.linspace(0, 1, 12), atol=1e-4)
+
+
+def test_many_small_edges_take_no_more_memory_than_the_graph():
+    """Of a full graph every edge is weak and every sample a group; edges times classes would be 80 MB at a time."""
+    points = np.random.default_rng(4).normal(size=(500, 3))
+    affinity = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
+    L = laplacian(sparse.csr_array(affinity))
+    codes = np.full(500, -1)
+    codes[:40] = np.arange(40)
+    tracemalloc.start()
+    scores = propagate(L, codes, 40, tol=1e-4).scores
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * (L.data.nbytes + L.indices.nbytes)
+    np.testing.assert_allclose(scores, exact(L, codes, 40), atol=1e-3)

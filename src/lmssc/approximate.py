@@ -163,7 +163,7 @@ def _make_index(points: NDArray, recall: Callable[[Any], float], target: float) 
     index.cp.niter = CLUSTER_ROUNDS
     index.train(np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))]))
     index.add(points)
-    index.nprobe = 2
+    index.nprobe = min(2, n_clusters)
     while (found := recall(index)) < target and index.nprobe < n_clusters:
         index.nprobe = min(n_clusters, max(index.nprobe + 1, int(1.25 * index.nprobe)))
     return index, found
@@ -196,7 +196,8 @@ def _search_own(index: Any, points: NDArray, rows: NDArray, own: NDArray, length
     for members, candidates in zip(np.split(order, first[1:]), near, strict=True):
         distances = squares[candidates] - 2 * (points[rows[members]] - origin) @ centroids[candidates].T
         probed[members] = candidates[np.argpartition(distances, index.nprobe - 1, axis=1)[:, : index.nprobe]]
-    return index.search_preassigned(points[rows], length, probed, None)[1]
+    # Distances to the clusters, which are not needed, but asked for by older versions.
+    return index.search_preassigned(points[rows], length, probed, np.zeros(probed.shape, dtype=np.float32))[1]
 
 
 def _blocks(n_rows: int, length: int) -> list[slice]:

@@ -72,10 +72,13 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=np.array([2.0]))
     (array([[0.75, 0.25, 0.  ]]), array([2]))
     """
-    weights, support = np.empty_like(squared_distances), np.empty(len(squared_distances), dtype=np.intp)
-    for first in range(0, len(weights), ROWS_AT_ONCE):
+    n_rows = len(squared_distances)
+    weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
+    support = np.empty(n_rows, dtype=np.intp)
+    width = np.broadcast_to(width, n_rows)
+    for first in range(0, n_rows, ROWS_AT_ONCE):
         block = slice(first, first + ROWS_AT_ONCE)
-        weights[block], support[block] = _simplex_block(squared_distances[block], np.asarray(width)[block])
+        weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
     return weights, support
 
 
@@ -87,6 +90,7 @@ def _entries(starts: NDArray, counts: NDArray) -> NDArray:
 def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
     # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
     excess = squared_distances - squared_distances[:, :1]
+    excess = excess.astype(np.result_type(excess, np.float32), copy=False)
     width = np.asarray(width, dtype=excess.dtype)[:, None]
     counts = np.arange(1, excess.shape[1] + 1, dtype=excess.dtype)
     sums = np.cumsum(excess, axis=1)

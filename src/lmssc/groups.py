@@ -28,15 +28,17 @@ class Groups:
         The group of each.
     unreached : ndarray of bool
         Groups that no label is tied to, not even through other groups.
-    ties : tuple of ndarray
-        For each tie the number of its member, the sample at its other end, the group of that (−1 if it is none of
-        these) and its weight.
+    ties : csr_array of shape (groups, samples)
+        Weight of the ties of each group to each sample of another.
+    loose : ndarray
+        Weight of the ties of each member.
     """
 
     members: NDArray
     group: NDArray
     unreached: NDArray
-    ties: tuple[NDArray, NDArray, NDArray, NDArray]
+    ties: sparse.csr_array
+    loose: NDArray
 
     @classmethod
     def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "Groups":
@@ -59,11 +61,13 @@ class Groups:
         member = np.repeat(np.arange(len(members)), np.diff(rows.indptr))
         tie = (number[rows.indices] != number[members][member]) & (rows.data < 0)
         member, sample, weight = member[tie], rows.indices[tie], -rows.data[tie].astype(np.float64)
-        own, other = number[members][member], number[sample]
+        ties = sparse.csr_array((weight, (number[members][member], sample)), shape=(n_free, len(labelled)))
         # The labelled groups are the last vertex.
-        joined = sparse.csr_array((weight, (own, np.where(other < 0, n_free, other))), shape=(n_free + 1, n_free + 1))
+        ends = np.where(number < 0, n_free, number)[ties.indices]
+        joined = sparse.csr_array((ties.data, ends, np.append(ties.indptr, ties.nnz)), shape=(n_free + 1, n_free + 1))
         component = connected_components(joined, directed=False)[1]
-        return cls(members, number[members], component[:-1] != component[-1], (member, sample, other, weight))
+        loose = np.bincount(member, weight, len(members))
+        return cls(members, number[members], component[:-1] != component[-1], ties, loose)
 
     def unreached_samples(self, n_samples: int) -> NDArray:
         """Which of all samples no label reaches."""
@@ -82,24 +86,20 @@ class Groups:
         >>> F.ravel()
         array([1., 1., 1.])
         """
-        member, sample, other, weight = self.ties
-        own, n_groups = self.group[member], len(self.unreached)
-        within = own[other >= 0], other[other >= 0]
-        total = np.bincount(own, weight, n_groups)
-        total[self.unreached] = 1
+        n_groups, n_samples = self.ties.shape
+        own = sparse.csr_array((self.loose, (self.group, self.members)), shape=self.ties.shape)
+        pull = (self.ties - own) @ scores.astype(np.float64)
+        total = np.bincount(self.group, self.loose, n_groups)
+        pull[self.unreached], total[self.unreached] = 0, 1
         # In units in which the diagonal is 1, so that a group that is tied the more weakly counts as much.
-        unit = 1 / np.sqrt(total)
-        adjacency = sparse.csr_array((weight[other >= 0], within), shape=(n_groups, n_groups))
-        pull = weight[:, None] * (scores[sample].astype(np.float64) - scores[self.members[member]])
-        pull[self.unreached[own]] = 0
-        rhs = unit[:, None] * np.stack([np.bincount(own, column, n_groups) for column in pull.T], axis=1)
+        unit = 1 / np.sqrt(total)[:, None]
+        one = np.ones(len(self.members))
+        membership = sparse.csr_array((one, (self.members, self.group)), shape=(n_samples, n_groups))
+        adjacency = self.ties @ membership
         shift = conjugate_gradient(
-            lambda rows: rows - unit[:, None] * (adjacency @ (unit[:, None] * rows)),
-            rhs,
-            np.zeros_like(rhs),
-            np.copy,
+            lambda rows: rows - unit * (adjacency @ (unit * rows)), unit * pull, np.zeros_like(pull), np.copy
         )
-        scores[self.members] += (unit[:, None] * shift)[self.group].astype(scores.dtype, copy=False)
+        scores[self.members] += (unit * shift)[self.group].astype(scores.dtype, copy=False)
 
 
 def _strong(laplacian: sparse.csr_array) -> sparse.csr_array:

@@ -37,6 +37,8 @@ def propagate(
     n_classes: int,
     start: NDArray | None = None,
     tol: float = 1e-10,
+    *,
+    normalised: bool = False,
 ) -> Propagation:
     """Update of F: F_l = Y_l, and F_u = −L_uu⁻¹·L_ul·Y_l, the minimiser of Tr(FᵀLF).
 
@@ -55,6 +57,8 @@ def propagate(
         Scores to start the solver from.
     tol : float
         Relative residual of the solver.
+    normalised : bool
+        Whether L is normalised: then its rows do not sum to 0, and a part of the graph on weak edges has no level.
 
     Returns
     -------
@@ -87,8 +91,6 @@ def propagate(
         unknown_diagonal = np.delete(diagonal, known)
         # A sample whose edges all weigh next to nothing adds nothing to the residual either, however wrong it is.
         uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
-        # What rounding leaves of a residual, for scores of 1 at most; weak ties to the labels may be less than that.
-        rounding = np.finfo(laplacian.dtype).eps * float(np.linalg.norm(unknown_diagonal) / np.linalg.norm(rhs))
         inverse = 1 / diagonal[:, None]
 
         correct = coarse_correction(laplacian, labelled | unreached)
@@ -111,15 +113,11 @@ def propagate(
                 rhs,
                 guess,
                 precondition,
-                tol=max(uneven * solver_tolerance(laplacian.dtype, tol), rounding),
+                tol=uneven * solver_tolerance(laplacian.dtype, tol),
+                diagonal=diagonal,
             )
         solution[known] = scores[known]
-        if len(groups.members) and _rows_sum_to_zero(laplacian):
+        if not normalised:
             groups.level(solution)
         scores = solution
     return Propagation(scores, unreached)
-
-
-def _rows_sum_to_zero(laplacian: sparse.csr_array) -> bool:
-    """Whether a constant is smooth on this graph: of a normalised Laplacian it is not."""
-    return bool(np.abs(laplacian.sum(axis=1)).max() <= 1e-4 * laplacian.diagonal().max())

@@ -28,6 +28,7 @@ def conjugate_gradient(
     tol: float = 1e-10,
     max_iter: int = 5000,
     coupled: bool = False,
+    diagonal: NDArray | None = None,
 ) -> NDArray:
     """Solve M·X = B for a symmetric positive definite M, for all columns of B together.
 
@@ -50,6 +51,8 @@ def conjugate_gradient(
         Most steps.
     coupled : bool
         The columns are one system of n·m unknowns, because the operator mixes them.
+    diagonal : ndarray of shape (n,), optional
+        That of M, to tell curvature from what rounding makes of none: a column ends where it has no more.
 
     Returns
     -------
@@ -76,13 +79,16 @@ def conjugate_gradient(
     direction = precondition(R)
     residual = dot(R, direction)
     target = tol**2 * size
+    least = None if diagonal is None else 4 * np.finfo(rhs.dtype).eps * diagonal[:, None]
     for _ in range(max_iter):
         active = dot(R, R) > target
         if not active.any():
             break
         image = operator(direction)
         curvature = dot(direction, image)
-        active &= curvature > 0
+        active &= curvature > (0 if least is None else dot(direction, np.multiply(least, direction, out=scratch)))
+        if not active.any():
+            break
         step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
         X += np.multiply(step, direction, out=scratch)
         R -= np.multiply(step, image, out=scratch)

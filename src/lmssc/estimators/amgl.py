@@ -52,7 +52,7 @@ class Model:
     def step(self, state: State) -> State:
         """F for the present weights, then the weights a_v = 1/(2·√Tr(FᵀL_vF))."""
         joint = combine(self.laplacians, state.weights)
-        scores, unreached = propagate(joint, self.codes, self.n_classes, state.scores)
+        scores, unreached = propagate(joint, self.codes, self.n_classes, state.scores, normalised=True)
         # L_v is normalised: a constant is not smooth where degrees differ, zero is.
         scores[unreached] = 0
         rough = np.array([max(roughness(one, scores), 0.0) for one in self.laplacians])
