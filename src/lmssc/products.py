@@ -11,7 +11,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 # Fewer rows take less time than it takes to share them out.
-FEWEST_ROWS = 50_000
+FEWEST_ROWS = 200_000
 
 
 @contextmanager
