@@ -90,3 +90,10 @@ def test_new_samples_are_found_as_well():
     assert np.mean(shares) > 0.93
     own = ((queries[:, None] - points[found.indices]) ** 2).sum(axis=2)
     np.testing.assert_allclose(found.squared_distances, own, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_points", [20, 150, 199])
+def test_few_points_are_one_cluster(n_points):
+    points = np.random.default_rng(0).normal(size=(n_points, 3)).astype(np.float32)
+    found = IndexedPoints().search(points, 5, 12)
+    assert true_recall(found, points, 5) == 1

@@ -124,3 +124,17 @@ def test_many_small_edges_take_no_more_memory_than_the_graph():
     tracemalloc.stop()
     assert peak < 12 * (L.data.nbytes + L.indices.nbytes)
     np.testing.assert_allclose(scores, exact(L, codes, 40), atol=1e-3)
+
+
+def test_a_normalised_laplacian_is_not_levelled():
+    """A constant is not smooth on it: to move a group by one would take it away from the minimum."""
+    plain = clumps(np.random.default_rng(5), 3, [(0, 1, 1e-3), (1, 2, 2e-3)])
+    scale = sparse.diags_array(1 / np.sqrt(plain.diagonal()))
+    L = sparse.csr_array(scale @ plain @ scale)
+    codes = one_label_in([0, 2], 3)
+    dense, unknown = L.toarray(), codes < 0
+    right = one_hot(codes, 2, np.dtype(float))
+    known_part = dense[np.ix_(unknown, ~unknown)] @ right[~unknown]
+    right[unknown] = np.linalg.solve(dense[np.ix_(unknown, unknown)], -known_part)
+    np.testing.assert_allclose(propagate(L, codes, 2, normalised=True).scores, right, atol=1e-7)
+    assert np.abs(propagate(L, codes, 2).scores - right).max() > 1e-3

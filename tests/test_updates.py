@@ -10,7 +10,7 @@ from scipy.linalg import solve_sylvester
 import oracles
 from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
 from lmssc.geometry import Geometry
-from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph
+from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
 from lmssc.neighbors import other_neighbors
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import propagate
@@ -255,6 +255,11 @@ class TestGraph:
         d = ((points - query) ** 2).sum(axis=1)
         found = connect(points, query, 4, alpha=0.2).toarray()[0]
         np.testing.assert_allclose(found, oracles.project_onto_simplex(-d / 0.8), atol=1e-12)
+
+    def test_whole_numbers_as_distances(self):
+        weights, support = simplex_rows(np.array([[0, 1, 4], [0, 0, 9]]), np.array([2.0, 2.0]))
+        np.testing.assert_allclose(weights, [[0.75, 0.25, 0], [0.5, 0.5, 0]])
+        assert support.tolist() == [2, 2]
 
     @many
     @given(seeds, st.integers(2, 20))

@@ -82,12 +82,8 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     return weights, support
 
 
-def _entries(starts: NDArray, counts: NDArray) -> NDArray:
-    """Numbers of the entries of rows that start at `starts` and have `counts` each."""
-    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-
-
 def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
+    """`simplex_rows` of a few rows."""
     # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
     excess = squared_distances - squared_distances[:, :1]
     excess = excess.astype(np.result_type(excess, np.float32), copy=False)
@@ -159,6 +155,11 @@ def simplex_graph(
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     graph.sort_indices()
     return graph
+
+
+def _entries(starts: NDArray, counts: NDArray) -> NDArray:
+    """Numbers of the entries of rows that start at `starts` and have `counts` each."""
+    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
 
 
 def learn_graph(

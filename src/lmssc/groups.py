@@ -86,6 +86,8 @@ class Groups:
         >>> F.ravel()
         array([1., 1., 1.])
         """
+        if not len(self.members):
+            return
         n_groups, n_samples = self.ties.shape
         own = sparse.csr_array((self.loose, (self.group, self.members)), shape=self.ties.shape)
         pull = (self.ties - own) @ scores.astype(np.float64)
