@@ -58,15 +58,49 @@ def test_tempering_keeps_the_order_and_the_labels():
         np.testing.assert_array_equal(tempered[-5:], np.eye(5))
 
 
-def test_balance_keeps_labels_and_divides_by_the_counts():
+def _balanced_by_hand(scores, codes, power):
+    """The formula, number by number."""
+    n_classes = scores.shape[1]
+    result = np.empty_like(scores)
+    for j in range(n_classes):
+        share = (np.sum(codes == j) + 1) / (np.sum(codes >= 0) + n_classes)
+        missing = min(max(share / scores[:, j].mean(), 0.5), 2.0)
+        result[:, j] = scores[:, j] * share**-power * missing ** min(1, 2 * power)
+    return result / result.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 0.5, 1.0])
+def test_balance_is_the_formula_keeps_labels_and_follows_the_classes(power):
     rng = np.random.default_rng(4)
-    codes = np.array([0, 0, 0, 0, 1, 2, 2, -1, -1])
-    scores = np.vstack([np.eye(3)[codes[:7]], rng.dirichlet(np.ones(3), size=2)])
-    balanced = balance(scores, codes, 1.0)
+    codes = np.array([0, 0, 0, 0, 1, 2, 2, *[-1] * 30])
+    scores = np.vstack([np.eye(3)[codes[:7]], rng.dirichlet([9.0, 0.3, 3.0], size=30)])
+    balanced = balance(scores, codes, power)
     np.testing.assert_array_equal(balanced[:7], scores[:7])
-    right = scores[7:] / [4, 1, 2]
-    np.testing.assert_allclose(balanced[7:], right / right.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(balance(scores, codes, 0.0), scores)
+    np.testing.assert_allclose(balanced, _balanced_by_hand(scores, codes, power))
+    if power == 0:
+        np.testing.assert_allclose(balanced, scores)
+    permuted = balance(scores[:, [2, 0, 1]], np.array([1, 2, 0, -1])[codes], power)
+    np.testing.assert_allclose(permuted, balanced[:, [2, 0, 1]])
+
+
+def test_balance_gives_a_class_what_the_place_of_its_labels_took():
+    """As many labels of each class, but one is at the edge of its class: propagation leaves it less than its share."""
+    codes = np.array([0, 1, *[-1] * 98])
+    scores = np.vstack([np.eye(2), np.tile([0.9, 0.1], (49, 1)), np.tile([0.6, 0.4], (49, 1))])
+    answers = balance(scores, codes, 0.5).argmax(axis=1)
+    np.testing.assert_array_equal(answers, [0, 1, *[0] * 49, *[1] * 49])
+
+
+def test_one_sample_without_a_label_is_no_reason_to_doubt_its_scores():
+    codes = np.array([0, 1] * 50 + [-1])
+    scores = np.vstack([np.eye(2)[codes[:-1]], [[0.6, 0.4]]])
+    np.testing.assert_allclose(balance(scores, codes, 0.5)[-1], [0.6, 0.4], atol=0.01)
+
+
+def test_a_class_that_reaches_no_one_is_not_given_everyone():
+    codes = np.array([0, 1, *[-1] * 998])
+    scores = np.vstack([np.eye(2), np.tile([0.99, 0.01], (998, 1))])
+    assert (balance(scores, codes, 0.5)[2:, 1] < 0.05).all()
 
 
 def test_a_class_with_few_labels_is_found_as_well():

@@ -1,4 +1,4 @@
-"""From class scores to answers: classes with many labels held back, and confidence that means what it says."""
+"""From class scores to answers: classes with too much held back, and confidence that means what it says."""
 
 from collections.abc import Callable
 
@@ -11,6 +11,8 @@ FOLDS = 5
 USUAL = 0.7
 # How far its logarithm is likely to be from that.
 SPREAD = 0.5
+# By how many times a class has too much or too little, at most: what is beyond may be an outlier's doing.
+MOST_MISSING = 2.0
 # By how many times scores that are sharper or flatter than those that were calibrated may change it.
 MOST_CHANGE = 3.0
 LOWEST, HIGHEST = 0.05, 10.0
@@ -33,19 +35,43 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
 
 
 def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
-    """Scores of a class over the number of its labels to some power, made to sum to 1.
+    """Scores that are free of what a class has only because of where its labels are and how many, made to sum to 1.
 
-    Propagated labels favour the classes that have many. With a power of 1 all classes are as likely as any other before
-    a sample is looked at, with 0 as likely as their labels are many.
+    Propagated labels favour the classes that have many, and those whose few labels happen to lie in the middle of
+    things. With q_j the share of class j among the labels (and one label more of each class) and m_j that among the
+    scores of all samples, scores are multiplied by q_j^(−b)·(q_j/m_j)^min(1, 2b); q_j/m_j counts as 2 at most and as ½
+    at least.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        F, of all samples.
+    codes : ndarray of int of shape (n,)
+        Class of each sample, −1 where it is not known.
+    power : float
+        b. With 0 scores stay as they are, with 0.5 the totals of the classes are about as the roots of their numbers of
+        labels, with 1 about equal.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
 
     Examples
     --------
-    >>> balance(np.array([[0.6, 0.4], [1.0, 0.0]]), np.array([0, 0, 0, 0, 1]), power=0.5)
-    array([[0.42857143, 0.57142857],
-           [1.        , 0.        ]])
+    >>> F = np.array([[1.0, 0.0], [0.0, 1.0], [0.55, 0.45], [0.9, 0.1], [0.8, 0.2]])
+    >>> balance(F, np.array([0, 1, -1, -1, -1]), power=0.5).round(2)  # class 0 has more than its share
+    array([[1.  , 0.  ],
+           [0.  , 1.  ],
+           [0.4 , 0.6 ],
+           [0.83, 0.17],
+           [0.68, 0.32]])
     """
-    counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1])
-    weighted = np.maximum(scores, 0) / np.maximum(counts, 1).astype(scores.dtype) ** scores.dtype.type(power)
+    scores = np.maximum(scores, 0)
+    counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1]) + 1
+    shares = counts / counts.sum()
+    masses = scores.mean(axis=0, dtype=np.float64)
+    missing = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MOST_MISSING, MOST_MISSING)
+    weighted = scores * (shares**-power * missing ** min(1.0, 2 * power)).astype(scores.dtype)
     return weighted / weighted.sum(axis=1, keepdims=True)
 
 

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.alternation import relative_change
 from lmssc.expectation import Expectation, FeatureRows, Regression
 from lmssc.graph import laplacian
 from lmssc.propagation import propagate
 
-# Rounds; more change nothing.
-ROUNDS = 3
+# Rounds, at most; more change nothing. Of many samples one is enough: what is expected no longer moves by this share.
+MOST_ROUNDS = 3
+AT_REST = 0.0125
 
 
 class Settled(NamedTuple):
@@ -78,9 +80,12 @@ def settle(
     if weight:
         regression = Regression(places if rows is None else rows, codes >= 0)
         regression.adapt(scores)
-        for _ in range(ROUNDS):
-            expectation = regression.fit(scores).times(np.sqrt(weight))
-            expected = expectation.at(regression.rows)
+        for _ in range(MOST_ROUNDS):
+            newer = regression.fit(scores).times(np.sqrt(weight))
+            newly = newer.at(regression.rows)
+            if expected is not None and relative_change(newly, expected) < AT_REST:
+                break
+            expectation, expected = newer, newly
             graph = learn(np.hstack([places, expected]))
             scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
     return Settled(graph, scores, unreached, expectation, expected, never_reached)

@@ -100,8 +100,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
         energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
     balance : float, default=0.5
-        The answers are the class scores over the number of labels of each class to this power, because propagated
-        labels favour classes that have many. 0 leaves them as they are, as the paper does.
+        Propagated labels favour classes that have many, and those whose few labels lie well. With 0.5 the answers are
+        the class scores weighted so that each class has about as much in all as the root of its number of labels, with
+        1 about as much as any other; 0 leaves them as they are, as the paper does.
     calibrate : bool, default=True
         Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
         1/`temperature_`. It changes no label. Used with `init="svd"` only.
@@ -123,7 +124,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         the paper.
     max_iter : int, default=30
         Most iterations.
-    tol : float, default=1e-2
+    tol : float, default=2e-2
         Stop when F changes by less than this share of itself.
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
@@ -241,7 +242,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         alpha: str = "row",
         freeze_alpha: bool = True,
         max_iter: int = 30,
-        tol: float = 1e-2,
+        tol: float = 2e-2,
         random_state: int | np.random.RandomState | None = None,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
@@ -428,7 +429,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
             # The iterations make the scores sharper, but the answers not more often right by as much.
             some = _calibrated_samples(model.codes, settled.unreached, by_content)
-            answers = balance(settled.scores[some], model.codes, self.balance)
+            answers = balance(settled.scores, model.codes, self.balance)[some]
             self._confidence = mean_confidence(answers, self.temperature_) if len(some) else None
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached), order
