@@ -1,7 +1,7 @@
 """What each part of LMSSC is worth: the default model, and the same without one part, on the same splits.
 
-First the model against its own first propagation, on all data sets and rates, then the parts, on some. Tables go into
-``results/accuracy``. Finished runs are kept: started again, it goes on.
+First the model against its own first propagation, on all data sets and rates, then the parts, on some, then parameters
+chosen by the labels, on all. Tables go into ``results/accuracy``. Finished runs are kept: started again, it goes on.
 """
 
 import argparse
@@ -14,7 +14,8 @@ import numpy as np
 from lmssc import LMSSC, LMSSCCV, compare
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
-from lmssc.experiments.accuracy_page import parts_markdown
+from lmssc.experiments.accuracy_page import CHOSEN, parts_markdown
+from lmssc.experiments.compare import Comparison
 from lmssc.io import write_csv
 
 RATES = {
@@ -27,6 +28,7 @@ RATES = {
     "leaves": (0.05, 0.1, 0.3),
     "digits": (0.01, 0.05, 0.1),
 }
+TABLES = ("alternation", "ablation", "chosen")
 # The parts are compared at two of these rates.
 SOME = {name: (rates[0], rates[2]) for name, rates in RATES.items()}
 
@@ -63,29 +65,43 @@ METHODS = {
 }
 
 
-def rows(name: str, methods: Mapping[str, Any], rates: Sequence[float], repeats: int, folder: Path) -> list[dict]:
-    """Mean accuracy of each method at each rate."""
+def compared(name: str, methods: Mapping[str, Any], rates: Sequence[float], repeats: int, folder: Path) -> Comparison:
+    """Methods on the same splits of a data set."""
     data = load(name)
-    comparison = compare(data.views, data.target, methods, rates, repeats, out=folder / "runs" / name, progress=True)
-    return [{"dataset": name, **row} for row in comparison.summary()]
+    return compare(data.views, data.target, methods, rates, repeats, out=folder / "runs" / name, progress=True)
 
 
-def run(names: list[str], repeats: int, some_repeats: int, folder: Path) -> None:
-    """All runs of some data sets, and the tables of what there is."""
-    main = {name: METHODS[name] for name in ("LMSSC", "its first propagation")}
-    alternation = [row for name in names for row in rows(name, main, RATES[name], repeats, folder)]
-    parts = [row for name in names for row in rows(name, METHODS, SOME[name], some_repeats, folder)]
+def tabulate_means(title: str, comparisons: Mapping[str, Comparison], folder: Path) -> None:
+    """Mean accuracy of each method at each rate of each data set."""
     columns = ("dataset", "rate", "method", "mean", "std", "n")
-    for title, found in (("alternation", alternation), ("ablation", parts)):
-        write_csv(folder / f"{title}.csv", columns, [{column: row[column] for column in columns} for row in found])
-        print(parts_markdown(folder / f"{title}.csv"))
+    lines = [{"dataset": name, **row} for name, comparison in comparisons.items() for row in comparison.summary()]
+    write_csv(folder / f"{title}.csv", columns, [{column: line[column] for column in columns} for line in lines])
+    print(parts_markdown(folder / f"{title}.csv"))
+
+
+def run(names: list[str], tables: list[str], repeats: int, some_repeats: int, folder: Path) -> None:
+    """All runs of some data sets, and the tables of what there is."""
+    if "alternation" in tables:
+        main = {name: METHODS[name] for name in ("LMSSC", "its first propagation")}
+        found = {name: compared(name, main, RATES[name], repeats, folder) for name in names}
+        tabulate_means("alternation", found, folder)
+    if "ablation" in tables:
+        found = {name: compared(name, METHODS, SOME[name], some_repeats, folder) for name in names}
+        tabulate_means("ablation", found, folder)
+    if "chosen" in tables:
+        methods = {"LMSSC": METHODS["LMSSC"], CHOSEN: METHODS["parameters by the labels (LMSSCCV)"]}
+        found = {name: compared(name, methods, RATES[name], some_repeats, folder) for name in names}
+        columns = ("dataset", "rate", "repeat", "method", "accuracy")
+        lines = [{"dataset": name, **record} for name in found for record in found[name].records]
+        write_csv(folder / "chosen.csv", columns, [{column: line[column] for column in columns} for line in lines])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", nargs="+", default=list(RATES))
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--repeats", type=int, default=20, help="splits of the model and its first propagation")
-    parser.add_argument("--some-repeats", type=int, default=3, help="splits of the parts")
+    parser.add_argument("--some-repeats", type=int, default=3, help="splits of the parts and of LMSSCCV")
     parser.add_argument("--out", type=Path, default=Path("results/accuracy"))
     arguments = parser.parse_args()
-    run(arguments.datasets, arguments.repeats, arguments.some_repeats, arguments.out)
+    run(arguments.datasets, arguments.tables, arguments.repeats, arguments.some_repeats, arguments.out)

@@ -21,6 +21,9 @@ FOLDER = "results/accuracy"
 FRESH_SETS = f"{FOLDER}/fresh.csv"
 POINTED_AT_CHANGES = ("segment", "letter", "vehicle", "heart", "penbased", "vowel", "ng20")
 SUMMARY = ("accuracy", "balanced_accuracy", "calibration_error", "log_loss")
+# What has its parameters chosen by the labels, and its runs.
+CHOSEN = "LMSSCCV"
+CHOSEN_RUNS = f"{FOLDER}/chosen.csv"
 # Not a method of its own: the same model, or none.
 NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
 
@@ -61,8 +64,19 @@ def _read(path: Path, metric: str, name: str | None = None) -> Values:
     return values
 
 
-def leaders_markdown(values: Values) -> str:
+def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
     """LMSSC and the best other method of each cell, in percent, with the paired test.
+
+    Parameters
+    ----------
+    values : dict
+        The runs of all methods.
+    chosen : dict, optional
+        Runs of `LMSSCCV`, and of LMSSC on the same splits: a column of their means and how they differ.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -83,12 +97,20 @@ def leaders_markdown(values: Values) -> str:
                     name,
                     f"{rate:.0%}".replace("%", " %"),
                     f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
+                    *(() if chosen is None else (_chosen(chosen[name][rate]),)),
                     f"{100 * means[best]:.1f} ({best})",
                     f"{gain:+.1f}",
                     f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
                 )
             )
-    return markdown_table(("data", "labels", "LMSSC", "best other method", "difference", "p"), lines)
+    extra = () if chosen is None else (f"{CHOSEN}, and to LMSSC on its splits",)
+    return markdown_table(("data", "labels", "LMSSC", *extra, "best other method", "difference", "p"), lines)
+
+
+def _chosen(methods: Mapping[str, Mapping[int, float]]) -> str:
+    """Mean of `LMSSCCV` and how it differs from LMSSC on the same splits."""
+    chosen, fixed = (100 * np.mean(list(methods[method].values())) for method in (CHOSEN, "LMSSC"))
+    return f"{chosen:.1f} ({chosen - fixed:+.1f})"
 
 
 def summary_markdown(metrics: Mapping[str, Values]) -> str:
@@ -186,7 +208,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
     others = [name for name in fresh["accuracy"] if name not in POINTED_AT_CHANGES]
     blocks = {
-        "leaders": leaders_markdown(read_runs(root, "accuracy")),
+        "leaders": leaders_markdown(read_runs(root, "accuracy"), _read(root / CHOSEN_RUNS, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
         "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
         "fresh summary": summary_markdown(fresh),
