@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from lmssc import LMSSC, paper_settings, stack_views
+from lmssc import AMGL, GFHF, LMSSC, MLAN, paper_settings, stack_views
 from lmssc.datasets import make_multiview
+from lmssc.scaling import fit_scalings
+from lmssc.views import RawView
 
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"
@@ -455,3 +457,28 @@ class TestFrames:
         clf = LMSSC().fit(frames, y, present={"y": mask})
         known = y >= 0
         assert clf.score(frames, y, present={"y": mask}) == (clf.transduction_ == y)[known].mean()
+
+
+@pytest.mark.parametrize("scaling", ["auto", "zscore", "unit", "sample", None])
+@pytest.mark.parametrize("estimator", [LMSSC, GFHF, AMGL, MLAN])
+def test_fit_changes_nothing_of_what_it_is_given_and_keeps_none_of_it(estimator, scaling):
+    data = make_multiview(60, labelled=0.3, random_state=0)
+    views = [view.copy() for view in data.views]
+    views[0][5] = np.nan  # a sample without the first view
+    before = [view.copy() for view in views]
+    clf = estimator(scaling=scaling).fit(views, data.y)
+    for view, same in zip(views, before, strict=True):
+        np.testing.assert_array_equal(view, same)
+    assert all(part.base is None for part in clf._storage)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_scaling_in_place_is_the_same_scaling(missing):
+    X = np.random.default_rng(0).normal(3, 2, size=(30, 4))
+    present = np.arange(30) % 3 > 0 if missing else None
+    raw = RawView("a", X, present)
+    (scaling,) = fit_scalings([raw], ["zscore"])
+    scaled = scaling.apply(raw).data
+    np.testing.assert_array_equal(scaling.apply(RawView("a", X.copy(), present), in_place=True).data, scaled)
+    at = slice(None) if present is None else present
+    np.testing.assert_allclose(scaled[at].mean(axis=0), 0, atol=1e-12)

@@ -30,8 +30,8 @@ class ViewScaling:
     mean: NDArray | None = None
     factor: float = 1.0
 
-    def apply(self, raw: RawView) -> View:
-        """Scale a view; a sparse one stays sparse.
+    def apply(self, raw: RawView, *, in_place: bool = False) -> View:
+        """Scale a view; a sparse one stays sparse. If it may be done in place, `raw` is of no use after it.
 
         Examples
         --------
@@ -46,7 +46,10 @@ class ViewScaling:
             scale = self.column_scale * factor
             if sparse.issparse(data):
                 return View(_scale_columns(data, scale), self.mean * scale, raw.present)
-            data = data - self.mean
+            if in_place or raw.present is not None:
+                data -= self.mean
+            else:
+                data = data - self.mean
             data *= scale
             if raw.present is not None:
                 data[~raw.present] = 0
@@ -278,6 +281,6 @@ def _check_unscaled(raw: RawView) -> None:
         )
 
 
-def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling]) -> Views:
+def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling], *, in_place: bool = False) -> Views:
     """Apply fitted scalings."""
-    return Views([scaling.apply(raw) for raw, scaling in zip(raws, scalings, strict=True)])
+    return Views([scaling.apply(raw, in_place=in_place) for raw, scaling in zip(raws, scalings, strict=True)])

@@ -134,8 +134,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
-        self._storage = [raw.data[:0] for raw in problem.views]
-        return scale_views(problem.views, self._scalings)
+        self._storage = [raw.data[:0].copy() for raw in problem.views]
+        # They are copies in an order of their own, and no one else's.
+        return scale_views(problem.views, self._scalings, in_place=True)
 
     def _scale_new(self, raws: Sequence[RawView]) -> Views:
         """New samples, scaled and stored like those of fit, so that their `points` are shifted alike."""
