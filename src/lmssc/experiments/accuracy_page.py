@@ -83,6 +83,9 @@ def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
     >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {0: 0.6, 1: 0.7}}}}
     >>> print(leaders_markdown(values).splitlines()[2])
     | a | 10 % | 85.0 ± 7.1 | 70.0 (1-NN) | +15.0 | 0.2 |
+    >>> chosen = {"a": {0.1: {"LMSSC": {0: 0.9}, "LMSSCCV": {0: 0.8}}}}
+    >>> print(leaders_markdown(values, chosen).splitlines()[2])
+    | a | 10 % | 85.0 ± 7.1 | 80.0 (-10.0) | 70.0 (1-NN) | +15.0 | 0.2 |
     """
     lines = []
     for name, rates in values.items():
@@ -97,7 +100,7 @@ def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
                     name,
                     f"{rate:.0%}".replace("%", " %"),
                     f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
-                    *(() if chosen is None else (_chosen(chosen[name][rate]),)),
+                    *(() if chosen is None else (_chosen(chosen.get(name, {}).get(rate, {})),)),
                     f"{100 * means[best]:.1f} ({best})",
                     f"{gain:+.1f}",
                     f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
@@ -108,7 +111,9 @@ def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
 
 
 def _chosen(methods: Mapping[str, Mapping[int, float]]) -> str:
-    """Mean of `LMSSCCV` and how it differs from LMSSC on the same splits."""
+    """Mean of `LMSSCCV` and how it differs from LMSSC on the same splits, if there are any."""
+    if CHOSEN not in methods:
+        return "–"
     chosen, fixed = (100 * np.mean(list(methods[method].values())) for method in (CHOSEN, "LMSSC"))
     return f"{chosen:.1f} ({chosen - fixed:+.1f})"
 
