@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.linalg import solve_sylvester
@@ -64,7 +64,9 @@ class TestLoadings:
 
     @solvers
     @many
-    @given(seeds, st.integers(1, 4))
+    @given(seed=seeds, rank=st.integers(1, 4))
+    @example(seed=301, rank=2)  # these take up to 200 rounds
+    @example(seed=2155, rank=2)
     def test_rank_deficient_latent(self, solve, seed, rank):
         rng = np.random.default_rng(seed)
         H = rng.normal(size=(20, rank)) @ rng.normal(size=(rank, 6))

@@ -19,7 +19,7 @@ MOST_COUPLED_STEPS = 50
 
 
 def nonnegative_loadings(
-    cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_rounds: int = 100
+    cross: NDArray, gram: NDArray, start: NDArray | None = None, tol: float = 1e-10, max_rounds: int = 500
 ) -> NDArray:
     """Update of W for one view: min ‖X − H·Wᵀ‖² over W ≥ 0, by coordinate descent.
 
