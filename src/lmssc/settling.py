@@ -12,7 +12,8 @@ from lmssc.expectation import Expectation, FeatureRows, Regression
 from lmssc.graph import laplacian
 from lmssc.propagation import propagate
 
-# Rounds, at most; more change nothing. Of many samples one is enough: what is expected no longer moves by this share.
+# Rounds, at most; more change nothing. They end when what is expected moves by less than this share: with many labels
+# after the first.
 MOST_ROUNDS = 3
 AT_REST = 0.0125
 
@@ -81,11 +82,11 @@ def settle(
         regression = Regression(places if rows is None else rows, codes >= 0)
         regression.adapt(scores)
         for _ in range(MOST_ROUNDS):
-            newer = regression.fit(scores).times(np.sqrt(weight))
-            newly = newer.at(regression.rows)
-            if expected is not None and relative_change(newly, expected) < AT_REST:
+            candidate = regression.fit(scores).times(np.sqrt(weight))
+            moved = candidate.at(regression.rows)
+            if expected is not None and relative_change(moved, expected) < AT_REST:
                 break
-            expectation, expected = newer, newly
+            expectation, expected = candidate, moved
             graph = learn(np.hstack([places, expected]))
             scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
     return Settled(graph, scores, unreached, expectation, expected, never_reached)

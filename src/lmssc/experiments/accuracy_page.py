@@ -106,7 +106,7 @@ def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
                     f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
                 )
             )
-    extra = () if chosen is None else (f"{CHOSEN}, and to LMSSC on its splits",)
+    extra = () if chosen is None else (f"{CHOSEN} (difference on its splits)",)
     return markdown_table(("data", "labels", "LMSSC", *extra, "best other method", "difference", "p"), lines)
 
 

@@ -1,0 +1,40 @@
+"""The first rounds: how many there are, and that the last ones are not missed."""
+
+import numpy as np
+
+from lmssc import settling
+from lmssc.graph import learn_graph
+from lmssc.settling import MOST_ROUNDS, settle
+
+
+def settled(share):
+    """The first rounds on two classes that overlap, some of them labelled, and the number of graphs learned."""
+    rng = np.random.default_rng(0)
+    target = np.arange(400) % 2
+    places = rng.normal(size=(400, 3)) + 1.2 * target[:, None]
+    codes = np.where(rng.random(400) < share, target, -1)
+    learned = []
+
+    def learn(points):
+        learned.append(points)
+        return learn_graph(points, 10, 1.0)[0]
+
+    result = settle(places, learn(places), codes, 2, 1.0, learn)
+    return result, learned[1:]
+
+
+def test_rounds_end_when_what_is_expected_rests(monkeypatch):
+    short, graphs = settled(0.9)
+    assert len(graphs) < MOST_ROUNDS
+    np.testing.assert_array_equal(graphs[-1][:, 3:], short.expected)  # the graph and P belong together
+    monkeypatch.setattr(settling, "AT_REST", 0.0)
+    long, graphs = settled(0.9)
+    assert len(graphs) == MOST_ROUNDS
+    assert np.linalg.norm(long.scores - short.scores) < 0.02 * np.linalg.norm(long.scores)
+
+
+def test_one_round_there_is_whatever_rests(monkeypatch):
+    monkeypatch.setattr(settling, "AT_REST", np.inf)
+    result, graphs = settled(0.05)
+    assert len(graphs) == 1
+    assert result.expectation is not None
