@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from lmssc.graph import learn_graph
 from lmssc.locality import order_by_place
-from lmssc.neighbors import Blocks, MovingPoints, _smallest, nearest_neighbors
+from lmssc.neighbors import Blocks, MovingPoints, nearest_neighbors, smallest
 
 
 def true_distances(points, length):
@@ -101,11 +101,11 @@ def test_bounds_of_blocks_hold():
 def test_smallest_whatever_the_order_of_the_columns(ordered):
     values = np.random.default_rng(5).random((50, 4000))
     values = np.sort(values, axis=1) if ordered else values
-    found = np.take_along_axis(values, _smallest(values, 30), 1)
+    found = np.take_along_axis(values, smallest(values, 30), 1)
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])
 
 
 def test_smallest_where_the_guess_of_a_limit_is_far_too_low():
     values = np.arange(1.0, 641.0)[None].repeat(3, axis=0)
     values[:, ::16] = -np.arange(40.0)  # the columns that the limit is guessed from
-    np.testing.assert_array_equal(np.sort(_smallest(values, 60), axis=1), np.sort(np.argsort(values, axis=1)[:, :60]))
+    np.testing.assert_array_equal(np.sort(smallest(values, 60), axis=1), np.sort(np.argsort(values, axis=1)[:, :60]))

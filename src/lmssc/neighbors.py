@@ -16,6 +16,8 @@ TREE_FEATURES = 15
 FEWEST_DISTANCES = 1 << 20
 # Distances in one block of the search of all points.
 BLOCK_DISTANCES = 1 << 21
+# Columns in a group, of which the smallest are looked for.
+GROUPED = 8
 # What is fetched beyond what is asked for, to tell that nothing nearer was lost to rounding.
 SPARE = 6
 # Length of the lists that are kept, in units of those that are asked for.
@@ -133,10 +135,10 @@ def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = Non
     """
     rows = np.arange(points.shape[0]) if rows is None else rows
     found = nearest_neighbors(points, points[rows], n_neighbors + 1)
-    return _without_self(found, rows)
+    return without_self(found, rows)
 
 
-def _without_self(found: Neighbors, rows: NDArray) -> Neighbors:
+def without_self(found: Neighbors, rows: NDArray) -> Neighbors:
     """Lists of `rows` without the row itself, one shorter."""
     keep = found.indices != rows[:, None]
     # Among many duplicates a sample may not find itself: then its last neighbour is the one too many.
@@ -195,7 +197,7 @@ class Blocks(NamedTuple):
         for first in range(0, len(queries), rows):
             block = slice(first, first + rows)
             distances, errors = self.distances(queries[block])
-            found = _smallest(distances, length)
+            found = smallest(distances, length)
             indices[block] = found
             values = np.take_along_axis(distances, found, 1) - errors[:, None]
             order = np.argsort(values, axis=1)
@@ -204,33 +206,32 @@ class Blocks(NamedTuple):
         return indices, bounds
 
 
-def _smallest(values: NDArray, length: int) -> NDArray:
+def smallest(values: NDArray, length: int) -> NDArray:
     """Columns of the `length` smallest values of each row, in no order.
 
-    A limit that a few times as many values pass is guessed from some columns; only what passes is sorted.
+    As many values at least are no larger than the `length`-th of the minima of some groups of columns; there are few
+    more, and only these are sorted.
+
+    Examples
+    --------
+    >>> np.sort(smallest(np.array([[3.0, 0.0, 1.0, 2.0]]), 2))
+    array([[1, 2]])
     """
-    n_columns = values.shape[1]
-    some = values[:, ::16]
-    sample = some.shape[1]
-    limit = int(1.6 * length * sample / n_columns) + 3
-    if limit >= sample:
+    n_rows, n_columns = values.shape
+    n_groups = n_columns // GROUPED
+    if n_groups < 2 * length:
         return np.argpartition(values, length - 1, axis=1)[:, :length]
-    limits = np.partition(some, limit, axis=1)[:, limit]
-    rows, columns = np.divmod(np.flatnonzero(values <= limits[:, None]), n_columns)
-    counts = np.bincount(rows, minlength=len(values))
-    result = np.empty((len(values), length), dtype=np.intp)
-    few = np.flatnonzero(counts < length)
-    if len(few):
-        result[few] = np.argpartition(values[few], length - 1, axis=1)[:, :length]
-    shape = (len(values), int(counts.max()))
+    minima = values[:, : GROUPED * n_groups].reshape(n_rows, GROUPED, n_groups).min(axis=1)
+    limits = np.partition(minima, length - 1, axis=1)[:, length - 1]
+    passed = np.flatnonzero(values <= limits[:, None])
+    rows, columns = np.divmod(passed, n_columns)
+    counts = np.bincount(rows, minlength=n_rows)
+    most = int(counts.max())
     places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    passed, passed_columns = np.full(shape, np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.intp)
-    passed[rows, places], passed_columns[rows, places] = values[rows, columns], columns
-    many = np.flatnonzero(counts >= length)
-    if len(many):
-        chosen = np.argpartition(passed[many], length - 1, axis=1)[:, :length]
-        result[many] = np.take_along_axis(passed_columns[many], chosen, 1)
-    return result
+    short, numbers = np.full((n_rows, most), np.inf, dtype=values.dtype), np.zeros((n_rows, most), dtype=np.intp)
+    short[rows, places], numbers[rows, places] = values.ravel()[passed], columns
+    chosen = np.argpartition(short, length - 1, axis=1)[:, :length]
+    return np.take_along_axis(numbers, chosen, 1)
 
 
 class MovingPoints:
@@ -300,7 +301,7 @@ class MovingPoints:
         self.n_full_searches += 1
         indices, bounds = Blocks.of(points).nearest(points, KEPT * length + 1)
         rows = np.arange(len(points))
-        found = _without_self(Neighbors(indices, bounds), rows)
+        found = without_self(Neighbors(indices, bounds), rows)
         self._positions, self._radius = points.copy(), bounds[:, -1].copy()
         self._lists, self._bounds = found.indices.astype(np.int32), found.squared_distances
 
@@ -329,7 +330,7 @@ class MovingPoints:
             distances, errors = blocks.distances(positions[block])  # type: ignore[index]
             distances -= errors[:, None]
             distances[np.arange(len(block)), block] = np.inf
-            found = _smallest(distances, length)
+            found = smallest(distances, length)
             values = np.take_along_axis(distances, found, 1)
             order = np.argsort(values, axis=1)
             lists[block] = np.take_along_axis(found, order, 1)

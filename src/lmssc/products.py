@@ -26,7 +26,7 @@ def threaded_product(matrix: sparse.csr_array) -> Iterator[Callable[[NDArray], N
            [1.]])
     """
     n_rows = matrix.shape[0]
-    n_threads = _count_threads() if n_rows >= FEWEST_ROWS else 1
+    n_threads = count_threads() if n_rows >= FEWEST_ROWS else 1
     if n_threads == 1:
         yield matrix.__matmul__
         return
@@ -48,7 +48,8 @@ def threaded_product(matrix: sparse.csr_array) -> Iterator[Callable[[NDArray], N
         yield product
 
 
-def _count_threads() -> int:
+def count_threads() -> int:
+    """How many threads the numerical libraries may use."""
     return max((int(library["num_threads"]) for library in threadpool_info()), default=1)
 
 

@@ -1,0 +1,118 @@
+"""Very many points in clusters: near a query are those of the clusters that are nearest to its own."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from lmssc._optional import import_optional
+from lmssc.neighbors import BLOCK_DISTANCES, Blocks, smallest
+from lmssc.products import count_threads
+
+# Clusters for each root of a point, as long as each has so many; points that each is learned from, and rounds of
+# learning.
+CLUSTERS_PER_ROOT = 10
+SMALLEST_CLUSTER = 100
+SAMPLES_PER_CLUSTER = 40
+CLUSTER_ROUNDS = 4
+
+
+class Clusters:
+    """Clusters of points, by k-means of faiss, and a search in those that are near.
+
+    All queries of a cluster have the same candidates, so that their distances are one matrix product.
+
+    Parameters
+    ----------
+    points : ndarray of float32 of shape (n, d)
+        The points.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    >>> clusters = Clusters(points)
+    >>> found = clusters.search(points[:9], clusters.own[:9], n_clusters=10, length=5)
+    >>> found.shape, bool((found == np.arange(9)[:, None]).any(axis=1).all())
+    ((9, 5), True)
+    """
+
+    def __init__(self, points: NDArray) -> None:
+        faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
+        n_points, n_features = points.shape
+        n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SMALLEST_CLUSTER)) or 1
+        some = np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))])
+        means = faiss.Kmeans(n_features, n_clusters, niter=CLUSTER_ROUNDS, min_points_per_centroid=1)
+        means.train(some)
+        self._index = means.index
+        self._centroids = Blocks.of(means.centroids)
+        self.own = self.assign(points)
+        members = np.argsort(self.own, kind="stable")
+        starts = np.searchsorted(self.own[members], np.arange(1, n_clusters))
+        self._blocks = Blocks.of(points[members])
+        self._members = np.split(members.astype(np.int32), starts)
+        self._parts = np.split(self._blocks.extended, starts)
+
+    def assign(self, queries: NDArray) -> NDArray:
+        """The cluster of each query."""
+        return self._index.search(queries, 1)[1][:, 0]
+
+    def count_needed(self, own: NDArray, neighbors: NDArray, share: float) -> int:
+        """How many clusters have to be looked into, to find this share of the neighbours of queries that are in `own`.
+
+        A cluster that is not looked into is further from the query's own than all that are.
+        """
+        distances = self._between(own)
+        theirs = np.take_along_axis(distances, self.own[neighbors], 1)
+        nearer = [np.count_nonzero(distances < column[:, None], axis=1) for column in theirs.T]
+        return int(np.quantile(nearer, share, method="higher")) + 1
+
+    def search(self, queries: NDArray, own: NDArray, n_clusters: int, length: int) -> NDArray:
+        """The nearest points of each query in the clusters that are nearest to its own; in no order.
+
+        Parameters
+        ----------
+        queries : ndarray of float32 of shape (m, d)
+            What is looked for.
+        own : ndarray of int of shape (m,)
+            Cluster of each.
+        n_clusters : int
+            How many clusters are looked into; all if they have too few points.
+        length : int
+            How many points are wanted of each; no more than there are.
+
+        Returns
+        -------
+        ndarray of int32 of shape (m, length)
+        """
+        found = np.empty((len(queries), length), dtype=np.int32)
+        order = np.argsort(own, kind="stable")
+        clusters, first = np.unique(own[order], return_index=True)
+        groups = np.split(order, first[1:])
+
+        def fill(near: NDArray, group: NDArray) -> None:
+            if sum(len(self._members[cluster]) for cluster in near) < length:
+                near = np.arange(len(self._members))
+            candidates = np.concatenate([self._members[cluster] for cluster in near])
+            blocks = self._blocks._replace(extended=np.concatenate([self._parts[cluster] for cluster in near]))
+            n_rows = max(1, BLOCK_DISTANCES // len(candidates))
+            for start in range(0, len(group), n_rows):
+                rows = group[start : start + n_rows]
+                found[rows] = candidates[smallest(blocks.distances(queries[rows])[0], length)]
+
+        n_threads = count_threads()
+        at_once = max(1, BLOCK_DISTANCES // len(self._members))
+        # The products are small: each on one thread, several at a time.
+        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+            for start in range(0, len(clusters), at_once):
+                part = slice(start, start + at_once)
+                near = smallest(self._between(clusters[part]), min(n_clusters, len(self._members)))
+                list((map if n_threads == 1 else pool.map)(fill, near, groups[part]))
+        return found
+
+    def _between(self, clusters: NDArray) -> NDArray:
+        """Squared distances of clusters to all."""
+        extended = self._centroids.extended[clusters, :-2]
+        return self._centroids.distances(extended + self._centroids.centre)[0]
