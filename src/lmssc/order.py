@@ -30,15 +30,26 @@ class ContentOrder(NamedTuple):
 def scramble(values: NDArray) -> NDArray:
     """Mix 64-bit integers well (the finaliser of SplitMix64)."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    # In place: the arrays stay in the cache.
+    shifted = mixed >> np.uint64(30)
+    mixed ^= shifted
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    np.right_shift(mixed, np.uint64(27), out=shifted)
+    mixed ^= shifted
+    mixed *= np.uint64(0x94D049BB133111EB)
+    np.right_shift(mixed, np.uint64(31), out=shifted)
+    mixed ^= shifted
+    return mixed
 
 
 def _entry_keys(values: NDArray, columns: NDArray) -> NDArray:
     """Key of each value in its column; 0 for a zero, so that dense and sparse storage agree."""
-    bits = (values.astype(np.float64) + 0.0).view(np.uint64)
-    return np.where(bits != 0, scramble(bits ^ scramble(columns.astype(np.uint64))), np.uint64(0))
+    bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 becomes 0
+    zero = bits == 0
+    bits ^= scramble(columns.astype(np.uint64))
+    keys = scramble(bits)
+    keys[zero] = 0
+    return keys
 
 
 def row_keys(view: RawView) -> NDArray:
