@@ -136,7 +136,9 @@ def simplex_graph(
         columns = slice(int(support[rows].max(initial=0)))
         weights = weights[:, columns][rows]
         taken = weights > 0
-        parts.append((pending[rows], taken.sum(axis=1), found.indices[:, columns][rows][taken], weights[taken]))
+        # `compress` is several times faster than an index of booleans.
+        chosen, kept = (np.compress(taken.ravel(), part.ravel()) for part in (found.indices[:, columns][rows], weights))
+        parts.append((pending[rows], taken.sum(axis=1), chosen, kept))
         pending = pending[~done]
         if not len(pending):
             break
@@ -213,6 +215,8 @@ def learn_graph(
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
             alpha = np.full_like(alpha, alpha.mean())
+        else:  # at most k neighbours
+            first = Neighbors(*(part[:, : n_neighbors + 2] for part in first))
 
     def search(rows: NDArray, length: int) -> Neighbors:
         return other_neighbors(points, length, rows) if moving is None else moving.search_more(points, rows, length)

@@ -110,4 +110,6 @@ def _strong(laplacian: sparse.csr_array) -> sparse.csr_array:
     ends = np.maximum(np.repeat(least, np.diff(laplacian.indptr)), least[laplacian.indices])
     kept = -laplacian.data > ends
     before = np.concatenate([[0], np.cumsum(kept)])[laplacian.indptr]
-    return sparse.csr_array((laplacian.data[kept], laplacian.indices[kept], before), shape=laplacian.shape)
+    # `compress` is several times faster than an index of booleans.
+    entries = np.compress(kept, laplacian.data), np.compress(kept, laplacian.indices), before
+    return sparse.csr_array(entries, shape=laplacian.shape)
