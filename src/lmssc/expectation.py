@@ -16,9 +16,9 @@ NOISE_GROWTH = 15.0
 MOST_LANDMARKS = 300
 # Numbers in one block of features, and in all that are kept rather than computed again.
 BLOCK_NUMBERS = 1 << 18
-MOST_KEPT = 1 << 25
+MOST_KEPT = 1 << 24
 # Labelled samples that the regression sees at most, and unlabelled ones: more change nothing in some hundred numbers.
-MOST_SEEN = 50_000
+MOST_SEEN = 20_000
 
 
 @dataclass(frozen=True)
