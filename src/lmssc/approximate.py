@@ -13,8 +13,9 @@ from lmssc.neighbors import Blocks, MovingPoints, Neighbors, listed_distances, o
 FEWEST_SAMPLES = 10_000
 # Share of the nearest neighbours that has to be found.
 TARGET = 0.95
-# Share of what may be missed that new lists leave for the moves to come.
-SPARED = 0.6
+# What the clusters near to a sample may miss, in units of what may be missed in the end: those near to the samples
+# around it have most of the rest, which leaves some for the moves to come.
+MISSED_FIRST = 3.0
 # Samples on which the share is measured.
 SAMPLED = 200
 # Points to each neighbour that bound how far it is, and points that are looked at at a time.
@@ -65,11 +66,12 @@ class IndexedPoints:
                     # Where the points are now tells better which part comes first.
                     distances = _sort(points, points, self._lists[:, :part], everyone, length)
                     return Neighbors(self._lists[:, :length], distances)
-        self._lists = self._search_all(points, rows, truth, min(max(length, KEPT * needed), len(points) - 1))
-        distances = _sort(points, points, self._lists, everyone)
-        self._lists = self._lists[:, :-1]
-        self.recall = _recall(distances[rows], truth)
-        return Neighbors(self._lists[:, :length], distances[:, :length])
+        self.n_full_searches += 1
+        kept = min(max(length, KEPT * needed), len(points) - 1)
+        # One more: the point itself, or among many duplicates another, comes last.
+        found, self.recall = _from_clusters(points, points, kept + 1, truth, rows, self._target, everyone)
+        self._lists = found.indices[:, :-1]
+        return Neighbors(self._lists[:, :length], found.squared_distances[:, :length])
 
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
         """Longer lists of the points `rows` than those of `search`: those that are kept, or exact ones."""
@@ -93,16 +95,6 @@ class IndexedPoints:
         """Go on from what `kept` gave."""
         self._lists = lists
 
-    def _search_all(self, points: NDArray, rows: NDArray, truth: Neighbors, length: int) -> NDArray:
-        """New lists, in no order, of so many others and the point itself; with many duplicates of one other instead."""
-        self.n_full_searches += 1
-        single = np.ascontiguousarray(points, dtype=np.float32)
-        clusters = Clusters(single)
-        # Some of what may be missed is left for the moves to come.
-        target = self._target + SPARED * (1 - self._target)
-        n_clusters = clusters.count_needed(clusters.own[rows], truth.indices, target)
-        return clusters.search(single, clusters.own, n_clusters, length + 1)
-
 
 def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int) -> Neighbors:
     """Nearest points of each query: `length` of each, with a recall of the first `needed` of 95 % at least.
@@ -115,14 +107,34 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     >>> bool((nearest_by_index(points, points[:9], 5, 12).indices[:, 0] == np.arange(9)).all())
     True
     """
-    single = np.ascontiguousarray(queries, dtype=np.float32)
-    clusters = Clusters(np.ascontiguousarray(points, dtype=np.float32))
-    own = clusters.assign(single)
     some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
-    n_clusters = clusters.count_needed(own[some], _exact(points, queries[some], needed).indices, TARGET)
-    listed = clusters.search(single, own, n_clusters, length)
-    distances = _sort(points, queries, listed)
-    return Neighbors(listed, distances)
+    truth = _exact(points, queries[some], needed)
+    return _from_clusters(points, queries, length, truth, some, TARGET)[0]
+
+
+def _from_clusters(
+    points: NDArray,
+    queries: NDArray,
+    length: int,
+    truth: Neighbors,
+    some: NDArray,
+    target: float,
+    own: NDArray | None = None,
+) -> tuple[Neighbors, float]:
+    """Nearest points of each query, and the recall of the true ones of `some`; `own`: which points the queries are."""
+    single = np.ascontiguousarray(points, dtype=np.float32)
+    clusters = Clusters(single)
+    looked_for = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
+    cluster = clusters.own if own is not None else clusters.assign(looked_for)
+    share = max(0.0, 1 - MISSED_FIRST * (1 - target))
+    n_each = clusters.count_needed(looked_for[some], truth.indices, share)
+    while True:
+        listed = clusters.search(looked_for, cluster, n_each, length)
+        distances = _sort(points, queries, listed, own)
+        recall = _recall(distances[some], truth)
+        if recall >= target or n_each >= clusters.size:
+            return Neighbors(listed, distances), recall
+        n_each *= 2
 
 
 def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:

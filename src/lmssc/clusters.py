@@ -1,4 +1,4 @@
-"""Very many points in clusters: near a query are those of the clusters that are nearest to its own."""
+"""Very many points in clusters: near a query are those of the clusters that are nearest to it."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,12 +16,15 @@ CLUSTERS_PER_ROOT = 10
 SMALLEST_CLUSTER = 100
 SAMPLES_PER_CLUSTER = 40
 CLUSTER_ROUNDS = 4
+# The clusters nearest to a query are looked for among so many times as many that are nearest to its own.
+NEAR_OWN = 16
 
 
 class Clusters:
     """Clusters of points, by k-means of faiss, and a search in those that are near.
 
-    All queries of a cluster have the same candidates, so that their distances are one matrix product.
+    The queries of a cluster share their candidates: the points of all clusters that are near to one of them. So their
+    distances are one matrix product.
 
     Parameters
     ----------
@@ -34,7 +37,7 @@ class Clusters:
     >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
     >>> clusters = Clusters(points)
-    >>> found = clusters.search(points[:9], clusters.own[:9], n_clusters=10, length=5)
+    >>> found = clusters.search(points[:9], clusters.own[:9], n_each=3, length=5)
     >>> found.shape, bool((found == np.arange(9)[:, None]).any(axis=1).all())
     ((9, 5), True)
     """
@@ -55,22 +58,24 @@ class Clusters:
         self._members = np.split(members.astype(np.int32), starts)
         self._parts = np.split(self._blocks.extended, starts)
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
     def assign(self, queries: NDArray) -> NDArray:
         """The cluster of each query."""
         return self._index.search(queries, 1)[1][:, 0]
 
-    def count_needed(self, own: NDArray, neighbors: NDArray, share: float) -> int:
-        """How many clusters have to be looked into, to find this share of the neighbours of queries that are in `own`.
-
-        A cluster that is not looked into is further from the query's own than all that are.
-        """
-        distances = self._between(own)
+    def count_needed(self, queries: NDArray, neighbors: NDArray, share: float) -> int:
+        """In how many of the clusters that are nearest to each query this share of their neighbours is."""
+        distances = self._centroids.distances(queries)[0]
         theirs = np.take_along_axis(distances, self.own[neighbors], 1)
         nearer = [np.count_nonzero(distances < column[:, None], axis=1) for column in theirs.T]
         return int(np.quantile(nearer, share, method="higher")) + 1
 
-    def search(self, queries: NDArray, own: NDArray, n_clusters: int, length: int) -> NDArray:
-        """The nearest points of each query in the clusters that are nearest to its own; in no order.
+    def search(self, queries: NDArray, own: NDArray, n_each: int, length: int) -> NDArray:
+        """The nearest points of each query in the clusters that are nearest to it or to another of its cluster.
 
         Parameters
         ----------
@@ -78,10 +83,10 @@ class Clusters:
             What is looked for.
         own : ndarray of int of shape (m,)
             Cluster of each.
-        n_clusters : int
-            How many clusters are looked into; all if they have too few points.
+        n_each : int
+            How many clusters each query adds to those that are looked into; all are if these have too few points.
         length : int
-            How many points are wanted of each; no more than there are.
+            How many points are wanted of each query, in no order; no more than there are.
 
         Returns
         -------
@@ -91,10 +96,16 @@ class Clusters:
         order = np.argsort(own, kind="stable")
         clusters, first = np.unique(own[order], return_index=True)
         groups = np.split(order, first[1:])
+        n_clusters = self.size
+        n_each = min(n_each, n_clusters)
 
         def fill(near: NDArray, group: NDArray) -> None:
+            centroids = self._centroids._replace(extended=self._centroids.extended[near])
+            distances = centroids.distances(queries[group])[0]
+            limits = np.partition(distances, n_each - 1, axis=1)[:, n_each - 1]
+            near = near[(distances <= limits[:, None]).any(axis=0)]
             if sum(len(self._members[cluster]) for cluster in near) < length:
-                near = np.arange(len(self._members))
+                near = np.arange(n_clusters)
             candidates = np.concatenate([self._members[cluster] for cluster in near])
             blocks = self._blocks._replace(extended=np.concatenate([self._parts[cluster] for cluster in near]))
             n_rows = max(1, BLOCK_DISTANCES // len(candidates))
@@ -103,16 +114,16 @@ class Clusters:
                 found[rows] = candidates[smallest(blocks.distances(queries[rows])[0], length)]
 
         n_threads = count_threads()
-        at_once = max(1, BLOCK_DISTANCES // len(self._members))
+        at_once = max(1, BLOCK_DISTANCES // n_clusters)
         # The products are small: each on one thread, several at a time.
         with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
             for start in range(0, len(clusters), at_once):
                 part = slice(start, start + at_once)
-                near = smallest(self._between(clusters[part]), min(n_clusters, len(self._members)))
+                near = smallest(self._between(clusters[part]), min(NEAR_OWN * n_each, n_clusters))
                 list((map if n_threads == 1 else pool.map)(fill, near, groups[part]))
         return found
 
     def _between(self, clusters: NDArray) -> NDArray:
         """Squared distances of clusters to all."""
-        extended = self._centroids.extended[clusters, :-2]
-        return self._centroids.distances(extended + self._centroids.centre)[0]
+        centroids = self._centroids.extended[clusters, :-2] + self._centroids.centre
+        return self._centroids.distances(centroids)[0]

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 # From so many samples on it pays: fewer fit into the cache.
 FEWEST_SAMPLES = 10_000
-# Samples that are not told apart any more, and samples that a direction is found from.
-SMALLEST_PART = 128
+# Samples that are not told apart any more (a block of the coarse level), and samples that a direction is found from.
+SMALLEST_PART = 300
 SAMPLED = 2000
 
 

@@ -40,7 +40,6 @@ from lmssc.inputs import Masks, ViewSpec
 from lmssc.locality import FEWEST_SAMPLES, order_by_place
 from lmssc.mapped import release, slices, stored_bytes
 from lmssc.model import Model, State
-from lmssc.neighbors import MovingPoints
 from lmssc.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
@@ -454,7 +453,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
         codes, tol = model.codes, model.tolerance(change=1.0)
-        model = replace(model, moving=MovingPoints())
+        model = replace(model, moving=choose_search(len(places)))
         if by_content is not None or len(places) > MOST_CALIBRATED:
             chosen = _first_by_content(len(places), by_content)
             codes, places = codes[chosen], places[chosen]
