@@ -105,7 +105,18 @@ def test_smallest_whatever_the_order_of_the_columns(ordered):
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])
 
 
-def test_smallest_where_the_guess_of_a_limit_is_far_too_low():
-    values = np.arange(1.0, 641.0)[None].repeat(3, axis=0)
-    values[:, ::16] = -np.arange(40.0)  # the columns that the limit is guessed from
-    np.testing.assert_array_equal(np.sort(smallest(values, 60), axis=1), np.sort(np.argsort(values, axis=1)[:, :60]))
+@pytest.mark.parametrize("n_columns", [40, 480, 487, 2000])
+@pytest.mark.parametrize("kind", ["in one group", "equal", "some equal"])
+def test_smallest_where_groups_of_columns_tell_little(n_columns, kind):
+    rng = np.random.default_rng(6)
+    values = rng.random((20, n_columns)).astype(np.float32)
+    if kind == "in one group":
+        values[:, :: max(1, n_columns // 8)] -= 2
+    elif kind == "equal":
+        values[:] = 1
+    else:
+        values = np.round(values, 1)
+    columns = smallest(values, 30)
+    assert all(len(np.unique(row)) == 30 for row in columns)
+    found = np.take_along_axis(values, columns, 1)
+    np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lmssc._optional import import_optional
 from lmssc.clusters import Clusters
 from lmssc.neighbors import Blocks, MovingPoints, Neighbors, listed_distances, other_neighbors, without_self
+from lmssc.threads import slices_of, threaded_map
 
 # From so many samples on an index is faster than an exact search, as measured on two cores.
 FEWEST_SAMPLES = 10_000
@@ -143,13 +144,14 @@ def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
     # Among fewer points the last is no nearer; what is beyond it is not looked at.
     distances, errors = Blocks.of(some).distances(queries)
     limits = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + 2 * errors
-    rows, columns = [], []
-    for first in range(0, len(points), BLOCK_POINTS):
-        distances, errors = Blocks.of(points[first : first + BLOCK_POINTS]).distances(queries)
-        near = np.divmod(np.flatnonzero(distances <= (limits + errors)[:, None]), distances.shape[1])
-        rows.append(near[0])
-        columns.append(first + near[1])
-    row, column = np.concatenate(rows), np.concatenate(columns)
+
+    def find_near(block: slice) -> tuple[NDArray, NDArray]:
+        distances, errors = Blocks.of(points[block]).distances(queries)
+        row, column = np.divmod(np.flatnonzero(distances <= (limits + errors)[:, None]), distances.shape[1])
+        return row, block.start + column
+
+    found = threaded_map(find_near, slices_of(len(points), BLOCK_POINTS))
+    row, column = (np.concatenate(part) for part in zip(*found, strict=True))
     squared_distances = listed_distances(points, queries[row], column[:, None])[:, 0]
     order = np.lexsort((squared_distances, row))
     starts = np.searchsorted(row[order], np.arange(len(queries)))
@@ -194,13 +196,15 @@ def _sort(
     """
     result = np.empty((len(queries), listed.shape[1] if length is None else length), dtype=points.dtype)
     measure = _Distances(points)
-    for first in range(0, len(queries), RANKED_ROWS):
-        block = slice(first, first + RANKED_ROWS)
+
+    def sort_block(block: slice) -> None:
         distances = measure(queries[block], listed[block])
         if own is not None:
             distances[listed[block] == own[block, None]] = np.inf
         listed[block], distances = _by_distance(listed[block], distances)
         result[block] = distances[:, : result.shape[1]]
+
+    threaded_map(sort_block, slices_of(len(queries), RANKED_ROWS))
     return result
 
 

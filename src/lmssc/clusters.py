@@ -1,14 +1,11 @@
 """Very many points in clusters: near a query are those of the clusters that are nearest to it."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from lmssc._optional import import_optional
 from lmssc.neighbors import BLOCK_DISTANCES, Blocks, smallest
-from lmssc.products import count_threads
+from lmssc.threads import threaded_map
 
 # Clusters for each root of a point, as long as each has so many; points that each is learned from, and rounds of
 # learning.
@@ -113,14 +110,11 @@ class Clusters:
                 rows = group[start : start + n_rows]
                 found[rows] = candidates[smallest(blocks.distances(queries[rows])[0], length)]
 
-        n_threads = count_threads()
         at_once = max(1, BLOCK_DISTANCES // n_clusters)
-        # The products are small: each on one thread, several at a time.
-        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-            for start in range(0, len(clusters), at_once):
-                part = slice(start, start + at_once)
-                near = smallest(self._between(clusters[part]), min(NEAR_OWN * n_each, n_clusters))
-                list((map if n_threads == 1 else pool.map)(fill, near, groups[part]))
+        for start in range(0, len(clusters), at_once):
+            part = slice(start, start + at_once)
+            near = smallest(self._between(clusters[part]), min(NEAR_OWN * n_each, n_clusters))
+            threaded_map(fill, near, groups[part])
         return found
 
     def _between(self, clusters: NDArray) -> NDArray:

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from lmssc.threads import slices_of, threaded_map
+
 # Share of the kernel that is radial; the rest is linear.
 RADIAL_SHARE = 0.2
 # Ridge, for features of unit energy and weights that sum to 1, and by how many times it grows if all is noise.
@@ -61,11 +63,14 @@ class Features:
         linear, radial = np.split(coefficients, [points.shape[1]])
         weights = (self._whitening @ radial).astype(dtype, copy=False)
         result = np.empty((len(points), coefficients.shape[1]), dtype=dtype)
-        for block in self._blocks(points):
+
+        def fill(block: slice) -> None:
             places = np.empty_like(points[block])
             near = self._parts(points[block], places)
             np.matmul(places, linear.astype(dtype, copy=False), out=result[block])
             result[block] += near @ weights
+
+        threaded_map(fill, self._blocks(points))
         return result
 
     @property
@@ -90,8 +95,7 @@ class Features:
             yield block, self(points[block])
 
     def _blocks(self, points: NDArray) -> list[slice]:
-        rows = max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks)))
-        return [slice(first, first + rows) for first in range(0, len(points), rows)]
+        return slices_of(len(points), max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks))))
 
 
 class FeatureRows:

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from lmssc.approximate import has_index, nearest_by_index
 from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors
+from lmssc.threads import slices_of, threaded_map
 from lmssc.views import Matrix
 
 # Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
@@ -76,9 +77,11 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
     support = np.empty(n_rows, dtype=np.intp)
     width = np.broadcast_to(width, n_rows)
-    for first in range(0, n_rows, ROWS_AT_ONCE):
-        block = slice(first, first + ROWS_AT_ONCE)
+
+    def project(block: slice) -> None:
         weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
+
+    threaded_map(project, slices_of(n_rows, ROWS_AT_ONCE))
     return weights, support
 
 

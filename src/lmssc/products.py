@@ -8,10 +8,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from threadpoolctl import threadpool_info
+
+from lmssc.threads import count_threads
 
 # Fewer rows take less time than it takes to share them out.
-FEWEST_ROWS = 200_000
+FEWEST_ROWS = 20000
 
 
 @contextmanager
@@ -46,11 +47,6 @@ def threaded_product(matrix: sparse.csr_array) -> Iterator[Callable[[NDArray], N
             return result
 
         yield product
-
-
-def count_threads() -> int:
-    """How many threads the numerical libraries may use."""
-    return max((int(library["num_threads"]) for library in threadpool_info()), default=1)
 
 
 def _rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from lmssc.mapped import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.threads import count_threads, slices_of, threaded_map
 
 # Columns of a view that is not stored dense that are made dense at a time.
 STRIP = 100
+# Bytes of views, times columns that they are multiplied with, from which on several products at a time pay.
+FEWEST_SHARED = 1 << 27
 # A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
 Matrix = Any
 
@@ -190,6 +194,10 @@ class MappedView(View):
         return sum(block.squared_norm() for _, block in self._blocks())
 
 
+def _transpose_dot(latent: NDArray, view: View) -> NDArray:
+    return view.transpose_dot(latent)
+
+
 class Views(Sequence[View]):
     """All scaled views of the same samples.
 
@@ -271,6 +279,15 @@ class Views(Sequence[View]):
         rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
         return list(zip(rows, kinds, strict=True))
 
+    def _map(self, multiply: Callable[[Any], NDArray], items: Sequence[Any], width: int) -> list[NDArray]:
+        """Products of some views with so many columns: several at a time if that pays, and none is on disk."""
+        shared = self._shareable_bytes * width >= FEWEST_SHARED
+        return threaded_map(multiply, items) if shared else list(map(multiply, items))
+
+    @cached_property
+    def _shareable_bytes(self) -> int:
+        return 0 if any(isinstance(view, MappedView) for view in self) else sum(stored_bytes(v.data) for v in self)
+
     def gram(self) -> NDArray:
         """XᵀX of all features of all views, in float64."""
         ends = np.cumsum([view.data.shape[1] for view in self])
@@ -279,8 +296,8 @@ class Views(Sequence[View]):
         for v, view in enumerate(self):
             for strip, columns in view.columns():
                 place = slice(starts[v] + strip.start, starts[v] + strip.stop)
-                for w in range(v, len(self)):
-                    block = self[w].transpose_dot(columns)
+                blocks = self._map(partial(_transpose_dot, columns), self._views[v:], columns.shape[1])
+                for w, block in enumerate(blocks, v):
                     result[starts[w] : ends[w], place] = block
                     result[place, starts[w] : ends[w]] = block.T
         return result
@@ -289,13 +306,15 @@ class Views(Sequence[View]):
         """X^vᵀH of each view."""
         if self._positions is not None:
             latent = latent[self._positions]
-        return [view.transpose_dot(latent) for view in self]
+        return self._map(partial(_transpose_dot, latent), self._views, latent.shape[1])
 
     def dot(self, loadings: Sequence[NDArray]) -> NDArray:
         """Σ X^v·W^v."""
-        total = self[0].dot(loadings[0])
-        for view, loading in zip(self._views[1:], loadings[1:], strict=True):
-            total = total + view.dot(loading)
+        pairs = list(zip(self._views, loadings, strict=True))
+        # Each product is as large as H: no more at a time than there are threads.
+        parts = slices_of(len(pairs), count_threads())
+        products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
+        total = reduce(np.add, chain.from_iterable(products))
         return total if self._order is None else total[self._order]
 
     def grams(self, latent: NDArray) -> list[NDArray]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from lmssc.alternation import Progress, alternate
 from lmssc.approximate import choose_search
@@ -56,6 +54,7 @@ from lmssc.parameters import (
 from lmssc.scaling import WORDS, scale_views
 from lmssc.settling import settle
 from lmssc.start import RANDOM_COMPONENTS, latent_start, most_components, random_graph
+from lmssc.threads import threads
 from lmssc.views import RawView, Views
 
 # Samples that the confidence is calibrated on, at most.
@@ -137,7 +136,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         the same data with the same parameters that finds it goes on from there; it is removed at the end, and left
         if the fit is interrupted.
     n_jobs : int, optional
-        Most threads of the numerical libraries; as many as they take by default.
+        Most threads; by default as many as the numerical libraries may have. The answer does not depend on it.
 
     Attributes
     ----------
@@ -271,7 +270,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.n_jobs = n_jobs
 
     def _solve(self, problem: Problem) -> Solution:
-        with nullcontext() if self.n_jobs is None else threadpool_limits(limits=self.n_jobs):
+        with threads(self.n_jobs):
             return self._solve_here(problem)
 
     def _solve_here(self, problem: Problem) -> Solution:
@@ -504,6 +503,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return positions
 
     def _extend(self, raws: list[RawView]) -> NDArray:
+        with threads(self.n_jobs):
+            return self._extend_here(raws)
+
+    def _extend_here(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         places = self._geometry.place_new(self._position(raws))
         if self._expectation is not None:

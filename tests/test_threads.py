@@ -1,0 +1,65 @@
+"""Pieces of work on several threads: the same answer, errors that are told, and linear algebra on one thread."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from lmssc.threads import count_threads, slices_of, threaded_map, threads
+from lmssc.views import Views
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_as_many_threads_as_are_allowed():
+    with threadpool_limits(limits=1):
+        assert count_threads() == 1
+    with threads(n_jobs=3):
+        assert count_threads() == 3
+        assert blas_threads() == {1}
+        with threads():  # what is inside does not ask again
+            assert count_threads() == 3
+        with threads(n_jobs=2):
+            assert count_threads() == 2
+        assert count_threads() == 3
+
+
+def test_all_is_as_it_was_before():
+    before = count_threads(), blas_threads()
+    with pytest.raises(RuntimeError), threads(n_jobs=5):
+        raise RuntimeError
+    assert (count_threads(), blas_threads()) == before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_a_map_keeps_the_order_and_tells_errors(n_jobs):
+    with threads(n_jobs=n_jobs):
+        assert threaded_map(lambda a, b: a - b, range(20), range(20, 40)) == [-20] * 20
+        assert threaded_map(abs, []) == []
+        with pytest.raises(ZeroDivisionError):
+            threaded_map(lambda x: 1 / x, [1, 0, 2])
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 5, 9])
+def test_slices_cover_all_once(length):
+    parts = [list(range(length))[part] for part in slices_of(length, 4)]
+    assert [number for part in parts for number in part] == list(range(length))
+
+
+def test_products_of_large_views_are_the_same_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("lmssc.views.FEWEST_SHARED", 0)
+    rng = np.random.default_rng(0)
+    views = Views.from_arrays([rng.normal(size=(300, width)) for width in (3, 50, 7, 20, 11)])
+    latent = rng.normal(size=(300, 6))
+    loadings = [rng.normal(size=(view.data.shape[1], 6)) for view in views]
+    answers = []
+    for n_jobs in (1, 2, 3):
+        with threads(n_jobs=n_jobs):
+            answers.append([views.dot(loadings), views.gram(), *views.transpose_dot(latent)])
+    for answer in answers[1:]:
+        for one, other in zip(answers[0], answer, strict=True):
+            np.testing.assert_array_equal(one, other)
+    stacked = np.hstack([view.data for view in views])
+    np.testing.assert_allclose(answers[0][0], stacked @ np.vstack(loadings), rtol=1e-10)
+    np.testing.assert_allclose(answers[0][1], stacked.T @ stacked, rtol=1e-10, atol=1e-10)
