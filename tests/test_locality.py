@@ -11,20 +11,20 @@ DATA = make_multiview(600, 3, 30, n_classes=4, labelled=0.05, random_state=0)
 
 
 @pytest.mark.parametrize(
-    ("parts", "rtol"),
+    ("parts", "atol", "rtol"),
     [
-        (["estimators.lmssc.FEWEST_SAMPLES"], 1e-6),
-        (["estimators.lmssc.FEWEST_SAMPLES", "coarse.FEWEST_SAMPLES"], 1e-6),
-        (["model.MOST_SOLVED_EXACTLY"], 1e-3),  # the relative residual is 1e-4
+        (["estimators.lmssc.FEWEST_SAMPLES"], 1e-6, 1e-6),
+        (["estimators.lmssc.FEWEST_SAMPLES", "coarse.FEWEST_SAMPLES"], 1e-6, 1e-6),
+        (["model.MOST_SOLVED_EXACTLY"], 2e-3, 5e-3),  # the relative residual is 1e-3 at first
     ],
 )
-def test_fit(monkeypatch, parts, rtol):
+def test_fit(monkeypatch, parts, atol, rtol):
     plain = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
     for part in parts:
         monkeypatch.setattr(f"lmssc.{part}", 100)
     clf = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
     np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
-    np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-3)
+    np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=atol)
     np.testing.assert_allclose(clf.latent_, plain.latent_, atol=1e-5)
     np.testing.assert_allclose(clf.alpha_, plain.alpha_, rtol=rtol)
     assert (np.diff(clf.objective_) <= 1e-12 * clf.objective_[0]).all()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.mapped import release
+from lmssc.threads import threaded_map
 from lmssc.views import Matrix, RawView
 
 # Values hashed at a time: the scratch arrays stay in the cache.
@@ -93,7 +94,7 @@ def sample_keys(views: Sequence[RawView]) -> NDArray:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
-    return _chain([row_keys(view) for view in views])
+    return _chain(threaded_map(row_keys, views))
 
 
 def _chain(keys_by_view: Sequence[NDArray]) -> NDArray:
@@ -122,7 +123,7 @@ def content_order(views: Sequence[RawView], codes: NDArray) -> ContentOrder:
     >>> bool((one.samples == 4 - other.samples).all()), one.views == [1 - v for v in other.views]
     (True, True)
     """
-    keys_by_view = [row_keys(view) for view in views]
+    keys_by_view = threaded_map(row_keys, views)
     view_keys = [int(scramble(keys).sum(dtype=np.uint64)) for keys in keys_by_view]
     order = sorted(range(len(views)), key=view_keys.__getitem__)
     keys = _chain([keys_by_view[v] for v in order])

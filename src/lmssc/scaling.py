@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.mapped import MappedRows
+from lmssc.threads import threaded_map
 from lmssc.views import MappedView, Matrix, RawView, View, Views
 
 SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
@@ -283,4 +284,4 @@ def _check_unscaled(raw: RawView) -> None:
 
 def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling], *, in_place: bool = False) -> Views:
     """Apply fitted scalings."""
-    return Views([scaling.apply(raw, in_place=in_place) for raw, scaling in zip(raws, scalings, strict=True)])
+    return Views(threaded_map(lambda raw, scaling: scaling.apply(raw, in_place=in_place), raws, scalings))

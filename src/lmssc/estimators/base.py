@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,7 @@ from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_ke
 from lmssc.parameters import COUNT, Rule, check_parameters
 from lmssc.queries import doubts, informative
 from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.threads import threaded_map
 from lmssc.views import RawView, Views, stored_like
 
 # New samples that are answered at a time, unless the fit had more: what a search needs is then made once for many.
@@ -86,9 +88,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        check_parameters(self, self._rules)
         before = dict(vars(self))
         try:
-            self._fit(X, y, present)
+            with self._threads():
+                self._fit(X, y, present)
         except BaseException:
             # Nothing half-done: what was fitted before stays, and nothing of this attempt does.
             self.__dict__.clear()
@@ -96,8 +100,11 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             raise
         return self
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """What a fit and a prediction are within: a limit of the threads."""
+        return nullcontext()
+
     def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
-        check_parameters(self, self._rules)
         raws = self._read_views(X, y=y, present=present, reset=True)
         classes, codes = encode_labels(y, raws[0].data.shape[0])
         order = content_order(raws, codes)
@@ -105,7 +112,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         first_seen = np.unique(ranked[ranked >= 0], return_index=True)[1]
         class_order = np.argsort(first_seen)
         rank = np.append(np.argsort(class_order), -1)
-        problem = Problem([self._pick(raws[v], order.samples) for v in order.views], rank[ranked], len(classes))
+        views = threaded_map(lambda v: self._pick(raws[v], order.samples), order.views)
+        problem = Problem(views, rank[ranked], len(classes))
 
         self._order, self._class_order = order, class_order
         self._labelled = codes >= 0
@@ -274,11 +282,12 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     def _answer(self, raws: list[RawView]) -> NDArray:
         """Distributions over the classes of samples, views in content order."""
-        result, new = self._recognise(sample_keys(raws))
-        if new.any():
-            strangers = raws if new.all() else [self._pick(raw, np.flatnonzero(new)) for raw in raws]
-            scores = np.maximum(self._extend(strangers), 0)
-            result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
+        with self._threads():
+            result, new = self._recognise(sample_keys(raws))
+            if new.any():
+                strangers = raws if new.all() else [self._pick(raw, np.flatnonzero(new)) for raw in raws]
+                scores = np.maximum(self._extend(strangers), 0)
+                result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:

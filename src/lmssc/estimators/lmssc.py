@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -269,11 +270,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
 
-    def _solve(self, problem: Problem) -> Solution:
-        with threads(self.n_jobs):
-            return self._solve_here(problem)
+    def _threads(self) -> AbstractContextManager[None]:
+        return threads(self.n_jobs)
 
-    def _solve_here(self, problem: Problem) -> Solution:
+    def _solve(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         kept = self._open_checkpoint(problem)
         content = None if kept is None else kept.read()
@@ -503,10 +503,6 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return positions
 
     def _extend(self, raws: list[RawView]) -> NDArray:
-        with threads(self.n_jobs):
-            return self._extend_here(raws)
-
-    def _extend_here(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         places = self._geometry.place_new(self._position(raws))
         if self._expectation is not None:

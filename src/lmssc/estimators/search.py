@@ -201,7 +201,6 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         self.verbose = verbose
 
     def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
-        check_parameters(self, self._rules)
         base = LMSSC() if self.estimator is None else self.estimator
         if base.views is not None:
             raise ValueError("views must be given to LMSSCCV itself, not to its estimator")
