@@ -138,3 +138,15 @@ def test_a_normalised_laplacian_is_not_levelled():
     right[unknown] = np.linalg.solve(dense[np.ix_(unknown, unknown)], -known_part)
     np.testing.assert_allclose(propagate(L, codes, 2, normalised=True).scores, right, atol=1e-7)
     assert np.abs(propagate(L, codes, 2).scores - right).max() > 1e-3
+
+
+@pytest.mark.parametrize("n_samples", [5, 40])
+def test_long_chains_are_told_apart_like_short_ones(n_samples):
+    chain = sparse.diags_array([np.ones(n_samples - 1)], offsets=[1]).tocsr()
+    L = laplacian(sparse.csr_array(sparse.block_diag([chain, chain])))
+    labelled = np.arange(2 * n_samples) == 0
+    found = Groups.of(L, labelled)
+    np.testing.assert_array_equal(found.members, np.arange(n_samples, 2 * n_samples))
+    assert found.unreached.all()
+    both = labelled | (np.arange(2 * n_samples) == 2 * n_samples - 1)
+    assert not len(Groups.of(L, both).members)

@@ -451,6 +451,20 @@ class TestStart:
         np.testing.assert_allclose(overlap, 1, atol=1e-5)
         assert (directions[np.abs(directions).argmax(axis=0), np.arange(r)] > 0).all()
 
+    @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+    def test_directions_of_very_many_samples_are_those_of_some(self, monkeypatch, store):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(6000, 20))
+        views = Views.from_arrays([store(X[:, :8]), store(X[:, 8:])])
+        every = leading_directions(views, 3)
+        monkeypatch.setattr("lmssc.start.MOST_IN_GRAM", 1000)
+        some = leading_directions(views, 3)
+        np.testing.assert_allclose(some.values, every.values, rtol=0.1)
+        assert some.median == pytest.approx(every.median, rel=0.1)
+        together = np.linalg.svd(some.directions.T @ every.directions)[1]
+        np.testing.assert_allclose(together, 1, atol=1e-4)
+        assert not np.array_equal(some.directions, every.directions)
+
     @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 1e-3)])
     @pytest.mark.parametrize("shape", [(120, 300), (300, 120)])
     def test_directions_of_many_sparse_samples(self, monkeypatch, shape, dtype, atol):

@@ -18,7 +18,7 @@ TARGET = 0.95
 # around it have most of the rest, which leaves some for the moves to come.
 MISSED_FIRST = 3.0
 # Samples on which the share is measured.
-SAMPLED = 200
+SAMPLED = 100
 # Points to each neighbour that bound how far it is, and points that are looked at at a time.
 SAMPLED_POINTS = 500
 BLOCK_POINTS = 4096

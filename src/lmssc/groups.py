@@ -11,6 +11,8 @@ from lmssc.solvers import conjugate_gradient
 
 # An edge is weak if it is this small a share of the degree of one of its ends.
 WEAK = 0.01
+# Steps from the labelled samples along strong edges in which all others are reached, or they are told apart.
+MOST_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,11 @@ class Groups:
         >>> groups.members, groups.group, groups.unreached
         (array([1, 2, 3]), array([0, 0, 1]), array([False,  True]))
         """
-        n_groups, group = connected_components(_strong(laplacian), connection="strong")
+        strong = _strong(laplacian)
+        if _reach_all(laplacian, strong, labelled):
+            group, n_groups = np.zeros(len(labelled), dtype=np.intp), 1
+        else:
+            n_groups, group = connected_components(_without_weak(laplacian, strong), connection="strong")
         free = np.ones(n_groups, dtype=bool)
         free[group[labelled]] = False
         number = np.where(free, np.cumsum(free) - 1, -1)[group]
@@ -104,12 +110,27 @@ class Groups:
         scores[self.members] += (unit * shift)[self.group].astype(scores.dtype, copy=False)
 
 
-def _strong(laplacian: sparse.csr_array) -> sparse.csr_array:
-    """The graph without its weak edges."""
+def _strong(laplacian: sparse.csr_array) -> NDArray:
+    """Which entries are edges that are not weak."""
     least = WEAK * laplacian.diagonal()
     ends = np.maximum(np.repeat(least, np.diff(laplacian.indptr)), least[laplacian.indices])
-    kept = -laplacian.data > ends
-    before = np.concatenate([[0], np.cumsum(kept)])[laplacian.indptr]
+    return -laplacian.data > ends
+
+
+def _reach_all(laplacian: sparse.csr_array, strong: NDArray, labelled: NDArray) -> bool:
+    """Whether a few steps along strong edges lead from the labelled samples to all others: mostly they do."""
+    edges = sparse.csr_array((strong.astype(np.float32), laplacian.indices, laplacian.indptr), shape=laplacian.shape)
+    reached = labelled
+    for _ in range(MOST_STEPS):
+        reached = reached | (edges @ reached.astype(np.float32) > 0)
+        if reached.all():
+            return True
+    return False
+
+
+def _without_weak(laplacian: sparse.csr_array, strong: NDArray) -> sparse.csr_array:
+    """The graph without its weak edges."""
+    before = np.concatenate([[0], np.cumsum(strong)])[laplacian.indptr]
     # `compress` is several times faster than an index of booleans.
-    entries = np.compress(kept, laplacian.data), np.compress(kept, laplacian.indices), before
+    entries = np.compress(strong, laplacian.data), np.compress(strong, laplacian.indices), before
     return sparse.csr_array(entries, shape=laplacian.shape)

@@ -26,6 +26,8 @@ RANDOM_COMPONENTS = 20
 # Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
+# Samples that the Gram matrix of the features is from, at most twice as many: they are in an order by chance.
+MOST_IN_GRAM = 30_000
 
 
 class Spectrum(NamedTuple):
@@ -94,8 +96,9 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
 
 
 def _of_features(views: Views, n_components: int) -> Spectrum:
-    """From the Gram matrix of the features."""
-    squares, directions = linalg.eigh(views.gram(), driver="evd")
+    """From the Gram matrix of the features; of very many samples some tell it."""
+    step = max(1, views.n_samples // MOST_IN_GRAM)
+    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
     values = np.sqrt(np.maximum(squares[::-1], 0))
     leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
     return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))

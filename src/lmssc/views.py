@@ -1,7 +1,7 @@
 """Views as the solver sees them: all work on the data goes through the two products XᵀH and XW."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from itertools import chain
 from typing import Any
@@ -228,6 +228,28 @@ class Views(Sequence[View]):
         array([2., 1.])
         """
         return Views(self._views, order if self._order is None else self._order[order])
+
+    def every(self, step: int) -> "Views":
+        """One sample of each `step`.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.arange(5.0)[:, None]]).every(2)[0].data.ravel()
+        array([0., 2., 4.])
+        """
+        if step == 1:
+            return self
+        rows = np.arange(0, self.n_samples, step)
+        return Views(
+            [
+                replace(
+                    view,
+                    data=view.data.take(rows) if isinstance(view.data, MappedRows) else view.data[::step],
+                    present=None if view.present is None else view.present[rows],
+                )
+                for view in self
+            ]
+        )
 
     def __len__(self) -> int:
         return len(self._views)
