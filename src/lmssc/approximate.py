@@ -77,7 +77,9 @@ class IndexedPoints:
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
         """Longer lists of the points `rows` than those of `search`: those that are kept, or exact ones."""
         # Whoever asks has seen half of that.
-        if self._lists is None or length // 2 >= self._lists.shape[1] or len(rows) <= FEW_ROWS:
+        if len(rows) <= FEW_ROWS:
+            return without_self(_exact(points, points[rows], length + 1), rows)
+        if self._lists is None or length // 2 >= self._lists.shape[1]:
             return other_neighbors(points, length, rows)
         listed = self._lists[rows]
         distances = _sort(points, points[rows], listed, rows)

@@ -18,7 +18,7 @@ MOST_BLOCKS = 2048
 RIDGE = 1e-6
 
 
-def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray], NDArray] | None:
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None] | None:
     """Approximate inverse of L_uu on scores that are the same within each block of samples.
 
     A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
@@ -34,7 +34,8 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     Returns
     -------
     callable or None
-        R ↦ P·(PᵀL_uuP)⁻¹·Pᵀ·R for residuals R that are zero where scores are known; None where it would not help.
+        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, for residuals R and a result that are zero where scores are known; None
+        where it would not help.
 
     Examples
     --------
@@ -42,8 +43,10 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     >>> n = 20_000
     >>> L = laplacian(sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1]).tocsr())
     >>> known = np.arange(n) == 0
-    >>> coarse_correction(L, known)(~known[:, None]).shape
-    (20000, 1)
+    >>> residual, result = np.where(known, 0.0, 1.0)[:, None], np.zeros((n, 1))
+    >>> coarse_correction(L, known)(residual, result)
+    >>> bool(result[0] == 0), bool((result[1:] > 0).all())
+    (True, True)
     """
     n_samples = len(known)
     if n_samples < FEWEST_SAMPLES:
@@ -52,13 +55,14 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     if not _is_by_place(laplacian, n_samples // n_blocks):
         return None
     starts = np.arange(n_blocks) * n_samples // n_blocks
-    sizes = np.diff(starts, append=n_samples)
+    blocks = [slice(first, end) for first, end in zip(starts, np.append(starts[1:], n_samples), strict=True)]
     inverse = _inverse(laplacian, known, starts)
 
-    def correct(residual: NDArray) -> NDArray:
-        result = np.repeat(inverse @ np.add.reduceat(residual, starts, axis=0), sizes, axis=0)
+    def correct(residual: NDArray, result: NDArray) -> None:
+        # Block by block: several times faster than to repeat the rows.
+        for block, shift in zip(blocks, inverse @ np.add.reduceat(residual, starts, axis=0), strict=True):
+            result[block] += shift
         result[known] = 0
-        return result
 
     return correct
 

@@ -1,6 +1,7 @@
 """The neighbour graph S: nearest neighbours, simplex rows, the weight α, and the Laplacian."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,11 +78,8 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
     support = np.empty(n_rows, dtype=np.intp)
     width = np.broadcast_to(width, n_rows)
-
-    def project(block: slice) -> None:
+    for block in slices_of(n_rows, ROWS_AT_ONCE):
         weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
-
-    threaded_map(project, slices_of(n_rows, ROWS_AT_ONCE))
     return weights, support
 
 
@@ -130,19 +128,12 @@ def simplex_graph(
     found, pending = first, np.arange(len(first.indices))
     length = found.indices.shape[1]
     n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
-    parts = []
+    parts: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
     while True:
-        weights, support = simplex_rows(found.squared_distances, width[pending])
-        done = (support < np.isfinite(found.squared_distances).sum(axis=1)) | (length >= most)
-        # Without a copy of all, if all are done at once.
-        rows = slice(None) if done.all() else np.flatnonzero(done)
-        columns = slice(int(support[rows].max(initial=0)))
-        weights = weights[:, columns][rows]
-        taken = weights > 0
-        # `compress` is several times faster than an index of booleans.
-        chosen, kept = (np.compress(taken.ravel(), part.ravel()) for part in (found.indices[:, columns][rows], weights))
-        parts.append((pending[rows], taken.sum(axis=1), chosen, kept))
-        pending = pending[~done]
+        project = partial(_project, found, pending, width, length >= most)
+        results = threaded_map(project, slices_of(len(pending), ROWS_AT_ONCE))
+        parts += [result[:4] for result in results]
+        pending = np.concatenate([result[4] for result in results])
         if not len(pending):
             break
         length = min(2 * length, most)
@@ -152,14 +143,29 @@ def simplex_graph(
         filled[numbers] = counts
     ends = np.cumsum(filled)
     index_type = np.int32 if max(ends[-1], n_points) < np.iinfo(np.int32).max else np.int64
-    indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=weights.dtype)
+    indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=parts[0][3].dtype)
     for numbers, counts, chosen, kept in parts:
-        where = slice(None) if len(parts) == 1 else _entries(ends[numbers] - counts, counts)
+        where = _entries(ends[numbers] - counts, counts)
         indices[where], values[where] = chosen, kept
     entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     graph.sort_indices()
     return graph
+
+
+def _project(
+    found: Neighbors, pending: NDArray, width: NDArray, last: bool, block: slice
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Some of the rows that are pending: those that are done, their lengths, columns and weights, and the others."""
+    distances, numbers = found.squared_distances[block], pending[block]
+    weights, support = _simplex_block(distances, width[numbers])
+    done = (support < np.isfinite(distances).sum(axis=1)) | last
+    columns = slice(int(support[done].max(initial=0)))
+    weights = weights[done, columns]
+    taken = weights > 0
+    # `compress` is several times faster than an index of booleans.
+    chosen = np.compress(taken.ravel(), found.indices[block][done, columns].ravel())
+    return numbers[done], taken.sum(axis=1), chosen, np.compress(taken.ravel(), weights.ravel()), numbers[~done]
 
 
 def _entries(starts: NDArray, counts: NDArray) -> NDArray:

@@ -37,13 +37,13 @@ class State:
     change: float = 1.0  # of F, relative, in the last iteration
 
     def renumbered(self, order: NDArray) -> "State":
-        """The same with the samples in another order."""
+        """The same with the samples in another order, but for the Laplacian, which only the updates need."""
         graph = self.graph[order][:, order].tocsr()
         return replace(
             self,
             latent=self.latent[order],
             graph=graph,
-            laplacian=laplacian(graph),
+            laplacian=sparse.csr_array(graph.shape, dtype=graph.dtype),
             scores=self.scores[order],
             unreached=self.unreached[order],
             alpha=None if self.alpha is None else self.alpha[order],

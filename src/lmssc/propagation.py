@@ -98,7 +98,7 @@ def propagate(
         def precondition(residual: NDArray) -> NDArray:
             result = residual * inverse
             if correct is not None:
-                result += correct(residual)
+                correct(residual, result)
             return result
 
         with threaded_product(laplacian) as product:

@@ -5,6 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.threads import slices_of
+
+# Numbers of each array that are updated at a time.
+BLOCK_NUMBERS = 1 << 16
+
 
 def solver_tolerance(dtype: np.dtype, tol: float = 1e-10) -> float:
     """Relative residual that `dtype` can reach: `tol`, or what rounding leaves of it.
@@ -76,6 +81,7 @@ def conjugate_gradient(
     X = np.where(size > 0, start, rhs.dtype.type(0))
     R = rhs - operator(X)
     scratch = np.empty_like(R)
+    blocks = slices_of(len(R), max(1, BLOCK_NUMBERS // R.shape[1]))
     direction = precondition(R)
     residual = dot(R, direction)
     target = tol**2 * size
@@ -90,11 +96,14 @@ def conjugate_gradient(
         if not active.any():
             break
         step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
-        X += np.multiply(step, direction, out=scratch)
-        R -= np.multiply(step, image, out=scratch)
+        # Some rows at a time, which stay in the cache.
+        for rows in blocks:
+            X[rows] += np.multiply(step, direction[rows], out=scratch[rows])
+            R[rows] -= np.multiply(step, image[rows], out=scratch[rows])
         preconditioned = precondition(R)
         previous, residual = residual, dot(R, preconditioned)
         ratio = np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0))
-        direction *= ratio
-        direction += preconditioned
+        for rows in blocks:
+            direction[rows] *= ratio
+            direction[rows] += preconditioned[rows]
     return X
