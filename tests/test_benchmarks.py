@@ -39,11 +39,170 @@ def test_first_propagation_is_one_over_the_plain_graph(benchmarks, monkeypatch, 
 
 
 def test_speed_measures_a_fit(benchmarks):
-    command = [sys.executable, FOLDER / "speed.py", "--case", "LMSSC", "--samples", "300", "--features", "60"]
+    command = [sys.executable, FOLDER / "speed_cases.py", "LMSSC", "--samples", "300", "--features", "60"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(result.stdout.splitlines()[-1])
     assert found["accuracy"] > 30
-    assert {"start", "W", "H", "S", "F"} <= set(found["detail"])
+    parts = found["detail"]["parts"]
+    assert sum(parts.values()) == pytest.approx(found["wall"], rel=0.02)
+    assert all(seconds > 0 for seconds in parts.values())
+
+
+def test_speed_has_some_labels_a_class_of_few_samples(benchmarks):
+    from argparse import Namespace
+
+    from speed_data import THIN, make_data
+
+    for samples, labels in ((300, 5), (1000, 5), (2000, 5), (6000, 6)):
+        y = make_data(Namespace(case="LMSSC", data="million", samples=samples, **THIN)).y
+        assert list(np.unique(y[y >= 0], return_counts=True)[1]) == [labels] * 10
+
+
+def speed_row(case, data, samples, wall, run="first", accuracy=90.0, **other):
+    from speed_cases import PARTS
+    from speed_data import KINDS
+    from speed_table import as_text
+
+    detail = {
+        "LMSSC": {"recall": 0.97, "parts": dict.fromkeys(PARTS, 1.0)},
+        "approximate kNN of H": {"recall": 0.98},
+        "predict": {"new samples a second": 30_000},
+        "dense formulas": {
+            "LMSSC, an iteration": 0.1,
+            "× LMSSC": 5000.0,
+            "× LMSSC without the QPs": 40.0,
+            "difference of H": 1e-12,
+            "of S": 1e-13,
+            "of F": 1e-9,
+        },
+        "imports": {"import lmssc × scikit-learn": 0.1, "from lmssc import LMSSC × scikit-learn": 1.2},
+    }
+    measured = {"wall": wall, "cpu": wall, "megabytes": 500.0, "accuracy": accuracy, "detail": detail.get(case, {})}
+    shape = {"case": case, "data": data, "samples": samples, **KINDS[data][0], "threads": 1}
+    return as_text({**shape, "run": run, "machine": "made up", **measured, **other})
+
+
+def test_speed_forms_ratios_of_the_same_data_and_run_only(benchmarks, tmp_path):
+    from speed_table import beside_lmssc, keep, read_rows
+
+    rows = [
+        speed_row("LMSSC", "synthetic", 1000, 2.0),
+        speed_row("LabelSpreading", "synthetic", 1000, 3.0),
+        speed_row("LabelPropagation", "synthetic", 1000, 3.0, run="second"),
+        speed_row("scikit-network", "synthetic", 1000, 3.0, threads=2),
+        speed_row("graphlearning", "synthetic", 1000, 3.0, dtype="float32"),
+        speed_row("exact kNN, 80 components", "synthetic", 2000, 3.0),
+        speed_row("approximate kNN of H", "synthetic", 1000, None, detail="not installed"),
+        speed_row("predict", "synthetic", 1000, 3.0),
+    ]
+    ratios = {row["case"]: beside_lmssc(row, rows) for row in rows}
+    assert {case: ratio for case, ratio in ratios.items() if ratio is not None} == {"LMSSC": 1, "LabelSpreading": 1.5}
+    keep(rows, tmp_path)
+    keep([speed_row("LMSSC", "synthetic", 1000, 4.0, run="third")], tmp_path)
+    rows = read_rows(tmp_path)
+    assert len(rows) == 8
+    assert [row["run"] for row in rows if row["case"] == "LMSSC"] == ["third"]
+    assert [row["case"] for row in rows if beside_lmssc(row, rows)] == ["LMSSC"]
+
+
+def test_speed_reads_no_row_without_its_run(benchmarks, tmp_path):
+    from speed_table import read_rows
+
+    (tmp_path / "speed.csv").write_text("case,wall\nLMSSC,1.0\n")
+    assert read_rows(tmp_path) == []
+
+
+def bar_rows():
+    """What all bars are about, each kept."""
+    two = {"threads": 2}
+    return [
+        speed_row("dense formulas", "HW", 2000, 500.0),
+        speed_row("LMSSC", "synthetic", 20_000, 4.0),
+        speed_row("LabelSpreading", "synthetic", 20_000, 12.0, accuracy=89.0),
+        speed_row("LMSSC", "synthetic", 100_000, 6.0, dtype="float32"),
+        speed_row("approximate kNN of H", "synthetic", 100_000, 2.0, dtype="float32"),
+        speed_row("LMSSC", "synthetic", 100_000, 3.0, dtype="float32", **two),
+        speed_row("approximate kNN of H", "synthetic", 100_000, 1.0, dtype="float32", **two),
+        speed_row("LMSSC", "million", 100_000, 8.0, **two),
+        speed_row("LMSSC", "million", 1_000_000, 100.0, **two),
+        speed_row("LMSSC, exact", "subsample", 50_000, 20.0, accuracy=90.4, **two),
+        speed_row("predict", "synthetic", 100_000, 3.0, dtype="float32"),
+        speed_row("imports", "none", 0, 0.01),
+    ]
+
+
+def test_speed_bars_that_are_kept(benchmarks):
+    from speed_bars import all_bars
+
+    bars = all_bars(bar_rows())
+    assert len(bars) == 9
+    assert {bar.kept for bar in bars} == {"yes"}
+    assert bars[1].measured == "0.333× (4 s against 12 s), accuracy 90 % against 89 %"
+
+
+@pytest.mark.parametrize("row", range(12))
+def test_speed_bars_of_a_row_that_is_missing_or_of_another_run(benchmarks, row):
+    from speed_bars import all_bars
+
+    rows = bar_rows()
+    del rows[row]
+    kept = [bar.kept for bar in all_bars(rows)]
+    assert "not measured" in kept
+    assert "no" not in kept
+    rows = bar_rows()
+    rows[row]["run"] = "second"
+    paired = rows[row]["case"] in ("LMSSC", "LabelSpreading", "approximate kNN of H", "LMSSC, exact")
+    assert ("not measured" in [bar.kept for bar in all_bars(rows)]) == paired
+
+
+@pytest.mark.parametrize(
+    ("row", "change"),
+    [
+        (0, {"detail": {"× LMSSC": 99.0}}),
+        (0, {"detail": {"of F": 1e-3}}),
+        (1, {"wall": "12.1"}),
+        (1, {"accuracy": "88.9"}),
+        (3, {"wall": "8.1"}),
+        (5, {"wall": "4.1"}),
+        (7, {"wall": "7.6"}),
+        (8, {"megabytes": "8001"}),
+        (8, {"accuracy": "89.8"}),
+        (10, {"detail": {"new samples a second": 19_999}}),
+        (11, {"detail": {"import lmssc × scikit-learn": 1.5}}),
+    ],
+)
+def test_speed_bars_that_are_missed(benchmarks, row, change):
+    from speed_bars import all_bars
+
+    rows = bar_rows()
+    detail = {**json.loads(rows[row]["detail"]), **change.get("detail", {})}
+    rows[row] |= {**change, "detail": json.dumps(detail)}
+    assert sorted(bar.kept for bar in all_bars(rows)) == ["no", *["yes"] * 8]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_speed_measures_all_that_its_page_tells(benchmarks, monkeypatch, tmp_path, capsys, threads):
+    import speed
+
+    def measured(run, case, data, samples, **shape):
+        return speed_row(case, data, samples, samples / 1e4 + 0.1, **{**run.about, **shape})
+
+    monkeypatch.setattr(speed.Run, "measured", measured)
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    options = {
+        "1": [],
+        "2": ["--million", "--sizes", "100000", "--dtype", "float32", "--cases", "approximate kNN of H"],
+    }
+    monkeypatch.setattr(sys, "argv", ["speed.py", "--out", str(tmp_path), *options[threads]])
+    speed.main()
+    page = (tmp_path / "README.md").read_text()
+    assert page.count("not measured") == {"1": 4, "2": 5}[threads]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("README.md", "speed.csv", "samples.svg", "shapes.svg", "parts.svg")
+    }
+    printed = capsys.readouterr().out
+    assert "× LMSSC" in printed
+    assert printed.count("not measured") == {"1": 4, "2": 5}[threads]
 
 
 @pytest.fixture
