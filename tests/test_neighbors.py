@@ -99,7 +99,7 @@ def test_bounds_of_blocks_hold():
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_smallest_whatever_the_order_of_the_columns(ordered):
-    values = np.random.default_rng(5).random((50, 4000))
+    values = np.random.default_rng(5).random((50, 4000), dtype=np.float32)
     values = np.sort(values, axis=1) if ordered else values
     found = np.take_along_axis(values, smallest(values, 30), 1)
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])

@@ -6,25 +6,24 @@ from scipy import sparse
 
 from lmssc import products
 from lmssc.products import threaded_product
+from lmssc.threads import threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_to_the_last_digit(monkeypatch, n_threads, dtype):
     monkeypatch.setattr(products, "FEWEST_ROWS", 5)
-    monkeypatch.setattr(products, "count_threads", lambda: n_threads)
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(50, 40)) * (rng.random((50, 40)) < 0.2)
     dense[10:25] = 0  # no part may be lost because it is empty
     matrix, rows = sparse.csr_array(dense.astype(dtype)), rng.normal(size=(40, 3)).astype(dtype)
-    with threaded_product(matrix) as product:
-        found = product(rows)
+    with threads(n_jobs=n_threads):
+        found = threaded_product(matrix)(rows)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, matrix @ rows)
 
 
 def test_an_error_in_a_thread_is_told(monkeypatch):
     monkeypatch.setattr(products, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(products, "count_threads", lambda: 2)
-    with threaded_product(sparse.eye_array(4).tocsr()) as product, pytest.raises(ValueError, match="mismatch"):
-        product(np.ones((5, 1)))
+    with threads(n_jobs=2), pytest.raises(ValueError, match="mismatch"):
+        threaded_product(sparse.eye_array(4).tocsr())(np.ones((5, 1)))

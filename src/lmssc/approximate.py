@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
 from lmssc.clusters import Clusters
-from lmssc.neighbors import Blocks, MovingPoints, Neighbors, listed_distances, other_neighbors, without_self
+from lmssc.neighbors import (
+    Blocks,
+    MovingPoints,
+    Neighbors,
+    listed_distances,
+    numbers_of,
+    other_neighbors,
+    sortable,
+    without_self,
+)
 from lmssc.threads import slices_of, threaded_map
 
 # From so many samples on an index is faster than an exact search, as measured on two cores.
@@ -213,10 +222,9 @@ def _sort(
 def _by_distance(listed: NDArray, distances: NDArray) -> tuple[NDArray, NDArray]:
     """Both, nearest first."""
     if distances.dtype == np.float32:
-        # The bits of numbers that are not negative have their order: distance and number are sorted as one integer.
-        both = (distances.view(np.int32).astype(np.int64) << 32) | listed
+        both = sortable(distances, listed)
         both.sort(axis=1)
-        return both & 0xFFFFFFFF, (both >> 32).astype(np.int32).view(np.float32)
+        return numbers_of(both), (both >> 32).astype(np.int32).view(np.float32)
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1)
 

@@ -4,14 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
-from lmssc.neighbors import BLOCK_DISTANCES, Blocks, smallest
+from lmssc.neighbors import BLOCK_DISTANCES, Blocks, runs, smallest
 from lmssc.threads import threaded_map
 
 # Clusters for each root of a point, as long as each has so many; points that each is learned from, and rounds of
 # learning.
 CLUSTERS_PER_ROOT = 10
-SMALLEST_CLUSTER = 100
-SAMPLES_PER_CLUSTER = 40
+SMALLEST_CLUSTER = 150
+SAMPLES_PER_CLUSTER = 25
 CLUSTER_ROUNDS = 4
 # The clusters nearest to a query are looked for among so many times as many that are nearest to its own.
 NEAR_OWN = 16
@@ -49,16 +49,15 @@ class Clusters:
         self._index = means.index
         self._centroids = Blocks.of(means.centroids)
         self.own = self.assign(points)
-        members = np.argsort(self.own, kind="stable")
-        starts = np.searchsorted(self.own[members], np.arange(1, n_clusters))
-        self._blocks = Blocks.of(points[members])
-        self._members = np.split(members.astype(np.int32), starts)
-        self._parts = np.split(self._blocks.extended, starts)
+        self._sizes = np.bincount(self.own, minlength=n_clusters)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._members = np.argsort(self.own, kind="stable").astype(np.int32)
+        self._blocks = Blocks.of(points[self._members])
 
     @property
     def size(self) -> int:
         """How many there are."""
-        return len(self._members)
+        return len(self._sizes)
 
     def assign(self, queries: NDArray) -> NDArray:
         """The cluster of each query."""
@@ -101,10 +100,11 @@ class Clusters:
             distances = centroids.distances(queries[group])[0]
             limits = np.partition(distances, n_each - 1, axis=1)[:, n_each - 1]
             near = near[(distances <= limits[:, None]).any(axis=0)]
-            if sum(len(self._members[cluster]) for cluster in near) < length:
+            if self._sizes[near].sum() < length:
                 near = np.arange(n_clusters)
-            candidates = np.concatenate([self._members[cluster] for cluster in near])
-            blocks = self._blocks._replace(extended=np.concatenate([self._parts[cluster] for cluster in near]))
+            places = runs(self._starts[near], self._sizes[near])
+            candidates = self._members[places]
+            blocks = self._blocks._replace(extended=self._blocks.extended[places])
             n_rows = max(1, BLOCK_DISTANCES // len(candidates))
             for start in range(0, len(group), n_rows):
                 rows = group[start : start + n_rows]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from lmssc.neighbors import BLOCK_BYTES
+from lmssc.products import threaded_product
 from lmssc.solvers import conjugate_gradient, solver_tolerance
 from lmssc.views import Views
 
@@ -196,12 +197,13 @@ def update_latent(
     eigenvalues, basis = eigenvalues[seen], basis[:, seen]
     rhs = views.dot([loading @ basis for loading in loadings])
     degrees = laplacian.diagonal()[:, None]
+    product = threaded_product(laplacian)
 
     if views.complete:
         diagonal = eigenvalues + beta * degrees
 
         def operator(latent: NDArray) -> NDArray:
-            return latent * eigenvalues + beta * (laplacian @ latent)
+            return latent * eigenvalues + beta * product(latent)
 
         def precondition(residual: NDArray) -> NDArray:
             return residual / diagonal
@@ -209,7 +211,7 @@ def update_latent(
         patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams])
 
         def operator(latent: NDArray) -> NDArray:
-            image = beta * (laplacian @ latent)
+            image = beta * product(latent)
             for rows, gram, _, _ in patterns:
                 image[rows] += latent[rows] @ gram
             return image

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.approximate import has_index, nearest_by_index
-from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors
+from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors, runs
+from lmssc.products import consecutive_rows, threaded_product
 from lmssc.threads import slices_of, threaded_map
 from lmssc.views import Matrix
 
@@ -18,6 +19,8 @@ MOST_NEIGHBORS = 1000
 INDEX_SHARE = 0.05
 # Rows that are projected at a time: they fit into the cache.
 ROWS_AT_ONCE = 4096
+# Rows of a graph that a thread works on at a time.
+ROWS_SHARED = 25_000
 
 
 def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
@@ -145,11 +148,13 @@ def simplex_graph(
     index_type = np.int32 if max(ends[-1], n_points) < np.iinfo(np.int32).max else np.int64
     indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=parts[0][3].dtype)
     for numbers, counts, chosen, kept in parts:
-        where = _entries(ends[numbers] - counts, counts)
+        where = runs(ends[numbers] - counts, counts)
         indices[where], values[where] = chosen, kept
     entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
-    graph.sort_indices()
+    # In place: each part is a view.
+    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), slices_of(n_rows, ROWS_SHARED))
+    graph.has_sorted_indices = True
     return graph
 
 
@@ -166,11 +171,6 @@ def _project(
     # `compress` is several times faster than an index of booleans.
     chosen = np.compress(taken.ravel(), found.indices[block][done, columns].ravel())
     return numbers[done], taken.sum(axis=1), chosen, np.compress(taken.ravel(), weights.ravel()), numbers[~done]
-
-
-def _entries(starts: NDArray, counts: NDArray) -> NDArray:
-    """Numbers of the entries of rows that start at `starts` and have `counts` each."""
-    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
 
 
 def learn_graph(
@@ -296,7 +296,7 @@ def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
     >>> roughness(sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.0], [3.0]]))
     9.0
     """
-    return float(np.vdot(rows, laplacian @ rows))
+    return float(np.vdot(rows, threaded_product(laplacian)(rows)))
 
 
 def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.csr_array:
@@ -310,11 +310,19 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
     array([[ 0.75, -0.75],
            [-0.75,  0.75]])
     """
-    affinity = symmetrise(graph)
-    degrees = np.asarray(affinity.sum(axis=1)).ravel()
-    result = (sparse.diags_array(degrees, dtype=degrees.dtype) - affinity).tocsr()
+    transposed = graph.T.tocsr()
+
+    def part(rows: slice) -> sparse.csr_array:
+        affinity = consecutive_rows(graph, rows) + consecutive_rows(transposed, rows)
+        affinity.data *= affinity.dtype.type(0.5)
+        own = np.arange(rows.stop - rows.start + 1, dtype=affinity.indices.dtype)
+        degrees = affinity.sum(axis=1)
+        return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
+
+    result = sparse.vstack(threaded_map(part, slices_of(graph.shape[0], ROWS_SHARED)), format="csr")
     if not normalised:
         return result
+    degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2
     roots = np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
     scale = sparse.diags_array(roots, dtype=roots.dtype)
     return (scale @ result @ scale).tocsr()

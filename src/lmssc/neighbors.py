@@ -16,8 +16,9 @@ TREE_FEATURES = 15
 FEWEST_DISTANCES = 1 << 20
 # Distances in one block of the search of all points.
 BLOCK_DISTANCES = 1 << 21
-# Columns in a group, of which the smallest are looked for.
+# Columns in a group, of which the smallest are looked for, at least; and groups for each of them, at most.
 GROUPED = 8
+GROUPS_EACH = 6
 # What is fetched beyond what is asked for, to tell that nothing nearer was lost to rounding.
 SPARE = 6
 # Length of the lists that are kept, in units of those that are asked for.
@@ -207,31 +208,62 @@ class Blocks(NamedTuple):
 
 
 def smallest(values: NDArray, length: int) -> NDArray:
-    """Columns of the `length` smallest values of each row, in no order.
+    """Columns of the `length` smallest of each row of squared distances in single precision, in no order.
 
-    As many values at least are no larger than the `length`-th of the minima of some groups of columns; there are few
+    What rounding has made negative counts as zero. As many values at least are no larger than the `length`-th of the minima of some groups of columns; there are few
     more, and only these are sorted.
 
     Examples
     --------
-    >>> np.sort(smallest(np.array([[3.0, 0.0, 1.0, 2.0]]), 2))
+    >>> np.sort(smallest(np.array([[3.0, 0.0, 1.0, 2.0]], dtype=np.float32), 2))
     array([[1, 2]])
     """
     n_rows, n_columns = values.shape
-    n_groups = n_columns // GROUPED
+    grouped = max(GROUPED, n_columns // (GROUPS_EACH * length))
+    n_groups = n_columns // grouped
     if n_groups < 2 * length:
         return np.argpartition(values, length - 1, axis=1)[:, :length]
-    minima = values[:, : GROUPED * n_groups].reshape(n_rows, GROUPED, n_groups).min(axis=1)
-    limits = np.partition(minima, length - 1, axis=1)[:, length - 1]
-    passed = np.flatnonzero(values <= limits[:, None])
+    minima = values[:, : grouped * n_groups].reshape(n_rows, grouped, n_groups).min(axis=1)
+    minima.sort(axis=1)
+    passed = np.flatnonzero(values <= minima[:, length - 1 : length])
     rows, columns = np.divmod(passed, n_columns)
     counts = np.bincount(rows, minlength=n_rows)
     most = int(counts.max())
-    places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    short, numbers = np.full((n_rows, most), np.inf, dtype=values.dtype), np.zeros((n_rows, most), dtype=np.intp)
-    short[rows, places], numbers[rows, places] = values.ravel()[passed], columns
-    chosen = np.argpartition(short, length - 1, axis=1)[:, :length]
-    return np.take_along_axis(numbers, chosen, 1)
+    short = np.full((n_rows, most), np.iinfo(np.int64).max)
+    short.ravel()[runs(most * np.arange(n_rows), counts)] = sortable(values.ravel()[passed], columns)
+    short.sort(axis=1)
+    return numbers_of(short[:, :length])
+
+
+def runs(starts: NDArray, counts: NDArray) -> NDArray:
+    """Consecutive numbers from each of `starts` on, `counts` of each.
+
+    Examples
+    --------
+    >>> runs(np.array([5, 0, 9]), np.array([2, 3, 1]))
+    array([5, 6, 0, 1, 2, 9])
+    """
+    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+
+
+def sortable(values: NDArray, numbers: NDArray) -> NDArray:
+    """Single-precision values and their numbers as integers that sort by value, and among equals by number.
+
+    The bits of numbers that are not negative have their order; what is negative counts as zero.
+
+    Examples
+    --------
+    >>> keys = sortable(np.array([2.5, 0.5], dtype=np.float32), np.array([7, 9]))
+    >>> keys.sort()
+    >>> numbers_of(keys)
+    array([9, 7])
+    """
+    return (np.maximum(values, 0).view(np.int32).astype(np.int64) << 32) | numbers
+
+
+def numbers_of(keys: NDArray) -> NDArray:
+    """The numbers in what `sortable` made."""
+    return keys & 0xFFFFFFFF
 
 
 class MovingPoints:

@@ -84,38 +84,37 @@ def propagate(
         # All rows take part, those that are known with zeros: to cut them out of L takes longer.
         guess = np.tile(frequencies, (len(codes), 1)) if start is None else start.copy()
         guess[known] = 0
-        rhs = -(laplacian @ np.where(labelled[:, None], scores, scores.dtype.type(0)))
+        product = threaded_product(laplacian)
+        rhs = -product(np.where(labelled[:, None], scores, scores.dtype.type(0)))
         rhs[known] = 0
         diagonal = laplacian.diagonal()
         diagonal[known] = 1
         unknown_diagonal = np.delete(diagonal, known)
         # A sample whose edges all weigh next to nothing adds nothing to the residual either, however wrong it is.
         uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
-        inverse = 1 / diagonal[:, None]
-
+        # As wide as the scores, which numpy is several times faster with.
+        inverse = np.repeat(1 / diagonal[:, None], n_classes, axis=1)
         correct = coarse_correction(laplacian, labelled | unreached)
 
         def precondition(residual: NDArray) -> NDArray:
             result = residual * inverse
             if correct is not None:
-                correct(residual, result)
+                result += correct(residual)
             return result
 
-        with threaded_product(laplacian) as product:
+        def operator(rows: NDArray) -> NDArray:
+            image = product(rows)
+            image[known] = 0
+            return image
 
-            def operator(rows: NDArray) -> NDArray:
-                image = product(rows)
-                image[known] = 0
-                return image
-
-            solution = conjugate_gradient(
-                operator,
-                rhs,
-                guess,
-                precondition,
-                tol=uneven * solver_tolerance(laplacian.dtype, tol),
-                diagonal=diagonal,
-            )
+        solution = conjugate_gradient(
+            operator,
+            rhs,
+            guess,
+            precondition,
+            tol=uneven * solver_tolerance(laplacian.dtype, tol),
+            diagonal=diagonal,
+        )
         solution[known] = scores[known]
         if not normalised:
             groups.level(solution)

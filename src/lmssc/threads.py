@@ -8,13 +8,32 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import cached_property
 from typing import TypeVar
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
 Result = TypeVar("Result")
 
-_allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)
+
+class _Team:
+    """So many threads, which wait for work once there was some."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @cached_property
+    def pool(self) -> ThreadPoolExecutor:
+        # What a thread does is not shared out again.
+        return ThreadPoolExecutor(self.size, initializer=lambda: _team.set(_Team(1)))
+
+    def dismiss(self) -> None:
+        """End the threads, if there are any."""
+        if "pool" in vars(self):
+            self.pool.shutdown()
+
+
+_team: ContextVar[_Team | None] = ContextVar("_team", default=None)
 
 
 def count_threads() -> int:
@@ -26,25 +45,27 @@ def count_threads() -> int:
     ...     count_threads()
     2
     """
-    allowed = _allowed.get()
-    if allowed is not None:
-        return allowed
+    team = _team.get()
+    if team is not None:
+        return team.size
     return max((int(library["num_threads"]) for library in threadpool_info()), default=1)
 
 
 @contextmanager
 def threads(n_jobs: int | None = None) -> Iterator[None]:
     """Within, `threaded_map` uses `n_jobs` threads (`count_threads()` if None), and each call of linear algebra one."""
-    if n_jobs is None and _allowed.get() is not None:
+    if n_jobs is None and _team.get() is not None:
         yield
         return
     with nullcontext() if n_jobs is None else threadpool_limits(limits=n_jobs):
-        token = _allowed.set(count_threads() if n_jobs is None else n_jobs)
+        team = _Team(count_threads() if n_jobs is None else n_jobs)
+        token = _team.set(team)
         try:
             with threadpool_limits(limits=1, user_api="blas"):
                 yield
         finally:
-            _allowed.reset(token)
+            _team.reset(token)
+            team.dismiss()
 
 
 def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Result]:
@@ -55,12 +76,12 @@ def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Resu
     >>> threaded_map(pow, [2, 3], [3, 2])
     [8, 9]
     """
-    n_threads = count_threads()
     lists = [list(part) for part in items]
-    if n_threads == 1 or len(lists[0]) < 2:
+    if len(lists[0]) < 2 or count_threads() == 1:
         return list(map(function, *lists))
-    with threads(), ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, *lists))
+    with threads():
+        team = _team.get()
+        return list(team.pool.map(function, *lists))  # type: ignore[union-attr]
 
 
 def slices_of(length: int, size: int) -> list[slice]:
