@@ -28,6 +28,7 @@ def squared_distances(Z):
 
 def project_onto_simplex(v):
     """The textbook projection: sort, find the threshold, clip."""
+    v = v - v.max()  # the projection is the same, and sums lose no digits
     u = np.sort(v)[::-1]
     excess = np.cumsum(u) - 1
     rho = np.flatnonzero(u - excess / np.arange(1, len(v) + 1) > 0)[-1]

@@ -12,18 +12,24 @@ from lmssc.threads import threads
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_to_the_last_digit(monkeypatch, n_threads, dtype):
-    monkeypatch.setattr(products, "FEWEST_ROWS", 5)
+    monkeypatch.setattr(products, "ROWS_AT_ONCE", 5)
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(50, 40)) * (rng.random((50, 40)) < 0.2)
     dense[10:25] = 0  # no part may be lost because it is empty
     matrix, rows = sparse.csr_array(dense.astype(dtype)), rng.normal(size=(40, 3)).astype(dtype)
     with threads(n_jobs=n_threads):
-        found = threaded_product(matrix)(rows)
+        product = threaded_product(matrix)
+        found = product(rows)
+        into, to = np.full((50, 3), 7, dtype=dtype), np.ones((50, 3), dtype=dtype)
+        assert product(rows, into) is into
+        product(rows, to, add=True)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, matrix @ rows)
+    np.testing.assert_array_equal(into, found)
+    np.testing.assert_array_equal(to, 1 + found)
 
 
 def test_an_error_in_a_thread_is_told(monkeypatch):
-    monkeypatch.setattr(products, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(products, "ROWS_AT_ONCE", 1)
     with threads(n_jobs=2), pytest.raises(ValueError, match="mismatch"):
         threaded_product(sparse.eye_array(4).tocsr())(np.ones((5, 1)))

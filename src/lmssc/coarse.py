@@ -23,7 +23,7 @@ BLOCKS_SHARED = 128
 RIDGE = 1e-6
 
 
-def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray], NDArray] | None:
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], object] | None:
     """Approximate inverse of L_uu on scores that are the same within each block of samples.
 
     A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
@@ -39,7 +39,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     Returns
     -------
     callable or None
-        R ↦ P·(PᵀL_uuP)⁻¹·Pᵀ·R, zero where scores are known; None where it would not help.
+        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, nothing where scores are known; None where it would not help.
 
     Examples
     --------
@@ -47,8 +47,9 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     >>> n = 20_000
     >>> L = laplacian(sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1]).tocsr())
     >>> known = np.arange(n) == 0
-    >>> correction = coarse_correction(L, known)(np.ones((n, 1)))
-    >>> bool(correction[0] == 0), bool((correction[1:] > 0).all())
+    >>> residual, result = np.ones((n, 1)), np.zeros((n, 1))
+    >>> _ = coarse_correction(L, known)(residual, result)
+    >>> bool(result[0] == 0), bool((result[1:] > 0).all())
     (True, True)
     """
     n_samples = len(known)
@@ -67,7 +68,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     spread = threaded_product(sparse.csr_array((ones, block, everyone), shape=(n_samples, n_blocks)))
     ends = np.append(starts, n_samples).astype(index_type)
     gather = threaded_product(sparse.csr_array((ones, everyone[:-1], ends), shape=(n_blocks, n_samples)))
-    return lambda residual: spread(inverse @ gather(residual))
+    return lambda residual, result: spread(inverse @ gather(residual), result, add=True)
 
 
 def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:

@@ -7,14 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.threads import count_threads, threaded_map
+from lmssc.threads import threaded_map
 
-# Fewer rows take less time than it takes to share them out.
-FEWEST_ROWS = 20000
+# Rows that are multiplied at a time: their part of the result fits into the cache, and its memory is used again.
+ROWS_AT_ONCE = 8192
 
 
-def threaded_product(matrix: sparse.csr_array) -> Callable[[NDArray], NDArray]:
-    """M ↦ (X ↦ M·X), each thread with some of the rows; the same to the last digit on any number of threads.
+def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
+    """M ↦ (X ↦ M·X), some rows of M at a time on all threads.
+
+    The product is written to `out` if that is given, or added to it with `add`: to make a large array anew takes longer
+    than to fill it.
 
     Examples
     --------
@@ -24,22 +27,25 @@ def threaded_product(matrix: sparse.csr_array) -> Callable[[NDArray], NDArray]:
            [1.]])
     """
     n_rows = matrix.shape[0]
-    n_threads = count_threads()
-    if n_threads == 1 or max(matrix.shape) < FEWEST_ROWS:
-        return matrix.__matmul__
-    shares = np.linspace(0, matrix.nnz, n_threads + 1)[1:-1]
+    # As many entries in each.
+    n_parts = max(1, max(matrix.shape) // ROWS_AT_ONCE)
+    shares = np.linspace(0, matrix.nnz, n_parts + 1)[1:-1]
     bounds = np.concatenate([[0], np.searchsorted(matrix.indptr, shares), [n_rows]])
     blocks = [slice(first, end) for first, end in pairwise(bounds)]
     parts = [consecutive_rows(matrix, block) for block in blocks]
 
-    def product(rows: NDArray) -> NDArray:
-        result = np.empty((n_rows, *rows.shape[1:]), dtype=np.result_type(matrix, rows))
+    def product(rows: NDArray, out: NDArray | None = None, *, add: bool = False) -> NDArray:
+        if out is None:
+            out = np.empty((n_rows, *rows.shape[1:]), dtype=np.result_type(matrix, rows))
 
         def fill(block: slice, part: sparse.csr_array) -> None:
-            result[block] = part @ rows
+            if add:
+                out[block] += part @ rows
+            else:
+                out[block] = part @ rows
 
         threaded_map(fill, blocks, parts)
-        return result
+        return out
 
     return product
 

@@ -96,14 +96,16 @@ def propagate(
         inverse = np.repeat(1 / diagonal[:, None], n_classes, axis=1)
         correct = coarse_correction(laplacian, labelled | unreached)
 
+        image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)
+
         def precondition(residual: NDArray) -> NDArray:
-            result = residual * inverse
+            np.multiply(residual, inverse, out=preconditioned)
             if correct is not None:
-                result += correct(residual)
-            return result
+                correct(residual, preconditioned)
+            return preconditioned
 
         def operator(rows: NDArray) -> NDArray:
-            image = product(rows)
+            product(rows, out=image)
             image[known] = 0
             return image
 

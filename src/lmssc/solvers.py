@@ -50,13 +50,14 @@ def conjugate_gradient(
     Parameters
     ----------
     operator : callable
-        X ↦ M·X for an array of the shape of `rhs`.
+        X ↦ M·X for an array of the shape of `rhs`; it may return the same array each time.
     rhs : ndarray of shape (n, m)
         B.
     start : ndarray of shape (n, m)
         Where to begin. Columns whose right-hand side is zero begin (and end) at zero.
     precondition : callable
-        R ↦ an approximation of M⁻¹·R, symmetric positive definite; division by the diagonal of M, for example.
+        R ↦ an approximation of M⁻¹·R, symmetric positive definite; division by the diagonal of M, for example. It may
+        return the same array each time.
     tol : float
         A column is done when its residual is at most `tol` times its right-hand side.
     max_iter : int
