@@ -33,3 +33,12 @@ def test_an_error_in_a_thread_is_told(monkeypatch):
     monkeypatch.setattr(products, "ROWS_AT_ONCE", 1)
     with threads(n_jobs=2), pytest.raises(ValueError, match="mismatch"):
         threaded_product(sparse.eye_array(4).tocsr())(np.ones((5, 1)))
+
+
+def test_consecutive_rows_share_their_entries():
+    matrix = sparse.random_array((100, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    for rows in (slice(0, 10), slice(10, 11), slice(40, 100), slice(5, 5)):
+        part = products.consecutive_rows(matrix, rows)
+        np.testing.assert_array_equal(part.toarray(), matrix.toarray()[rows])
+        assert np.shares_memory(part.data, matrix.data) == (part.nnz > 0)
+        assert np.shares_memory(part.indices, matrix.indices) == (part.nnz > 0)

@@ -14,6 +14,7 @@ from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, lear
 from lmssc.neighbors import other_neighbors
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import propagate
+from lmssc.threads import threads
 from lmssc.views import View, Views
 
 TOLERANCE = 1e-6
@@ -212,6 +213,20 @@ class TestGraph:
         S, alpha = learn_graph(Z, 2, 1.0, shared_alpha=True)
         assert np.diff(S.indptr).max() > 100  # far beyond the 6 that are fetched at first
         assert relative_error(S.toarray(), oracles.dense_graph(Z, alpha, 1.0)) <= TOLERANCE
+
+    def test_in_parts_on_several_threads(self, monkeypatch):
+        Z = np.random.default_rng(1).normal(size=(90, 4))
+        S, _ = learn_graph(Z, 5, 0.3)
+        L = laplacian(S)
+        monkeypatch.setattr("lmssc.graph.ROWS_SHARED", 20)
+        monkeypatch.setattr("lmssc.graph.ROWS_AT_ONCE", 7)
+        with threads(n_jobs=2):
+            again, _ = learn_graph(Z, 5, 0.3)
+            L_again = laplacian(again)
+        assert all((np.diff(row.indices) > 0).all() for row in (again[[i]] for i in range(90)))
+        np.testing.assert_array_equal(again.toarray(), S.toarray())
+        np.testing.assert_array_equal(L_again.toarray(), L.toarray())
+        np.testing.assert_allclose(L.toarray(), oracles.dense_laplacian(S.toarray()), atol=1e-15)
 
     def test_own_alpha_gives_exactly_k_neighbours(self):
         S, _ = learn_graph(np.random.default_rng(0).normal(size=(60, 4)), 7, 0.3)

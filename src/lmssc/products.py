@@ -61,5 +61,7 @@ def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array
     """
     starts = matrix.indptr[block.start : block.stop + 1]
     entries = slice(starts[0], starts[-1])
-    content = matrix.data[entries], matrix.indices[entries], starts - starts[0]
-    return sparse.csr_array(content, shape=(len(starts) - 1, matrix.shape[1]), copy=False)
+    part = sparse.csr_array((len(starts) - 1, matrix.shape[1]), dtype=matrix.dtype)
+    # The constructor would copy them.
+    part.data, part.indices, part.indptr = matrix.data[entries], matrix.indices[entries], starts - starts[0]
+    return part
