@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.linalg import solve_sylvester
 
 import oracles
+from lmssc import factors
 from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
 from lmssc.geometry import Geometry
 from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
@@ -68,6 +69,7 @@ class TestLoadings:
     @given(seed=seeds, rank=st.integers(1, 4))
     @example(seed=301, rank=2)  # these take up to 200 rounds
     @example(seed=2155, rank=2)
+    @example(seed=3576649549, rank=3)  # and this one is still 1e-5 short of the minimum after 500
     def test_rank_deficient_latent(self, solve, seed, rank):
         rng = np.random.default_rng(seed)
         H = rng.normal(size=(20, rank)) @ rng.normal(size=(rank, 6))
@@ -89,13 +91,18 @@ class TestLoadings:
         assert (found[:, 5] == 0).all()
 
     @many
-    @given(seeds, st.integers(0, 3))
-    def test_no_round_raises_the_loss(self, seed, rounds):
+    @given(seeds)
+    def test_no_step_raises_the_loss(self, seed):
         rng = np.random.default_rng(seed)
-        H, X, start = rng.normal(size=(15, 4)), rng.normal(size=(15, 6)), rng.uniform(size=(6, 4))
+        H, X, W = rng.normal(size=(15, 4)), rng.normal(size=(15, 6)), rng.uniform(size=(6, 4))
         H[:, 3] = H[:, 2] + 1e-4 * H[:, 1]
-        found = nonnegative_loadings(X.T @ H, H.T @ H, start, max_rounds=1 + rounds)
-        assert ((X - H @ found.T) ** 2).sum() <= ((X - H @ start.T) ** 2).sum() * (1 + 1e-12)
+        losses = [((X - H @ W.T) ** 2).sum()]
+        for _ in range(4):
+            factors._sweep(W, X.T @ H, H.T @ H)
+            losses.append(((X - H @ W.T) ** 2).sum())
+            W = factors._face_step(W, X.T @ H, H.T @ H)
+            losses.append(((X - H @ W.T) ** 2).sum())
+        assert (np.diff(losses) <= 1e-12 * losses[0]).all()
 
     @many
     @given(seeds)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.optimize import nnls
 
 from lmssc.neighbors import BLOCK_BYTES
 from lmssc.products import threaded_product
@@ -40,7 +41,7 @@ def nonnegative_loadings(
     tol : float
         A row is done when no step in a sweep moved it further than `tol` times its largest loading.
     max_rounds : int
-        Most rounds of sweeps.
+        Most rounds of sweeps; rows that are not done then are solved one by one.
 
     Returns
     -------
@@ -69,12 +70,23 @@ def nonnegative_loadings(
             furthest = _sweep(loadings, cross[open_rows], gram)
         best[open_rows] = loadings
         moving = furthest > tol * loadings.max(axis=1)
-        if not moving.any():
-            break
         open_rows = open_rows[moving]
+        if not len(open_rows):
+            break
         loadings = _face_step(loadings[moving], cross[open_rows], gram)
+    best[open_rows] = _active_sets(cross[open_rows], gram)
     result[:, used] = best / norms
     return result
+
+
+def _active_sets(cross: NDArray, gram: NDArray) -> NDArray:
+    """The minimisers of rows for which steps are too slow, one by one: with G = AᵀA and Aᵀb = c that of ‖A·w − b‖²."""
+    values, vectors = linalg.eigh(gram.astype(np.float64))
+    kept = values > len(gram) * 100 * np.finfo(gram.dtype).eps * values[-1]
+    roots = np.sqrt(values[kept])
+    factor, targets = roots[:, None] * vectors[:, kept].T, cross @ vectors[:, kept] / roots
+    solutions = [nnls(factor, target, maxiter=100 * len(gram))[0] for target in targets]
+    return np.array(solutions, dtype=cross.dtype).reshape(cross.shape)
 
 
 def _sweep(loadings: NDArray, cross: NDArray, gram: NDArray) -> NDArray:
