@@ -16,7 +16,7 @@ def points():
 
 def test_all_clusters_find_all(points):
     clusters = module.Clusters(points)
-    assert clusters.size == 20
+    assert clusters.size == 13
     queries = np.random.default_rng(1).normal(size=(50, 6)).astype(np.float32)
     found = clusters.search(queries, clusters.assign(queries), clusters.size, 12)
     truth = np.argsort(cdist(queries, points), axis=1)[:, :12]

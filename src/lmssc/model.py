@@ -17,7 +17,7 @@ from lmssc.views import Views
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
-CHANGE_SHARE, TIGHTEST, LOOSEST = 3e-2, 1e-10, 3e-3
+CHANGE_SHARE, TIGHTEST, LOOSEST = 3e-2, 1e-10, 1e-3
 # That of H, which a few steps solve, in units of that of F.
 LATENT_SHARE = 1e-2
 

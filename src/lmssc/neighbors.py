@@ -210,8 +210,8 @@ class Blocks(NamedTuple):
 def smallest(values: NDArray, length: int) -> NDArray:
     """Columns of the `length` smallest of each row of squared distances in single precision, in no order.
 
-    What rounding has made negative counts as zero. As many values at least are no larger than the `length`-th of the minima of some groups of columns; there are few
-    more, and only these are sorted.
+    What rounding has made negative counts as zero. As many values at least are no larger than the `length`-th of the
+    minima of some groups of columns; there are few more, and only these are sorted.
 
     Examples
     --------

@@ -11,8 +11,8 @@ from lmssc.threads import slices_of, threaded_map
 
 Result = TypeVar("Result")
 
-# Rows that are taken for one long row, numbers of each array that are worked on at a time (they fit into the cache), and
-# such blocks that are enough for a thread.
+# Rows that are taken for one long row; numbers of each array that are worked on at a time, as many as fit into the
+# cache; and such blocks that are enough for a thread.
 JOINED_ROWS = 64
 BLOCK_NUMBERS = 1 << 16
 BLOCKS_SHARED = 16
@@ -80,13 +80,14 @@ def conjugate_gradient(
     array([[0.0909, 0.    ],
            [0.6364, 0.    ]])
     """
-
+    if not rhs.size:
+        return np.zeros_like(rhs)
     columns = _Columns(rhs.shape, coupled)
     (size,) = columns.dots((rhs, rhs))
-    X = np.where(size > 0, start, rhs.dtype.type(0))
-    R = rhs - operator(X)
+    X = np.ascontiguousarray(np.where(size > 0, start, rhs.dtype.type(0)))
+    R = np.ascontiguousarray(rhs - operator(X))
     Z = precondition(R)
-    direction = Z.copy()
+    direction = Z.copy(order="C")
     residual, left = columns.dots((R, Z), (R, R))
     target = tol**2 * size
     rounding = None if diagonal is None else 4 * np.finfo(rhs.dtype).eps * diagonal
@@ -112,7 +113,8 @@ def conjugate_gradient(
 class _Columns:
     """Sums and multiples of the columns of arrays that have one shape, some rows at a time, many rows on all threads.
 
-    Several short rows are taken for one long row, which numpy is several times faster with.
+    Several short rows are taken for one long row, which numpy is several times faster with; arrays that change must be
+    stored by rows.
     """
 
     def __init__(self, shape: tuple[int, int], coupled: bool) -> None:
