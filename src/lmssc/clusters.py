@@ -51,7 +51,7 @@ class Clusters:
         self.own = self.assign(points)
         self._sizes = np.bincount(self.own, minlength=n_clusters)
         self._starts = np.cumsum(self._sizes) - self._sizes
-        self._members = np.argsort(self.own, kind="stable").astype(np.int32)
+        self._members = self._by_cluster(self.own).astype(np.int32)
         self._blocks = Blocks.of(points[self._members])
 
     @property
@@ -89,7 +89,7 @@ class Clusters:
         ndarray of int32 of shape (m, length)
         """
         found = np.empty((len(queries), length), dtype=np.int32)
-        order = np.argsort(own, kind="stable")
+        order = self._by_cluster(own)
         clusters, first = np.unique(own[order], return_index=True)
         groups = np.split(order, first[1:])
         n_clusters = self.size
@@ -116,6 +116,11 @@ class Clusters:
             near = smallest(self._between(clusters[part]), min(NEAR_OWN * n_each, n_clusters))
             threaded_map(fill, near, groups[part])
         return found
+
+    def _by_cluster(self, own: NDArray) -> NDArray:
+        """An order of points by their cluster."""
+        # Small numbers are sorted by their digits, which is many times as fast.
+        return np.argsort(own.astype(np.uint16) if self.size <= 1 << 16 else own, kind="stable")
 
     def _between(self, clusters: NDArray) -> NDArray:
         """Squared distances of clusters to all."""

@@ -212,13 +212,17 @@ def update_latent(
     product = threaded_product(laplacian)
 
     if views.complete:
-        diagonal = eigenvalues + beta * degrees
+        inverse = 1 / (eigenvalues + beta * degrees)
+        image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)
 
         def operator(latent: NDArray) -> NDArray:
-            return latent * eigenvalues + beta * product(latent)
+            product(latent, image)
+            np.multiply(image, beta, out=image)
+            np.add(image, latent * eigenvalues, out=image)
+            return image
 
         def precondition(residual: NDArray) -> NDArray:
-            return residual / diagonal
+            return np.multiply(residual, inverse, out=preconditioned)
     else:
         patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams])
 

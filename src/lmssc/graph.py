@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.approximate import has_index, nearest_by_index
 from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors, runs
-from lmssc.products import consecutive_rows, threaded_product
+from lmssc.products import consecutive_rows, stack_rows, threaded_product
 from lmssc.threads import slices_of, threaded_map
 from lmssc.views import Matrix
 
@@ -147,9 +147,17 @@ def simplex_graph(
     ends = np.cumsum(filled)
     index_type = np.int32 if max(ends[-1], n_points) < np.iinfo(np.int32).max else np.int64
     indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=parts[0][3].dtype)
-    for numbers, counts, chosen, kept in parts:
-        where = runs(ends[numbers] - counts, counts)
+
+    def put(numbers: NDArray, counts: NDArray, chosen: NDArray, kept: NDArray) -> None:
+        if not len(numbers):
+            return
+        if numbers[-1] - numbers[0] == len(numbers) - 1:
+            where: slice | NDArray = slice(ends[numbers[0]] - counts[0], ends[numbers[-1]])
+        else:
+            where = runs(ends[numbers] - counts, counts)
         indices[where], values[where] = chosen, kept
+
+    threaded_map(put, *zip(*parts, strict=True))
     entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     # In place: each part is a view.
@@ -319,7 +327,7 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
         degrees = affinity.sum(axis=1)
         return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
 
-    result = sparse.vstack(threaded_map(part, slices_of(graph.shape[0], ROWS_SHARED)), format="csr")
+    result = stack_rows(threaded_map(part, slices_of(graph.shape[0], ROWS_SHARED)))
     if not normalised:
         return result
     degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2

@@ -8,11 +8,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from lmssc.solvers import conjugate_gradient
+from lmssc.threads import slices_of, threaded_map
 
 # An edge is weak if it is this small a share of the degree of one of its ends.
 WEAK = 0.01
 # Steps from the labelled samples along strong edges in which all others are reached, or they are told apart.
 MOST_STEPS = 12
+# Rows that are looked at at a time.
+ROWS_AT_ONCE = 25_000
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,16 @@ class Groups:
 def _strong(laplacian: sparse.csr_array) -> NDArray:
     """Which entries are edges that are not weak."""
     least = WEAK * laplacian.diagonal()
-    ends = np.maximum(np.repeat(least, np.diff(laplacian.indptr)), least[laplacian.indices])
-    return -laplacian.data > ends
+    strong = np.empty(laplacian.nnz, dtype=bool)
+
+    def fill(rows: slice) -> None:
+        starts = laplacian.indptr[rows.start : rows.stop + 1]
+        entries = slice(starts[0], starts[-1])
+        ends = np.maximum(np.repeat(least[rows], np.diff(starts)), least[laplacian.indices[entries]])
+        np.greater(-laplacian.data[entries], ends, out=strong[entries])
+
+    threaded_map(fill, slices_of(len(least), ROWS_AT_ONCE))
+    return strong
 
 
 def _reach_all(laplacian: sparse.csr_array, strong: NDArray, labelled: NDArray) -> bool:

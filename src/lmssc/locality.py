@@ -1,7 +1,11 @@
 """Numbering of the samples by where they are, so that what is near in the graph is near in memory."""
 
+from itertools import chain
+
 import numpy as np
 from numpy.typing import NDArray
+
+from lmssc.threads import threaded_map
 
 # From so many samples on it pays: fewer fit into the cache.
 FEWEST_SAMPLES = 10_000
@@ -34,15 +38,17 @@ def order_by_place(points: NDArray) -> NDArray:
     """
     order = np.arange(len(points))
     parts = [(0, len(points))]
+
+    def halve(part: tuple[int, int]) -> list[tuple[int, int]]:
+        first, end = part
+        middle, chosen = (first + end) // 2, order[first:end]
+        along = points[chosen] @ _widest_direction(points[chosen[:: max(1, len(chosen) // SAMPLED)]])
+        order[first:end] = chosen[np.argpartition(along, middle - first)]
+        return [(first, middle), (middle, end)]
+
     while parts:
-        first, end = parts.pop()
-        if end - first <= SMALLEST_PART:
-            continue
-        middle = (first + end) // 2
-        part = order[first:end]
-        along = points[part] @ _widest_direction(points[part[:: max(1, len(part) // SAMPLED)]])
-        order[first:end] = part[np.argpartition(along, middle - first)]
-        parts += [(first, middle), (middle, end)]
+        large = [(first, end) for first, end in parts if end - first > SMALLEST_PART]
+        parts = list(chain.from_iterable(threaded_map(halve, large)))
     return order
 
 

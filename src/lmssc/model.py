@@ -1,5 +1,6 @@
 """The objective J, and the four updates that lower it in turn: W, H, S, F."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -121,21 +122,30 @@ class Model:
         return places if self.expected is None else np.hstack([places, self.expected])
 
     def update_graph(self, state: State) -> State:
-        """S, and α if it is not frozen yet, from the places and √(γ/β)·F."""
-        points = np.hstack([self.places(state.latent), np.sqrt(self.gamma / self.beta) * state.scores])
-        graph, alpha = self.learn_graph(points, state.alpha if self.freeze_alpha else None)
+        """S, and α if it is not frozen yet, from √β·Z, √β·P and √γ·F."""
+        root = np.sqrt(self.beta)
+        places = [(self.geometry.place(state.latent), root)]
+        if self.expected is not None:
+            places.append((self.expected, root))
+        alpha = state.alpha if self.freeze_alpha else None
+        graph, alpha = self._learn_graph([*places, (state.scores, np.sqrt(self.gamma))], alpha)
         return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
 
-    def learn_graph(self, points: NDArray, alpha: NDArray | None = None) -> tuple[sparse.csr_array, NDArray]:
-        """S and α from where the samples are."""
-        points = (np.sqrt(self.beta) * points).astype(self.views.dtype, copy=False)
+    def _learn_graph(
+        self, parts: Sequence[tuple[NDArray, float]], alpha: NDArray | None = None
+    ) -> tuple[sparse.csr_array, NDArray]:
+        """S and α from where the samples are: arrays side by side, each times a number."""
+        ends = np.cumsum([part.shape[1] for part, _ in parts])
+        points = np.empty((len(parts[0][0]), ends[-1]), dtype=self.views.dtype)
+        for columns, (part, factor) in zip(np.split(points, ends[:-1], axis=1), parts, strict=True):
+            np.multiply(part, points.dtype.type(factor), out=columns, casting="same_kind")
         return learn_graph(
             points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
         )
 
     def connect(self, points: NDArray) -> sparse.csr_array:
-        """S alone."""
-        return self.learn_graph(points)[0]
+        """S alone, from the places."""
+        return self._learn_graph([(points, np.sqrt(self.beta))])[0]
 
     def propagate(self, state: State) -> State:
         """F on the present graph."""
