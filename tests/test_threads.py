@@ -1,5 +1,7 @@
 """Pieces of work on several threads: the same answer, errors that are told, and linear algebra on one thread."""
 
+import time
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -39,6 +41,25 @@ def test_a_map_keeps_the_order_and_tells_errors(n_jobs):
         assert threaded_map(abs, []) == []
         with pytest.raises(ZeroDivisionError):
             threaded_map(lambda x: 1 / x, [1, 0, 2])
+
+
+def test_after_an_error_no_more_is_begun():
+    begun = []
+
+    def fail_at_once(number):
+        begun.append(number)
+        if number < 2:
+            raise IndexError(number)
+        time.sleep(0.05)
+
+    with threads(n_jobs=2), pytest.raises(IndexError):
+        threaded_map(fail_at_once, range(50))
+    assert len(begun) < 10
+
+
+def test_threads_do_not_share_out_their_own_work():
+    with threads(n_jobs=3):
+        assert threaded_map(lambda _: (count_threads(), threaded_map(abs, [-1, 2])), range(4)) == [(1, [1, 2])] * 4
 
 
 @pytest.mark.parametrize("length", [0, 1, 4, 5, 9])

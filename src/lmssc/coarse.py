@@ -101,5 +101,6 @@ def _inverse(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> ND
     diagonal = weights[:, -1] - coarse.sum(axis=1)
     diagonal[diagonal <= 0] = 1  # a block of known samples
     np.fill_diagonal(coarse, (1 + RIDGE) * diagonal)
-    half, _ = linalg.lapack.dpotri(linalg.cholesky(coarse, lower=True), lower=True)
-    return (np.tril(half) + np.tril(half, -1).T).astype(laplacian.dtype)
+    half, _ = linalg.lapack.dpotri(linalg.cholesky(coarse, lower=True), lower=True, overwrite_c=True)
+    half = half.astype(laplacian.dtype, copy=False)
+    return np.tril(half) + np.tril(half, -1).T

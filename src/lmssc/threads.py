@@ -4,8 +4,9 @@ Most of what a fit multiplies is small, and there a library that shares it out t
 one thread. Pieces that do not depend on how many threads there are also give the same digits on any number of them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
@@ -79,9 +80,28 @@ def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Resu
     lists = [list(part) for part in items]
     if len(lists[0]) < 2 or count_threads() == 1:
         return list(map(function, *lists))
+    results: dict[int, Result] = {}
+    # Each thread takes the next item when it is done with one: a task for each would cost more than many of them take.
+    numbers = deque(range(len(lists[0])))
+
+    def work() -> None:
+        while numbers:
+            try:
+                number = numbers.popleft()
+            except IndexError:  # another thread has taken the last one
+                return
+            results[number] = function(*(part[number] for part in lists))
+
     with threads():
         team = _team.get()
-        return list(team.pool.map(function, *lists))  # type: ignore[union-attr]
+        tasks = [team.pool.submit(work) for _ in range(team.size)]  # type: ignore[union-attr]
+        try:
+            # After an error, or Ctrl-C, the other threads end with what they have begun.
+            for task in as_completed(tasks):
+                task.result()
+        finally:
+            numbers.clear()
+    return [results[number] for number in range(len(lists[0]))]
 
 
 def slices_of(length: int, size: int) -> list[slice]:

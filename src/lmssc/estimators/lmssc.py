@@ -309,6 +309,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         if state.alpha is None:  # interrupted before the first iteration was done
             state = replace(state, alpha=model.update_graph(state).alpha)
         if order is not None:
+            model.moving.keep(None)
             model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._places = self._to_input(model.places(state.latent))
