@@ -23,7 +23,7 @@ BLOCKS_SHARED = 128
 RIDGE = 1e-6
 
 
-def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], object] | None:
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None] | None:
     """Approximate inverse of L_uu on scores that are the same within each block of samples.
 
     A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
@@ -48,7 +48,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     >>> L = laplacian(sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1]).tocsr())
     >>> known = np.arange(n) == 0
     >>> residual, result = np.ones((n, 1)), np.zeros((n, 1))
-    >>> _ = coarse_correction(L, known)(residual, result)
+    >>> coarse_correction(L, known)(residual, result)
     >>> bool(result[0] == 0), bool((result[1:] > 0).all())
     (True, True)
     """
@@ -59,7 +59,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     if not _is_by_place(laplacian, n_samples // n_blocks):
         return None
     starts = np.arange(n_blocks) * n_samples // n_blocks
-    inverse = _inverse(laplacian, known, starts)
+    factor = _factor(laplacian, known, starts)
     sizes = np.diff(starts, append=n_samples)
     ones = (~known).astype(laplacian.dtype)
     index_type = laplacian.indices.dtype
@@ -68,7 +68,11 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     spread = threaded_product(sparse.csr_array((ones, block, everyone), shape=(n_samples, n_blocks)))
     ends = np.append(starts, n_samples).astype(index_type)
     gather = threaded_product(sparse.csr_array((ones, everyone[:-1], ends), shape=(n_blocks, n_samples)))
-    return lambda residual, result: spread(inverse @ gather(residual), result, add=True)
+
+    def correct(residual: NDArray, result: NDArray) -> None:
+        spread(linalg.cho_solve((factor, True), gather(residual), check_finite=False), result, add=True)
+
+    return correct
 
 
 def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:
@@ -79,8 +83,8 @@ def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:
     return bool(np.count_nonzero(apart < size) - np.count_nonzero(apart == 0) > LEAST_SHORT * np.count_nonzero(apart))
 
 
-def _inverse(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:
-    """(PᵀL_uuP)⁻¹. Its diagonal is summed from weights, all positive, so that rounding cannot make it indefinite."""
+def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:
+    """Cholesky factor of PᵀL_uuP, whose diagonal is summed from weights, so that rounding cannot make it indefinite."""
     n_blocks = len(starts)
     ends = np.append(starts[1:], len(known))
     # What is known counts as one more block, which has no row.
@@ -101,6 +105,4 @@ def _inverse(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> ND
     diagonal = weights[:, -1] - coarse.sum(axis=1)
     diagonal[diagonal <= 0] = 1  # a block of known samples
     np.fill_diagonal(coarse, (1 + RIDGE) * diagonal)
-    half, _ = linalg.lapack.dpotri(linalg.cholesky(coarse, lower=True), lower=True, overwrite_c=True)
-    half = half.astype(laplacian.dtype, copy=False)
-    return np.tril(half) + np.tril(half, -1).T
+    return linalg.cholesky(coarse, lower=True, overwrite_a=True, check_finite=False).astype(laplacian.dtype, copy=False)
