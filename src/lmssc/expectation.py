@@ -1,13 +1,16 @@
 """The class scores that a sample's place lets expect: a ridge regression of the propagated labels."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from lmssc.threads import slices_of, threaded_map
+
+Result = TypeVar("Result")
 
 # Share of the kernel that is radial; the rest is linear.
 RADIAL_SHARE = 0.2
@@ -70,7 +73,7 @@ class Features:
             np.matmul(places, linear.astype(dtype, copy=False), out=result[block])
             result[block] += near @ weights
 
-        threaded_map(fill, self._blocks(points))
+        threaded_map(fill, self.blocks(points))
         return result
 
     @property
@@ -89,12 +92,8 @@ class Features:
         """How many there are."""
         return self.landmarks.shape[1] + self.whitening.shape[1]
 
-    def blocks(self, points: NDArray) -> Iterator[tuple[slice, NDArray]]:
-        """Features of many places, block by block."""
-        for block in self._blocks(points):
-            yield block, self(points[block])
-
-    def _blocks(self, points: NDArray) -> list[slice]:
+    def blocks(self, points: NDArray) -> list[slice]:
+        """Rows of many places whose features are computed at a time."""
         return slices_of(len(points), max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks))))
 
 
@@ -116,7 +115,11 @@ class FeatureRows:
         self.some = some
         self.features = Features.of(points, some) if features is None else features
         few = len(points) * self.features.size <= MOST_KEPT
-        self._kept = list(self.features.blocks(points)) if few else None
+        self._blocks = self.features.blocks(points)
+        self._kept = threaded_map(self._compute, self._blocks) if few else None
+
+    def _compute(self, block: slice) -> NDArray:
+        return self.features(self.points[block])
 
     def first(self, labelled: NDArray) -> NDArray | None:
         """The first labelled and unlabelled samples, by content; None if that is all of them."""
@@ -131,10 +134,21 @@ class FeatureRows:
         if self._kept is None:
             return self.features.times(self.points, coefficients)
         coefficients = coefficients.astype(self.points.dtype, copy=False)
-        return np.concatenate([features @ coefficients for _, features in self._kept])
+        return np.concatenate(threaded_map(lambda features: features @ coefficients, self._kept))
 
-    def __iter__(self) -> Iterator[tuple[slice, NDArray]]:
-        return iter(self.features.blocks(self.points) if self._kept is None else self._kept)
+    def map(self, function: Callable[[slice, NDArray], Result]) -> list[Result]:
+        """The function of each block of rows and its features."""
+        if self._kept is None:
+            return threaded_map(lambda block: function(block, self._compute(block)), self._blocks)
+        return threaded_map(function, self._blocks, self._kept)
+
+
+def _total(parts: Sequence[NDArray]) -> NDArray:
+    """Their sum, in float64."""
+    total = np.zeros(parts[0].shape)
+    for part in parts:
+        total += part
+    return total
 
 
 def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
@@ -198,14 +212,15 @@ class Regression:
         self.labelled = labelled
         share = 1.0 if labelled.all() else 0.5
         self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
-        size = self.rows.features.size
-        gram, self.mean = np.zeros((size, size)), np.zeros(size)
-        for block, features in self.seen:
+
+        def moments(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
             say = self.say[block].astype(features.dtype, copy=False)
             weighted = features * np.sqrt(say)[:, None]
-            gram += weighted.T @ weighted
-            self.mean += say @ features
-        self.gram = gram - np.outer(self.mean, self.mean)
+            return weighted.T @ weighted, say @ features
+
+        grams, means = zip(*self.seen.map(moments), strict=True)
+        self.mean = _total(means)
+        self.gram = _total(grams) - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
 
     def set_ridge(self, ridge: float) -> None:
@@ -216,9 +231,11 @@ class Regression:
     def fit(self, scores: NDArray) -> Expectation:
         """Fit to the class scores of all samples."""
         targets = self._targets(scores)
-        cross = -np.outer(self.mean, self.say @ targets)
-        for block, features in self.seen:
-            cross += features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
+
+        def products(block: slice, features: NDArray) -> NDArray:
+            return features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
+
+        cross = _total(self.seen.map(products)) - np.outer(self.mean, self.say @ targets)
         return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))
 
     def adapt(self, scores: NDArray) -> None:

@@ -251,8 +251,8 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
     >>> [scaling.apply(raw).data.ravel().round(3).tolist() for scaling in scalings]
     [[0.707, 0.707], [-0.707, 0.707]]
     """
-    fitted = []
-    for raw, scaling in zip(raws, scalings, strict=True):
+
+    def fit(raw: RawView, scaling: str) -> ViewScaling:
         if not _present_count(raw):
             raise ValueError(f"view {raw.name!r} is missing (NaN) for every sample; leave it out")
         one = fit_scaling(raw, scaling)
@@ -261,8 +261,9 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
         elif equalise:
             energy = _energy(one, raw)
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
-        fitted.append(one)
-    return fitted
+        return one
+
+    return threaded_map(fit, raws, scalings)
 
 
 def _energy(scaling: ViewScaling, raw: RawView) -> float:
