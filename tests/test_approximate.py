@@ -54,6 +54,7 @@ def test_many_duplicates():
 def test_used_for_many_samples_only(monkeypatch):
     assert isinstance(choose_search(approximate.FEWEST_SAMPLES), IndexedPoints)
     assert isinstance(choose_search(approximate.FEWEST_SAMPLES - 1), MovingPoints)
+    assert isinstance(choose_search(10**6, target=1), MovingPoints)
     monkeypatch.setattr(approximate, "find_spec", lambda _: None)
     assert isinstance(choose_search(10**6), MovingPoints)
 
@@ -68,6 +69,18 @@ def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
     hidden = data.y == -1
     accuracies = [(one.transduction_ == data.target)[hidden].mean() for one in (exact, clf)]
     assert abs(accuracies[0] - accuracies[1]) < 0.02
+
+
+def test_the_recall_is_the_users_choice(monkeypatch):
+    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
+    data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0, dtype=np.float32)
+    clf = LMSSC(neighbor_recall=0.995, max_iter=2).fit(data.views, data.y)
+    assert 0.995 <= clf.neighbor_recall_ <= 1
+    exact = LMSSC(neighbor_recall=1, max_iter=2).fit(data.views, data.y)
+    assert exact.neighbor_recall_ == 1
+    new = make_multiview(500, 3, 30, n_classes=4, random_state=1, dtype=np.float32).views
+    monkeypatch.setattr("lmssc.graph.nearest_by_index", None)  # it would be an error to ask it
+    assert exact.predict(new).shape == (500,)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

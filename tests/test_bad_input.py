@@ -237,6 +237,7 @@ WRONG_PARAMETERS = [
     *[("tol", value) for value in [-1e-9, *NO_NUMBERS]],
     *[(name, value) for name in ("loadings", "init", "alpha") for value in ("other", None, 1, ["svd"])],
     *[("freeze_alpha", value) for value in ("yes", 1, None)],
+    *[("neighbor_recall", value) for value in (0, 1.01, -0.5, "most", None, float("nan"))],
     ("callback", "print"),
     ("verbose", -1),
 ]

@@ -21,7 +21,7 @@ from lmssc.threads import slices_of, threaded_map
 
 # From so many samples on an index is faster than an exact search, as measured on two cores.
 FEWEST_SAMPLES = 10_000
-# Share of the nearest neighbours that has to be found.
+# Share of the nearest neighbours that has to be found by default.
 TARGET = 0.95
 # What the clusters near to a sample may miss, in units of what may be missed in the end: those near to the samples
 # around it have most of the rest, which leaves some for the moves to come.
@@ -108,8 +108,10 @@ class IndexedPoints:
         self._lists = lists
 
 
-def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int) -> Neighbors:
-    """Nearest points of each query: `length` of each, with a recall of the first `needed` of 95 % at least.
+def nearest_by_index(
+    points: NDArray, queries: NDArray, needed: int, length: int, target: float = TARGET
+) -> Neighbors:
+    """Nearest points of each query: `length` of each, with a recall of the first `needed` of `target` at least.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     """
     some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
     truth = _exact(points, queries[some], needed)
-    return _from_clusters(points, queries, length, truth, some, TARGET)[0]
+    return _from_clusters(points, queries, length, truth, some, target)[0]
 
 
 def _from_clusters(
@@ -219,17 +221,17 @@ def _by_distance(listed: NDArray, distances: NDArray) -> tuple[NDArray, NDArray]
     return np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1)
 
 
-def has_index(n_samples: int) -> bool:
-    """Whether so many samples are searched by an index: they are many, and faiss is installed."""
-    return n_samples >= FEWEST_SAMPLES and find_spec("faiss") is not None
+def has_index(n_samples: int, target: float = TARGET) -> bool:
+    """Whether so many samples are searched by an index: they are many, some may be missed, and faiss is installed."""
+    return n_samples >= FEWEST_SAMPLES and target < 1 and find_spec("faiss") is not None
 
 
-def choose_search(n_samples: int) -> MovingPoints | IndexedPoints:
-    """Exact neighbours, or for very many samples, if faiss is installed, most of them.
+def choose_search(n_samples: int, target: float = TARGET) -> MovingPoints | IndexedPoints:
+    """Exact neighbours, or for very many samples, if faiss is installed, such a share of them.
 
     Examples
     --------
     >>> type(choose_search(1000)).__name__
     'MovingPoints'
     """
-    return IndexedPoints() if has_index(n_samples) else MovingPoints()
+    return IndexedPoints(target) if has_index(n_samples, target) else MovingPoints()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.approximate import has_index, nearest_by_index
+from lmssc.approximate import TARGET, has_index, nearest_by_index
 from lmssc.neighbors import Neighbors, Search, nearest_neighbors, other_neighbors, runs
 from lmssc.products import consecutive_rows, stack_rows, threaded_product
 from lmssc.threads import slices_of, threaded_map
@@ -241,10 +241,13 @@ def learn_graph(
     return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
 
 
-def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None) -> sparse.csr_array:
+def connect(
+    points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None, recall: float = TARGET
+) -> sparse.csr_array:
     """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
 
-    Without α each row has its own, the largest that gives it at most k neighbours.
+    Without α each row has its own, the largest that gives it at most k neighbours. Of very many points an index finds
+    the nearest, with such a recall.
 
     Examples
     --------
@@ -255,8 +258,8 @@ def connect(points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | No
     # Rows with an α of their own have k neighbours at most.
     length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
     # An index has to be made first, which a few queries are not worth.
-    if has_index(n_points) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
-        first = nearest_by_index(points, queries, n_neighbors + 1, length)
+    if has_index(n_points, recall) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
+        first = nearest_by_index(points, queries, n_neighbors + 1, length, recall)
     else:
         first = nearest_neighbors(points, queries, length)
     own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)

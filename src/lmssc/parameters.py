@@ -32,6 +32,7 @@ COUNT_OR_NONE = Rule(lambda v: v is None or _is_count(v), "an integer of at leas
 PATH_OR_NONE = Rule(lambda v: v is None or isinstance(v, str | os.PathLike), "the name of a file, or None")
 POSITIVE = Rule(lambda v: _is_number(v) and v > 0, f"a positive number of at most {MOST:g}")
 NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
+SHARE = Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, and at most 1")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")
 CALLABLE_OR_NONE = Rule(lambda v: v is None or callable(v), "a callable or None")
 VERBOSITY = Rule(lambda v: isinstance(v, int | np.integer) and bool(v >= 0), "an integer of at least 0")

@@ -48,6 +48,7 @@ from lmssc.parameters import (
     NOT_NEGATIVE,
     PATH_OR_NONE,
     POSITIVE,
+    SHARE,
     VERBOSITY,
     Rule,
     one_of,
@@ -121,6 +122,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     freeze_alpha : bool, default=True
         Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
         the paper.
+    neighbor_recall : float, default=0.95
+        Share of the nearest neighbours that the search has to find. From 10,000 samples on, with faiss
+        (``pip install 'lmssc[large]'``), it looks into as many clusters nearby as that takes, measured on some samples;
+        with 1, with fewer samples or without faiss it is exact.
     max_iter : int, default=30
         Most iterations.
     tol : float, default=2e-2
@@ -167,7 +172,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
     neighbor_recall_ : float
         Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
-        search. From 10,000 samples on, with faiss (``pip install 'lmssc[large]'``), an index finds 95 % at least.
+        search.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
     scalings_ : dict of str to str
@@ -206,6 +211,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "init": one_of("svd", "random"),
         "alpha": one_of("row", "mean"),
         "freeze_alpha": BOOLEAN,
+        "neighbor_recall": SHARE,
         "max_iter": COUNT,
         "tol": NOT_NEGATIVE,
         "callback": CALLABLE_OR_NONE,
@@ -240,6 +246,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         init: str = "svd",
         alpha: str = "row",
         freeze_alpha: bool = True,
+        neighbor_recall: float = 0.95,
         max_iter: int = 30,
         tol: float = 2e-2,
         random_state: int | np.random.RandomState | None = None,
@@ -262,6 +269,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.init = init
         self.alpha = alpha
         self.freeze_alpha = freeze_alpha
+        self.neighbor_recall = neighbor_recall
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -381,7 +389,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             self.loadings == "nonnegative",
             self.alpha == "mean",
             self.freeze_alpha,
-            moving=choose_search(views.n_samples),
+            moving=choose_search(views.n_samples, self.neighbor_recall),
         )
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State, NDArray | None]:
@@ -453,7 +461,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     ) -> float:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
         codes, tol = model.codes, model.tolerance(change=1.0)
-        model = replace(model, moving=choose_search(len(places)))
+        model = replace(model, moving=choose_search(len(places), self.neighbor_recall))
         if by_content is not None or len(places) > MOST_CALIBRATED:
             chosen = _first_by_content(len(places), by_content)
             codes, places = codes[chosen], places[chosen]
@@ -513,6 +521,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             places,
             self._resolve_neighbors(len(samples), int(self._labelled.sum()), len(self.classes_)),
             alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
+            recall=self.neighbor_recall,
         )
         return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]
 
