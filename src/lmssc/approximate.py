@@ -108,9 +108,7 @@ class IndexedPoints:
         self._lists = lists
 
 
-def nearest_by_index(
-    points: NDArray, queries: NDArray, needed: int, length: int, target: float = TARGET
-) -> Neighbors:
+def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int, target: float = TARGET) -> Neighbors:
     """Nearest points of each query: `length` of each, with a recall of the first `needed` of `target` at least.
 
     Examples

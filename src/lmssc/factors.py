@@ -195,9 +195,8 @@ def update_latent(
            [2.5]])
     """
     alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
-    latent = np.zeros_like(start)
     if not alive.any():
-        return latent
+        return np.zeros_like(start)
     loadings = [loading[:, alive] for loading in loadings]
     grams = [loading.T @ loading for loading in loadings]
     # U = M^−½·Q with Q the eigenvectors of M^−½·A·M^−½.
@@ -238,17 +237,19 @@ def update_latent(
                 solution[rows] = (residual[rows] @ vectors / (values + beta * degrees[rows])) @ vectors.T
             return solution
 
+    # U with a row for each component, of zeros for those without loadings.
+    whole, scaled = np.zeros((2, len(alive), basis.shape[1]), dtype=basis.dtype)
+    whole[alive], scaled[alive] = basis, basis * roots[:, None] ** 2
     solution = conjugate_gradient(
         operator,
         rhs,
-        start[:, alive] * roots**2 @ basis,
+        start @ scaled,
         precondition,
         tol=solver_tolerance(rhs.dtype, tol),
         max_iter=5000 if views.complete else MOST_COUPLED_STEPS,
         coupled=not views.complete,
     )
-    latent[:, alive] = solution @ basis.T
-    return latent
+    return solution @ whole.T
 
 
 def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray, NDArray]]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lmssc.products import threaded_product
 from lmssc.solvers import conjugate_gradient
 from lmssc.threads import slices_of, threaded_map
 
@@ -131,9 +132,9 @@ def _strong(laplacian: sparse.csr_array) -> NDArray:
 def _reach_all(laplacian: sparse.csr_array, strong: NDArray, labelled: NDArray) -> bool:
     """Whether a few steps along strong edges lead from the labelled samples to all others: mostly they do."""
     edges = sparse.csr_array((strong.astype(np.float32), laplacian.indices, laplacian.indptr), shape=laplacian.shape)
-    reached = labelled
+    step, reached = threaded_product(edges), labelled
     for _ in range(MOST_STEPS):
-        reached = reached | (edges @ reached.astype(np.float32) > 0)
+        reached = reached | (step(reached.astype(np.float32)) > 0)
         if reached.all():
             return True
     return False
