@@ -7,7 +7,8 @@ from scipy import sparse
 from lmssc import coarse, propagation
 from lmssc.coarse import coarse_correction
 from lmssc.graph import laplacian
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
+from lmssc.targets import Targets
 
 
 def chain(weights):
@@ -18,7 +19,7 @@ def chain(weights):
 def dense_scores(L, codes, n_classes):
     """F by a dense solve."""
     known = codes >= 0
-    scores = one_hot(codes, n_classes, np.dtype(float))
+    scores = Targets.from_codes(codes, n_classes).matrix(np.dtype(float))
     dense = L.toarray()
     scores[~known] = np.linalg.solve(dense[np.ix_(~known, ~known)], -dense[np.ix_(~known, known)] @ scores[known])
     return scores
@@ -59,14 +60,14 @@ def codes_of(n_samples, where):
 def test_same_scores(small, weights):
     L, codes = chain(weights), codes_of(600, [0, 130, 131, 599])
     assert coarse_correction(L, codes >= 0) is not None
-    np.testing.assert_allclose(propagate(L, codes, 2).scores, dense_scores(L, codes, 2), atol=1e-6)
+    np.testing.assert_allclose(propagate(L, Targets.from_codes(codes, 2)).scores, dense_scores(L, codes, 2), atol=1e-6)
 
 
 def test_blocks_of_known_samples_and_parts_without_a_label(small):
     weights = np.ones(599)
     weights[400] = 0  # beyond it there is no label
     codes = codes_of(600, range(100, 200))
-    found = propagate(chain(weights), codes, 2)
+    found = propagate(chain(weights), Targets.from_codes(codes, 2))
     np.testing.assert_array_equal(found.unreached, np.arange(600) > 400)
     np.testing.assert_allclose(found.scores[:401], dense_scores(chain(weights[:400]), codes[:401], 2), atol=1e-6)
 
@@ -80,7 +81,7 @@ def test_single_precision_with_weak_ties_to_the_labels(small, tie):
     weights[0, 1:] = weights[1:, 0] = 0
     weights[0, 1] = tie
     L = laplacian(sparse.block_diag([weights] * 2, format="csr").astype(np.float32))
-    scores = propagate(L, codes_of(600, [0, 300]), 2, tol=1e-5).scores
+    scores = propagate(L, Targets.from_codes(codes_of(600, [0, 300]), 2), tol=1e-5).scores
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, np.repeat(np.eye(2), 300, axis=0), atol=1e-3)
 
@@ -88,10 +89,10 @@ def test_single_precision_with_weak_ties_to_the_labels(small, tie):
 def test_far_fewer_steps(monkeypatch, small):
     calls = counted(monkeypatch)
     L, codes = chain(np.ones(1999)), codes_of(2000, [0, 1999])
-    propagate(L, codes, 2, tol=1e-6)
+    propagate(L, Targets.from_codes(codes, 2), tol=1e-6)
     with_it = len(calls)
     monkeypatch.setattr(coarse, "FEWEST_SAMPLES", 10_000)
-    propagate(L, codes, 2, tol=1e-6)
+    propagate(L, Targets.from_codes(codes, 2), tol=1e-6)
     assert 5 * with_it < len(calls) - with_it
 
 

@@ -10,7 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from lmssc import groups as groups_module
 from lmssc.graph import laplacian
 from lmssc.groups import Groups
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
+from lmssc.targets import Targets
 
 SIZE = 30
 
@@ -40,7 +41,7 @@ def exact(L, codes, n_classes):
         weights[np.ix_(others, others)] += np.outer(column[others], row[others])
         weights[others, i] = 0
         np.fill_diagonal(weights, 0)
-    scores = one_hot(codes, n_classes, np.dtype(float))
+    scores = Targets.from_codes(codes, n_classes).matrix(np.dtype(float))
     for i in unknown:
         scores[i] = (weights[i] @ scores) / weights[i].sum()
     return scores
@@ -59,7 +60,7 @@ def test_the_level_of_weakly_tied_clumps(dtype, weak):
     ties = [(0, 2, weak), (2, 3, 2 * weak), (3, 4, weak / 2), (4, 5, weak), (5, 1, weak), (2, 4, weak / 3)]
     L = clumps(np.random.default_rng(0), 6, ties, dtype)
     codes = one_label_in([0, 1], 6)
-    found = propagate(L, codes, 2, tol=1e-4)
+    found = propagate(L, Targets.from_codes(codes, 2), tol=1e-4)
     assert not found.unreached.any()
     right = exact(L, codes, 2)
     assert 0.2 < right[2 * SIZE :, 0].min() < 0.5 < right[2 * SIZE :, 0].max() < 0.9
@@ -71,7 +72,7 @@ def test_few_weakly_tied_clumps_among_many_samples():
     strong = [(c, c + 1, 0.5) for c in range(37)]
     L = clumps(np.random.default_rng(1), 40, [*strong, (0, 38, 1e-5), (37, 39, 1e-5)])
     codes = one_label_in([0, 37], 40)
-    scores = propagate(L, codes, 2, tol=1e-4).scores
+    scores = propagate(L, Targets.from_codes(codes, 2), tol=1e-4).scores
     # A clump on one tie has the scores of the sample that it hangs on, and those are near the label's.
     assert scores[38 * SIZE : 39 * SIZE, 0].min() > 0.9
     assert scores[39 * SIZE :, 1].min() > 0.9
@@ -96,7 +97,7 @@ def test_whatever_is_called_weak(monkeypatch, share):
     rng = np.random.default_rng(3)
     L = clumps(rng, 8, [(a, b, float(10 ** rng.uniform(-4, 0))) for a in range(8) for b in range(a)])
     codes = one_label_in([0, 1, 2], 8)
-    np.testing.assert_allclose(propagate(L, codes, 3).scores, exact(L, codes, 3), atol=1e-8)
+    np.testing.assert_allclose(propagate(L, Targets.from_codes(codes, 3)).scores, exact(L, codes, 3), atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
@@ -107,7 +108,7 @@ def test_a_part_of_lighter_weights_is_none(scale):
     weights = sparse.block_diag([ring, path], format="csr").astype(np.float32)
     codes = np.full(412, -1)
     codes[[0, 400, 411]] = [0, 0, 1]
-    scores = propagate(laplacian(sparse.csr_array(weights + weights.T)), codes, 2).scores
+    scores = propagate(laplacian(sparse.csr_array(weights + weights.T)), Targets.from_codes(codes, 2)).scores
     np.testing.assert_allclose(scores[400:, 1], np.linspace(0, 1, 12), atol=1e-4)
 
 
@@ -119,7 +120,7 @@ def test_many_small_edges_take_no_more_memory_than_the_graph():
     codes = np.full(500, -1)
     codes[:40] = np.arange(40)
     tracemalloc.start()
-    scores = propagate(L, codes, 40, tol=1e-4).scores
+    scores = propagate(L, Targets.from_codes(codes, 40), tol=1e-4).scores
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12 * (L.data.nbytes + L.indices.nbytes)
@@ -133,11 +134,11 @@ def test_a_normalised_laplacian_is_not_levelled():
     L = sparse.csr_array(scale @ plain @ scale)
     codes = one_label_in([0, 2], 3)
     dense, unknown = L.toarray(), codes < 0
-    right = one_hot(codes, 2, np.dtype(float))
+    right = Targets.from_codes(codes, 2).matrix(np.dtype(float))
     known_part = dense[np.ix_(unknown, ~unknown)] @ right[~unknown]
     right[unknown] = np.linalg.solve(dense[np.ix_(unknown, unknown)], -known_part)
-    np.testing.assert_allclose(propagate(L, codes, 2, normalised=True).scores, right, atol=1e-7)
-    assert np.abs(propagate(L, codes, 2).scores - right).max() > 1e-3
+    np.testing.assert_allclose(propagate(L, Targets.from_codes(codes, 2), normalised=True).scores, right, atol=1e-7)
+    assert np.abs(propagate(L, Targets.from_codes(codes, 2)).scores - right).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_samples", [5, 40])

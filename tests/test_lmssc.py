@@ -17,8 +17,8 @@ from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.graph import laplacian
 from lmssc.model import Model, State
-from lmssc.propagation import one_hot
 from lmssc.start import latent_start, leading_directions, random_graph
+from lmssc.targets import Targets
 from lmssc.views import View, Views
 
 
@@ -138,21 +138,21 @@ class TestExpectedScores:
         """Three rounds by hand: dense graph, dense propagation, kernel ridge regression by its N × N formula."""
         clf = LMSSC(max_iter=1, calibrate=False).fit(small.views, small.y)
         model, state = started(small.views, small.y)
-        H, codes = state.latent, model.codes
+        H, codes = state.latent, model.targets.codes
         spread = ((H - H.mean(axis=0)) ** 2).sum() / len(H)
         S, ridge = adaptive_graph(H, 10), None
         for _ in range(3):
-            F = oracles.dense_scores(S, codes, model.n_classes)
+            F = oracles.dense_scores(S, codes, model.targets.n_classes)
             ridge = ridge or oracles.ridge_by_noise(H, F, codes >= 0)
             P = oracles.kernel_ridge(H, F, codes >= 0, ridge) * np.sqrt(1.5 * spread)
             S = adaptive_graph(np.hstack([H, P]), 10)
         np.testing.assert_allclose(state.graph.toarray(), S, atol=1e-6)
-        np.testing.assert_allclose(state.scores, oracles.dense_scores(S, codes, model.n_classes), atol=1e-6)
+        np.testing.assert_allclose(state.scores, oracles.dense_scores(S, codes, model.targets.n_classes), atol=1e-6)
         assert clf.n_iter_ == 1
 
     def test_samples_that_only_expected_scores_cut_off_are_reached_again(self, small):
         model, state = started(small.views, small.y)
-        cut = np.flatnonzero(model.codes < 0)[:4]
+        cut = np.flatnonzero(model.targets.codes < 0)[:4]
         never, unreached = np.zeros(150, bool), np.zeros(150, bool)
         unreached[cut] = True
         never[cut[0]] = True
@@ -191,12 +191,12 @@ class TestExpectedScores:
 
     def test_short_and_long_texts_are_compared_by_direction(self):
         views, y = word_counts(0)
-        clf = LMSSC(n_components=5).fit(views, y)
+        clf = LMSSC(n_components=5, scaling="tfidf").fit(views, y)
         placed = np.linalg.norm(clf._geometry.place(clf.latent_[clf._order.samples]), axis=1)
         norms = np.linalg.norm(clf.latent_, axis=1)
         assert placed.std() / placed.mean() < 0.2 * norms.std() / norms.mean()
         # Twice the text says the same.
-        doubled = LMSSC(n_components=5).fit([2 * view for view in views], y)
+        doubled = LMSSC(n_components=5, scaling="tfidf").fit([2 * view for view in views], y)
         assert (doubled.transduction_ == clf.transduction_).all()
 
 
@@ -214,11 +214,12 @@ class TestAlgorithm1:
             crosses=views.transpose_dot(latent),
             graph=graph,
             laplacian=laplacian(graph),
-            scores=one_hot(data.y, 3, np.dtype(float)),
+            scores=Targets.from_codes(data.y, 3).matrix(np.dtype(float)),
             unreached=np.zeros(60, bool),
             alpha=None,
         )
-        model = Model(views, data.y, 3, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
+        targets = Targets.from_codes(data.y, 3)
+        model = Model(views, targets, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
         for _ in range(4):
             state = model.step(state)
         loadings, H, S, F, alpha = oracles.algorithm_1(
@@ -378,14 +379,19 @@ class TestMissingViews:
         right = ((Xs[0] - H @ loadings[0].T) ** 2).sum() + ((Xs[1] - H @ loadings[1].T) ** 2)[has].sum()
         assert views.loss(H, loadings) == pytest.approx(right)
 
-    def test_prediction_uses_the_views_there_are(self, small):
-        clf = LMSSC().fit(small.views, small.y)
+    @pytest.mark.parametrize("calibrate", [False, True])
+    def test_prediction_uses_the_views_there_are(self, small, calibrate):
+        """By least squares, or if new samples are trusted by what is known of those of fit, with a ridge."""
+        clf = LMSSC(calibrate=calibrate).fit(small.views, small.y)
         new = make_multiview(150, random_state=0).views  # the same draws, so these are the training samples
         partial = [new[0] + 1e-9, np.full_like(new[1], np.nan), new[2]]
         positions = clf.transform(partial)
         Xs = [(view - small.views[v].mean(0)) / small.views[v].std(0) for v, view in enumerate(partial) if v != 1]
-        Xs = [X / np.sqrt(3 * X.shape[1]) for X in Xs]
-        right = np.linalg.lstsq(np.vstack([clf.loadings_[0], clf.loadings_[2]]), np.hstack(Xs).T, rcond=None)[0].T
+        X = np.hstack([X / np.sqrt(3 * X.shape[1]) for X in Xs])
+        W = np.vstack([clf.loadings_[0], clf.loadings_[2]])
+        right = np.linalg.lstsq(W, X.T, rcond=None)[0].T
+        if calibrate:
+            right = X @ W @ np.linalg.inv(W.T @ W + clf._newcomers.ridge)
         np.testing.assert_allclose(positions, right, atol=1e-6)
 
 
@@ -413,7 +419,7 @@ class TestNewSamples:
 
     @pytest.mark.parametrize("label_weight", [0.0, 1.5])
     def test_weights_are_the_simplex_weights_of_the_neighbours(self, small, label_weight):
-        clf = LMSSC(alpha="mean", label_weight=label_weight).fit(small.views, small.y)
+        clf = LMSSC(alpha="mean", label_weight=label_weight, calibrate=False).fit(small.views, small.y)
         new = [view[:5] + 0.05 for view in small.views]
         places, known = clf.transform(new), clf.latent_
         if label_weight:

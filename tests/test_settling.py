@@ -5,6 +5,7 @@ import numpy as np
 from lmssc import settling
 from lmssc.graph import learn_graph
 from lmssc.settling import MOST_ROUNDS, settle
+from lmssc.targets import Targets
 
 
 def settled(share):
@@ -19,7 +20,7 @@ def settled(share):
         learned.append(points)
         return learn_graph(points, 10, 1.0)[0]
 
-    result = settle(places, learn(places), codes, 2, 1.0, learn)
+    result = settle(places, learn(places), Targets.from_codes(codes, 2), 1.0, learn)
     return result, learned[1:]
 
 

@@ -15,6 +15,7 @@ from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, lear
 from lmssc.neighbors import other_neighbors
 from lmssc.pivoting import pivoted_loadings
 from lmssc.propagation import propagate
+from lmssc.targets import Targets
 from lmssc.threads import threads
 from lmssc.views import View, Views
 
@@ -302,7 +303,7 @@ class TestPropagation:
         codes = np.where(rng.uniform(size=n) < 0.3, rng.integers(0, n_classes, size=n), -1)
         codes[rng.integers(n)] = 0
         L = sparse.csr_array(oracles.dense_laplacian(S))
-        found = propagate(L, codes, n_classes, tol=1e-12)
+        found = propagate(L, Targets.from_codes(codes, n_classes), tol=1e-12)
         right = oracles.dense_scores(S, codes, n_classes)
         assert relative_error(found.scores, right) <= TOLERANCE
         parts = [part for part in oracles.components(S) if (codes[part] < 0).all()]
@@ -313,7 +314,7 @@ class TestPropagation:
     def test_all_labelled(self):
         S = random_row_stochastic(np.random.default_rng(0), 6, 2)
         codes = np.array([0, 1, 0, 1, 0, 1])
-        found = propagate(sparse.csr_array(oracles.dense_laplacian(S)), codes, 2)
+        found = propagate(sparse.csr_array(oracles.dense_laplacian(S)), Targets.from_codes(codes, 2))
         np.testing.assert_array_equal(found.scores, np.eye(2)[codes])
         assert not found.unreached.any()
 
@@ -325,5 +326,5 @@ class TestPropagation:
         codes = np.full(20, -1)
         codes[:2] = [0, 1]
         L = sparse.csr_array(oracles.dense_laplacian(S))
-        found = propagate(L, codes, 2, start=100 * rng.normal(size=(20, 2)), tol=1e-12)
+        found = propagate(L, Targets.from_codes(codes, 2), start=100 * rng.normal(size=(20, 2)), tol=1e-12)
         assert relative_error(found.scores, oracles.dense_scores(S, codes, 2)) <= TOLERANCE

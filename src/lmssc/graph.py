@@ -310,6 +310,22 @@ def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
     return float(np.vdot(rows, threaded_product(laplacian)(rows)))
 
 
+def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -> float:
+    """Median over some rows of S of the mean squared distance Σ_j s_ij·‖z_i − z_j‖² to the neighbours.
+
+    Examples
+    --------
+    >>> S = sparse.csr_array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> neighbor_distance(S, np.array([[0.0], [1.0], [3.0]]), np.arange(3))
+    1.0
+    """
+    some = graph[rows]
+    row = np.repeat(np.arange(len(rows)), np.diff(some.indptr))
+    differences = points[rows][row] - points[some.indices]
+    squares = np.einsum("ij,ij->i", differences, differences, dtype=np.float64)
+    return float(np.median(np.bincount(row, some.data * squares, len(rows))))
+
+
 def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.csr_array:
     """L = D − W, W = (S + Sᵀ)/2 and D its row sums; normalised: D^−½·L·D^−½.
 

@@ -13,7 +13,8 @@ from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import connect, laplacian, learn_graph, roughness
 from lmssc.neighbors import MovingPoints, Search
 from lmssc.pivoting import pivoted_loadings
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
+from lmssc.targets import Targets
 from lmssc.views import Views
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
@@ -56,8 +57,7 @@ class Model:
     """The objective J of one problem, and the four updates that lower it in turn."""
 
     views: Views
-    codes: NDArray
-    n_classes: int
+    targets: Targets
     n_neighbors: int
     beta: float
     gamma: float
@@ -67,6 +67,7 @@ class Model:
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
     never_reached: NDArray | None = None  # samples that no label reaches on the first graph, which is by Z alone
+    groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
     moving: Search = field(default_factory=MovingPoints)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
@@ -77,7 +78,7 @@ class Model:
             crosses=self.views.transpose_dot(latent),
             graph=graph,
             laplacian=laplacian(graph),
-            scores=one_hot(self.codes, self.n_classes, self.views.dtype),
+            scores=self.targets.matrix(self.views.dtype),
             unreached=np.zeros(len(latent), dtype=bool),
             alpha=None,
         )
@@ -139,6 +140,10 @@ class Model:
         points = np.empty((len(parts[0][0]), ends[-1]), dtype=self.views.dtype)
         for columns, (part, factor) in zip(np.split(points, ends[:-1], axis=1), parts, strict=True):
             np.multiply(part, points.dtype.type(factor), out=columns, casting="same_kind")
+        if self.groups is not None:
+            # Samples that cannot be compared are further apart than any that can.
+            far = 10 * float(np.sqrt(np.einsum("ij,ij->i", points, points).max()))
+            points = np.hstack([points, (far * self.groups[:, None]).astype(points.dtype)])
         return learn_graph(
             points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
         )
@@ -150,7 +155,7 @@ class Model:
     def propagate(self, state: State) -> State:
         """F on the present graph."""
         tol = self.tolerance(state.change)
-        scores, unreached = propagate(state.laplacian, self.codes, self.n_classes, state.scores, tol)
+        scores, unreached = propagate(state.laplacian, self.targets, state.scores, tol)
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
     def reach_again(self, state: State) -> State:
@@ -172,10 +177,11 @@ class Model:
         return replace(
             self,
             views=self.views.renumbered(order),
-            codes=self.codes[order],
+            targets=self.targets.take(order),
             geometry=self.geometry.renumbered(order),
             expected=None if self.expected is None else self.expected[order],
             never_reached=None if self.never_reached is None else self.never_reached[order],
+            groups=None if self.groups is None else self.groups[order],
         )
 
     def objective(self, state: State) -> dict[str, float]:

@@ -124,20 +124,26 @@ def content_order(views: Sequence[RawView], codes: NDArray) -> ContentOrder:
     (True, True)
     """
     keys_by_view = threaded_map(row_keys, views)
-    view_keys = [int(scramble(keys).sum(dtype=np.uint64)) for keys in keys_by_view]
+    # Of identical samples one counts, so that repeating some changes no order.
+    distinct = np.unique(_chain(keys_by_view), return_index=True)[1]
+    view_keys = [int(scramble(keys[distinct]).sum(dtype=np.uint64)) for keys in keys_by_view]
     order = sorted(range(len(views)), key=view_keys.__getitem__)
     keys = _chain([keys_by_view[v] for v in order])
     samples = np.lexsort((codes, keys))
     return ContentOrder(samples, order, keys[samples])
 
 
-def duplicate_groups(keys: NDArray, codes: NDArray) -> NDArray:
-    """Number of the group of identical samples that each belongs to; keys sorted, equal samples adjacent.
+def first_copies(keys: NDArray) -> NDArray:
+    """Which samples begin a run of identical ones; keys sorted.
+
+    At least two runs begin, so that there is a graph even if all samples are identical.
 
     Examples
     --------
-    >>> duplicate_groups(np.array([3, 3, 3, 8], dtype=np.uint64), np.array([-1, -1, 0, -1]))
-    array([0, 0, 1, 2])
+    >>> first_copies(np.array([3, 3, 3, 8], dtype=np.uint64)), first_copies(np.array([3, 3], dtype=np.uint64))
+    (array([ True, False, False,  True]), array([ True,  True]))
     """
-    new = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
-    return np.concatenate([[0], np.cumsum(new)])
+    first = np.concatenate([[True], keys[1:] != keys[:-1]])
+    if not first[1:].any():
+        first[-1] = True
+    return first

@@ -10,6 +10,7 @@ from lmssc.coarse import coarse_correction
 from lmssc.groups import Groups
 from lmssc.products import threaded_product
 from lmssc.solvers import conjugate_gradient, solver_tolerance
+from lmssc.targets import Targets
 
 
 class Propagation(NamedTuple):
@@ -19,22 +20,9 @@ class Propagation(NamedTuple):
     unreached: NDArray
 
 
-def one_hot(codes: NDArray, n_classes: int, dtype: np.dtype) -> NDArray:
-    """One-hot rows Y; a code of −1 (no label) gives a row of zeros.
-
-    Examples
-    --------
-    >>> one_hot(np.array([1, -1]), 2, np.dtype(float))
-    array([[0., 1.],
-           [0., 0.]])
-    """
-    return (codes[:, None] == np.arange(n_classes)).astype(dtype)
-
-
 def propagate(
     laplacian: sparse.csr_array,
-    codes: NDArray,
-    n_classes: int,
+    targets: Targets,
     start: NDArray | None = None,
     tol: float = 1e-10,
     *,
@@ -49,10 +37,8 @@ def propagate(
     ----------
     laplacian : csr_array of shape (n, n)
         L, symmetric.
-    codes : ndarray of shape (n,)
-        Class of each sample, −1 where it is not known.
-    n_classes : int
-        Number of classes c.
+    targets : Targets
+        Y.
     start : ndarray of shape (n, c), optional
         Scores to start the solver from.
     tol : float
@@ -68,21 +54,21 @@ def propagate(
     Examples
     --------
     >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-    >>> propagate(L, np.array([0, -1, 1]), 2).scores
+    >>> propagate(L, Targets.from_codes(np.array([0, -1, 1]), 2)).scores
     array([[1. , 0. ],
            [0.5, 0.5],
            [0. , 1. ]])
     """
-    labelled = codes >= 0
-    scores = one_hot(codes, n_classes, laplacian.dtype)
+    labelled = targets.labelled
+    scores = targets.matrix(laplacian.dtype)
     groups = Groups.of(laplacian, labelled)
-    unreached = groups.unreached_samples(len(codes))
-    frequencies = scores[labelled].mean(axis=0)
+    unreached = groups.unreached_samples(len(targets))
+    frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies
     known = np.flatnonzero(labelled | unreached)
-    if len(known) < len(codes):
+    if len(known) < len(targets):
         # All rows take part, those that are known with zeros: to cut them out of L takes longer.
-        guess = np.tile(frequencies, (len(codes), 1)) if start is None else start.copy()
+        guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
         guess[known] = 0
         product = threaded_product(laplacian)
         rhs = -product(np.where(labelled[:, None], scores, scores.dtype.type(0)))
@@ -93,7 +79,7 @@ def propagate(
         # A sample whose edges all weigh next to nothing adds nothing to the residual either, however wrong it is.
         uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
         # As wide as the scores, which numpy is several times faster with.
-        inverse = np.repeat(1 / diagonal[:, None], n_classes, axis=1)
+        inverse = np.repeat(1 / diagonal[:, None], targets.n_classes, axis=1)
         correct = coarse_correction(laplacian, labelled | unreached)
 
         image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)

@@ -11,6 +11,7 @@ from lmssc.alternation import relative_change
 from lmssc.expectation import Expectation, FeatureRows, Regression
 from lmssc.graph import laplacian
 from lmssc.propagation import propagate
+from lmssc.targets import Targets
 
 # Rounds, at most; more change nothing. They end when what is expected moves by less than this share: with many labels
 # after the first.
@@ -35,8 +36,7 @@ class Settled(NamedTuple):
 def settle(
     places: NDArray,
     graph: sparse.csr_array,
-    codes: NDArray,
-    n_classes: int,
+    targets: Targets,
     weight: float,
     learn: Callable[[NDArray], sparse.csr_array],
     rows: FeatureRows | None = None,
@@ -50,10 +50,8 @@ def settle(
         Z.
     graph : csr_array of shape (n, n)
         S on Z alone.
-    codes : ndarray of shape (n,)
-        Class of each sample, −1 where it is not known.
-    n_classes : int
-        Number of classes c.
+    targets : Targets
+        Y.
     weight : float
         Weight of the expected scores in the squared distance; 0 leaves them out.
     learn : callable
@@ -72,14 +70,14 @@ def settle(
     >>> from lmssc.graph import learn_graph
     >>> Z = np.array([[0.0], [1.0], [2.0], [7.0], [8.0], [9.0]])
     >>> learn = lambda points: learn_graph(points, 2, 1.0)[0]
-    >>> settle(Z, learn(Z), np.array([0, -1, -1, -1, -1, 1]), 2, 1.0, learn).scores.argmax(axis=1)
+    >>> settle(Z, learn(Z), Targets.from_codes(np.array([0, -1, -1, -1, -1, 1]), 2), 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    scores, unreached = propagate(laplacian(graph), codes, n_classes, tol=tol)
+    scores, unreached = propagate(laplacian(graph), targets, tol=tol)
     expectation = expected = None
     never_reached = unreached
     if weight:
-        regression = Regression(places if rows is None else rows, codes >= 0)
+        regression = Regression(places if rows is None else rows, targets.labelled)
         regression.adapt(scores)
         for _ in range(MOST_ROUNDS):
             candidate = regression.fit(scores).times(np.sqrt(weight))
@@ -88,5 +86,5 @@ def settle(
                 break
             expectation, expected = candidate, moved
             graph = learn(np.hstack([places, expected]))
-            scores, unreached = propagate(laplacian(graph), codes, n_classes, scores, tol)
+            scores, unreached = propagate(laplacian(graph), targets, scores, tol)
     return Settled(graph, scores, unreached, expectation, expected, never_reached)

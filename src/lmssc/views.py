@@ -134,7 +134,20 @@ class View:
             return self.data
         # A sample that lacks the view is a row of zeros in X, so one of the offset here.
         missing = sparse.csr_array((~self.present).astype(self.data.dtype)[:, None])
-        return (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
+        result = (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
+        result.sum_duplicates()  # which sorts
+        return result
+
+    def row_energies(self) -> NDArray:
+        """Squared norm of each row of X, in float64."""
+        if sparse.issparse(self.data):
+            squares = np.asarray(self.data.astype(np.float64).power(2).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        if self.offset is None:
+            return squares
+        shift = float(self.offset @ self.offset) - 2 * (self.data @ self.offset)
+        return squares + self.keep_present(shift[:, None])[:, 0]
 
     def squared_norm(self) -> float:
         """‖X‖²."""
@@ -194,6 +207,23 @@ class MappedView(View):
         return sum(block.squared_norm() for _, block in self._blocks())
 
 
+def presence_patterns(present: Sequence[NDArray | None], n_samples: int) -> list[tuple[NDArray, NDArray]]:
+    """Samples that have the same views: their row numbers, and which views they have.
+
+    Examples
+    --------
+    >>> presence_patterns([None, np.array([True, False, True])], 3)
+    [(array([1]), array([ True, False])), (array([0, 2]), array([ True,  True]))]
+    """
+    if all(rows is None for rows in present):
+        return [(np.arange(n_samples), np.ones(len(present), dtype=bool))]
+    everyone = np.ones(n_samples, dtype=bool)
+    has = np.array([everyone if rows is None else rows for rows in present])
+    kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
+    rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
+    return list(zip(rows, kinds, strict=True))
+
+
 def _transpose_dot(latent: NDArray, view: View) -> NDArray:
     return view.transpose_dot(latent)
 
@@ -251,6 +281,23 @@ class Views(Sequence[View]):
             ]
         )
 
+    def take(self, rows: NDArray) -> "Views":
+        """Some samples, read if they are on disk.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.arange(5.0)[:, None]]).take(np.array([1, 4]))[0].data.ravel()
+        array([1., 4.])
+        """
+        taken = []
+        for view in self:
+            present = None if view.present is None else view.present[rows]
+            if isinstance(view, MappedView):
+                taken.append(view.scale(RawView("", view.data[rows], present)))
+            else:
+                taken.append(View(view.data[rows], view.offset, present))
+        return Views(taken)
+
     def __len__(self) -> int:
         return len(self._views)
 
@@ -280,6 +327,20 @@ class Views(Sequence[View]):
         """Whether every sample has every view."""
         return all(view.present is None for view in self)
 
+    def missing_counts(self) -> NDArray:
+        """Number of views that each sample lacks.
+
+        Examples
+        --------
+        >>> Views([View(np.ones((2, 1))), View(np.ones((2, 1)), present=np.array([True, False]))]).missing_counts()
+        array([0, 1])
+        """
+        counts = np.zeros(self.n_samples, dtype=np.intp)
+        for view in self:
+            if view.present is not None:
+                counts += ~view.present
+        return counts
+
     def points(self, weights: ArrayLike | None = None) -> Matrix:
         """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
 
@@ -293,13 +354,7 @@ class Views(Sequence[View]):
 
     def patterns(self) -> list[tuple[NDArray, NDArray]]:
         """Samples that have the same views: their row numbers, and which views they have."""
-        if self.complete:
-            return [(np.arange(self.n_samples), np.ones(len(self), dtype=bool))]
-        everyone = np.ones(self.n_samples, dtype=bool)
-        has = np.array([everyone if view.present is None else view.present for view in self])
-        kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
-        rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
-        return list(zip(rows, kinds, strict=True))
+        return presence_patterns([view.present for view in self], self.n_samples)
 
     def _map(self, multiply: Callable[[Any], NDArray], items: Sequence[Any], width: int) -> list[NDArray]:
         """Products of some views with so many columns: several at a time if that pays, and none is on disk."""

@@ -18,9 +18,11 @@ from lmssc.estimators.base import (
     self_weights,
 )
 from lmssc.graph import connect, laplacian, learn_graph, roughness
+from lmssc.imputation import IMPUTE
 from lmssc.inputs import ViewSpec
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
+from lmssc.targets import Targets
 from lmssc.views import RawView, View
 
 
@@ -39,20 +41,19 @@ class Model:
     """The objective Σ_v √Tr(FᵀL_vF) of one problem, and the step that lowers it."""
 
     laplacians: list[sparse.csr_array]
-    codes: NDArray
-    n_classes: int
+    targets: Targets
 
     def start(self) -> State:
         """Equal weights, and nothing known of F."""
         n_views, dtype = len(self.laplacians), self.laplacians[0].dtype
-        scores = one_hot(self.codes, self.n_classes, dtype)
+        scores = self.targets.matrix(dtype)
         nobody = np.zeros(len(scores), dtype=bool)
         return State(np.full(n_views, 1 / n_views), scores, np.full(n_views, np.inf), nobody)
 
     def step(self, state: State) -> State:
         """F for the present weights, then the weights a_v = 1/(2·√Tr(FᵀL_vF))."""
         joint = combine(self.laplacians, state.weights)
-        scores, unreached = propagate(joint, self.codes, self.n_classes, state.scores, normalised=True)
+        scores, unreached = propagate(joint, self.targets, state.scores, normalised=True)
         # L_v is normalised: a constant is not smooth where degrees differ, zero is.
         scores[unreached] = 0
         rough = np.array([max(roughness(one, scores), 0.0) for one in self.laplacians])
@@ -99,9 +100,11 @@ class AMGL(MultiViewClassifier):
         view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample in each view. "auto" is 5, or fewer for very few samples.
-    scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         As for `LMSSC`. None, the default, takes the views as they are, as the paper does; on most data "auto" is
         better.
+    impute : {"median", "mean"} or None
+        What single missing values are replaced by, as for `LMSSC`. None refuses them.
     max_iter : int
         Most iterations.
     tol : float
@@ -132,6 +135,8 @@ class AMGL(MultiViewClassifier):
         Iterations that were run.
     scalings_ : dict of str to str
         Scaling of each view.
+    imputed_ : dict of str to ndarray of shape (d_v,)
+        Values that were filled in, for each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
@@ -168,6 +173,7 @@ class AMGL(MultiViewClassifier):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
+        "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
         "max_iter": COUNT,
         "tol": NOT_NEGATIVE,
@@ -181,6 +187,7 @@ class AMGL(MultiViewClassifier):
         *,
         n_neighbors: int | str = "auto",
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = None,
+        impute: str | None = None,
         max_iter: int = 100,
         tol: float = 1e-8,
         callback: Callable[[Progress], object] | None = None,
@@ -189,6 +196,7 @@ class AMGL(MultiViewClassifier):
         self.views = views
         self.n_neighbors = n_neighbors
         self.scaling = scaling
+        self.impute = impute
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -196,12 +204,12 @@ class AMGL(MultiViewClassifier):
 
     def _solve(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, default=5)
+        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 5, len(self._nodes))
         self._scaled = list(views)
         laplacians = [
             laplacian(view_graph(view, n_neighbors).astype(views.dtype, copy=False), normalised=True) for view in views
         ]
-        model = Model(laplacians, problem.codes, problem.n_classes)
+        model = Model(laplacians, problem.targets)
         state, terms, _ = alternate(
             model.start(),
             model.step,
@@ -219,13 +227,13 @@ class AMGL(MultiViewClassifier):
         graph.eliminate_zeros()
         # Scores fall off with every step that the views disagree on, at last to nothing.
         unreached = state.unreached | (state.scores.max(axis=1) <= 0)
-        frequencies = one_hot(problem.codes[problem.codes >= 0], problem.n_classes, views.dtype).mean(axis=0)
+        frequencies = problem.targets.frequencies.astype(views.dtype)
         return Solution(np.where(unreached[:, None], frequencies, state.scores), graph, unreached)
 
     def _extend(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
-        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), default=5)
+        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), 5, len(self._nodes))
         queries = self._scale_new(raws)
         scores = np.zeros((queries.n_samples, distributions.shape[1]), dtype=distributions.dtype)
         weights = self.view_weights_[self._order.views]

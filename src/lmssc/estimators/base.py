@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -16,9 +16,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lmssc.alternation import Progress
+from lmssc.imputation import fill_gaps, learn_fills
 from lmssc.inputs import (
     Layout,
     Masks,
+    check_rows,
     frame_columns,
     is_frame,
     is_view_collection,
@@ -26,27 +28,32 @@ from lmssc.inputs import (
     name_parts,
     read_block,
     read_collection,
+    read_known,
     read_layout,
 )
 from lmssc.labels import encode_labels, known_labels
-from lmssc.order import ContentOrder, content_order, duplicate_groups, sample_keys
+from lmssc.linkage import group_of_samples, has_linked_view, linked_views
+from lmssc.order import ContentOrder, content_order, first_copies, sample_keys, scramble
 from lmssc.parameters import COUNT, Rule, check_parameters
 from lmssc.queries import doubts, informative
 from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.scored import warn_of_scored_unlabelled
+from lmssc.targets import Targets
 from lmssc.threads import threaded_map
 from lmssc.views import RawView, Views, stored_like
 
 # New samples that are answered at a time, unless the fit had more: what a search needs is then made once for many.
 FEWEST_AT_ONCE = 10_000
+# Labels per class, on average, from which on a class with one label is warned of.
+MEAN_LABELS_TO_WARN = 3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method solves: views and class codes, with samples, views and classes in an order of their own."""
+    """What a method solves: views and targets of the distinct samples, all ordered by content."""
 
     views: list[RawView]
-    codes: NDArray
-    n_classes: int
+    targets: Targets
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
     A subclass says how a `Problem` becomes a `Solution` (`_solve`) and what new samples get (`_extend`); or it has a
     `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
-    the input permutes the answer and nothing else.
+    the input permutes the answer and nothing else. Identical samples are one: they share their labels and the answer.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {}
@@ -108,17 +115,64 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         raws = self._read_views(X, y=y, present=present, reset=True)
         classes, codes = encode_labels(y, raws[0].data.shape[0])
         order = content_order(raws, codes)
-        ranked = codes[order.samples]
-        first_seen = np.unique(ranked[ranked >= 0], return_index=True)[1]
-        class_order = np.argsort(first_seen)
-        rank = np.append(np.argsort(class_order), -1)
-        views = threaded_map(lambda v: self._pick(raws[v], order.samples), order.views)
-        problem = Problem(views, rank[ranked], len(classes))
+        first = first_copies(order.keys) if self._merges_identical() else np.ones(len(codes), dtype=bool)
+        ends = np.append(np.flatnonzero(first)[1:], len(first))
+        # Labelled copies come last.
+        distinct = ContentOrder(order.samples[ends - 1], order.views, order.keys[first])
+        node = np.cumsum(first) - 1
+        targets, class_order = find_targets(node, codes[order.samples], distinct.keys, len(classes))
+        views = threaded_map(lambda v: self._pick(raws[v], distinct.samples), order.views)
+        problem = Problem(views, targets)
 
-        self._order, self._class_order = order, class_order
+        self._order, self._class_order = distinct, class_order
+        self._nodes = np.empty_like(node)
+        self._nodes[order.samples] = node
         self._labelled = codes >= 0
         self.classes_ = classes
-        self._store(self._solve(problem), problem)
+        self._warn_of_lone_labels(problem.targets)
+        unlinked = self._find_unlinked(problem)
+        solution = self._solve(problem)
+        if unlinked.any():
+            solution = replace(
+                solution,
+                scores=np.where(unlinked[:, None], targets.frequencies.astype(np.float32), solution.scores),
+                unreached=solution.unreached | unlinked,
+            )
+        self._store(solution, n_unlinked=int(self._to_input(unlinked).sum()))
+
+    def _warn_of_lone_labels(self, targets: Targets) -> None:
+        """Name the classes that have one label only, where others have several."""
+        lone = np.flatnonzero(np.bincount(targets.counts[1], minlength=targets.n_classes) == 1)
+        if len(lone) and targets.n_labelled >= MEAN_LABELS_TO_WARN * targets.n_classes and not targets.labelled.all():
+            names = ", ".join(repr(name) for name in self.classes_[np.sort(self._class_order[lone])].tolist())
+            warnings.warn(
+                f"only one labelled sample for {names}: such a class is often missed or overrated, and no label of it "
+                "can be hidden to find out how often. Label more of its samples",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _find_unlinked(self, problem: Problem) -> NDArray:
+        """Samples that nothing links to a label, because no labelled sample and no chain of samples has their views."""
+        self._view_groups = linked_views(problem.views)
+        groups = group_of_samples(problem.views, self._view_groups)
+        self._linked = np.isin(self._view_groups, groups[problem.targets.labelled])
+        unlinked = ~has_linked_view(problem.views, self._linked)
+        if unlinked.any():
+            alone = sorted(self.view_names_[v] for v, ok in zip(self._order.views, self._linked, strict=True) if not ok)
+            warnings.warn(
+                f"{int(self._to_input(unlinked).sum())} samples have only views ({', '.join(alone)}) that no labelled "
+                "sample has, and no sample links these views to the others by having both. Nothing tells their labels: "
+                "they get the class frequencies and are listed in unreached_. Label some of them, or add samples that "
+                "have views of both kinds",
+                UserWarning,
+                stacklevel=4,
+            )
+        return unlinked
+
+    def _merges_identical(self) -> bool:
+        """Whether samples with the same numbers are the same."""
+        return True
 
     def _pick(self, raw: RawView, rows: NDArray) -> RawView:
         """Some samples of a view, which stays on disk if it is there and the method can do without the whole."""
@@ -142,9 +196,25 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        for v, scaling in zip(numbers, self._scalings, strict=True):
+            if scaling.outliers is not None:
+                warnings.warn(
+                    f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
+                    "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
+                    "as the mean, and other values as the largest or smallest of the rest",
+                    UserWarning,
+                    stacklevel=5,
+                )
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # They are copies in an order of their own, and no one else's.
         return scale_views(problem.views, self._scalings, in_place=True)
+
+    def _column_names(self, v: int) -> list[str] | None:
+        """Names of the columns of a view, if it came as a frame; `v` as the user counts."""
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_[self._layout.columns[v]]]
+        names = getattr(self, "_view_columns", {}).get(self.view_names_[v])
+        return None if names is None else [str(name) for name in names]
 
     def _scale_new(self, raws: Sequence[RawView]) -> Views:
         """New samples, scaled and stored like those of fit, so that their `points` are shifted alike."""
@@ -153,37 +223,36 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         ]
         return scale_views(alike, self._scalings)
 
-    def _store(self, solution: Solution, problem: Problem) -> None:
+    def _store(self, solution: Solution, n_unlinked: int) -> None:
         """Store the answer in the user's order."""
-        groups = duplicate_groups(self._order.keys, problem.codes)
         scores = np.maximum(solution.scores, 0)
-        if groups[-1] + 1 < len(groups):
-            # Identical samples get identical answers, whichever way ties between them were broken.
-            sums = np.zeros((groups[-1] + 1, scores.shape[1]), dtype=scores.dtype)
-            np.add.at(sums, groups, scores)
-            scores = sums[groups]
         distributions = np.empty_like(scores)
         distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
         self.label_distributions_ = self._to_input(distributions)
         self.transduction_ = self._decide(self.label_distributions_)
-        position = self._to_input(np.arange(len(scores)))
-        self.graph_ = solution.graph[position][:, position].tocsr()
-        self.graph_.sort_indices()
-        self.unreached_ = np.sort(self._order.samples[solution.unreached])
-        if len(self.unreached_):
+        self.graph_ = self._graph_of_samples(solution.graph)
+        self.unreached_ = np.flatnonzero(self._to_input(solution.unreached))
+        n_cut_off = len(self.unreached_) - n_unlinked
+        if n_cut_off:
             warnings.warn(
-                f"{len(self.unreached_)} of {len(scores)} samples are in parts of the graph without a label; they get "
-                "the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
+                f"{n_cut_off} of {len(self._nodes)} samples are in parts of the graph without a label; they "
+                "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
                 stacklevel=4,
             )
 
+    def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:
+        """The graph of the distinct samples for all: each has the edges of its copy, to one copy of each neighbour."""
+        rows = graph[self._nodes]
+        columns = self._order.samples.astype(rows.indices.dtype)[rows.indices]
+        result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(self._nodes),) * 2)
+        result.sort_indices()
+        return result
+
     def _to_input(self, rows: NDArray) -> NDArray:
-        """Rows in content order, put into the order in which the samples came."""
-        restored = np.empty_like(rows)
-        restored[self._order.samples] = rows
-        return restored
+        """Rows of the distinct samples, for all samples as they came."""
+        return rows[self._nodes]
 
     def _decide(self, distributions: NDArray) -> NDArray:
         """Most likely class of each row; a tie goes by content, not by the names of the classes."""
@@ -192,9 +261,10 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     def _read_views(self, X: Any, *, present: Masks, reset: bool, y: Any = "no_validation") -> list[RawView]:
         """Views of X in the order of the user; `reset` in fit, else they must match those of fit."""
         least = 2 if reset else 1
+        check_rows(X, y, present)
         if is_view_collection(X):
-            blocks = read_collection(X, least)
             if reset:
+                blocks = read_collection(X, least)
                 if self.views is not None:
                     raise ValueError(
                         "views says how the columns of one 2-D X fall into views; X is a collection of views"
@@ -206,43 +276,55 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
             else:
-                blocks = self._match(blocks, by_name=not isinstance(X, list | tuple))
+                blocks = self._read_known(X)
                 self._match_columns(X)
         else:
             block = read_block(X, "X", least)
             validate_data(self, X=X if hasattr(X, "shape") else block, y=y, reset=reset, skip_check_array=True)
             if reset:
+                self._view_columns = {}
                 self._layout = read_layout(self.views, block.shape[1], frame_columns(X) if is_frame(X) else None)
             blocks = {
                 name: _columns(block, columns)
                 for name, columns in zip(self._layout.names, self._layout.columns, strict=True)
             }
         self.view_names_ = list(self._layout.names)
-        return make_raw_views(blocks, present)
+        return self._impute(make_raw_views(blocks, present, gaps=self._takes_gaps(reset)), reset)
 
-    def _match(self, blocks: dict[str, Any], by_name: bool) -> dict[str, Any]:
-        """Blocks given after fit, in the order of fit; an error if they are not the views of fit."""
-        names, widths = self._layout.names, self._layout.widths
-        if len(blocks) != len(names):
-            raise ValueError(
-                f"X has {len(blocks)} views, but {type(self).__name__} was fitted with {len(names)}: {names}"
+    def _takes_gaps(self, reset: bool) -> bool:
+        """Whether single values may be missing."""
+        return self.impute is not None if reset else bool(self._fills)
+
+    def _impute(self, raws: list[RawView], reset: bool) -> list[RawView]:
+        """Fill in single missing values; `reset` in fit, where what to fill in is learned."""
+        if reset:
+            self._fills, self.imputed_ = {}, {}
+            if self.impute is not None:
+                for v, raw in enumerate(raws):
+                    self._fills[raw.name] = learn_fills(raw, self.impute, self._column_names(v))
+        if not self._fills:
+            return raws
+        filled = [fill_gaps(raw, self._fills[raw.name]) for raw in raws]
+        if reset:
+            self.imputed_ = {raw.name: counts for raw, counts in filled}
+        return [raw for raw, _ in filled]
+
+    def _read_known(self, X: Any) -> dict[str, Any]:
+        """Views given after fit, in the order of fit; a note on those that are not there."""
+        blocks, absent = read_known(X, self._layout.names, self._layout.widths)
+        if absent:
+            there = [name for name in blocks if name not in absent]
+            warnings.warn(
+                f"X does not have the view{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: missing for all "
+                f"samples, the answers come from {', '.join(map(repr, there))} alone",
+                UserWarning,
+                stacklevel=5,
             )
-        if by_name and set(blocks) != set(names):
-            raise ValueError(f"X has the views {sorted(blocks)}, but {type(self).__name__} was fitted with {names}")
-        chosen = [blocks[name] for name in names] if by_name else list(blocks.values())
-        for name, width, block in zip(names, widths, chosen, strict=True):
-            if block.shape[1] != width:
-                raise ValueError(
-                    f"view {name!r} has {block.shape[1]} features, but {type(self).__name__} was fitted with {width}"
-                )
-        return dict(zip(names, chosen, strict=True))
+        return blocks
 
     def _match_columns(self, X: Any) -> None:
         """Frames given after fit have the columns of fit, in the same order."""
-        names = self._layout.names
         found = _columns_of_frames(X)
-        if not isinstance(X, Mapping):
-            found = {name: found[f"view{v}"] for v, name in enumerate(names) if f"view{v}" in found}
         for name, columns in found.items():
             fitted = getattr(self, "_view_columns", {}).get(name, columns)
             if columns != fitted:
@@ -268,6 +350,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
             Non-negative rows that sum to 1, columns as in `classes_`.
         """
         check_is_fitted(self)
+        warn_of_scored_unlabelled()
         raws = self._read_views(X, present=present, reset=False)
         raws = [raws[v] for v in self._order.views]
         n_samples = raws[0].data.shape[0]
@@ -288,12 +371,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 strangers = raws if new.all() else [self._pick(raw, np.flatnonzero(new)) for raw in raws]
                 scores = np.maximum(self._extend(strangers), 0)
                 result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
+                if not self._linked.all():
+                    lost = np.flatnonzero(new)[~has_linked_view(strangers, self._linked)]
+                    result[lost] = self.label_distributions_[self.unreached_[0]]
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
         """Distributions of the samples that were in fit, and which were not."""
         known = self._order.keys
-        # Of identical samples the labelled ones come last, and a label says more than what was propagated.
         place = np.searchsorted(known, keys, side="right") - 1
         new = known[place] != keys
         return self.label_distributions_[self._order.samples[place]], new
@@ -332,6 +417,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         -------
         float
         """
+        check_rows(X, y, present)
         predicted = self.predict(X, present)
         labels, known = known_labels(y)
         if len(labels) != len(predicted):
@@ -363,6 +449,46 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
 
         save(self, path)
 
+    def report(
+        self, path: str | os.PathLike[str], X: Any = None, y: ArrayLike | None = None, present: Masks = None
+    ) -> None:
+        """Write a page about the fitted model: one HTML file that needs nothing but a browser.
+
+        `lmssc.report.write_report` does the same with names for the samples, a title and more.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; it appears once it is complete.
+        X : as in `fit`, optional
+            The X of `fit`. With it, labels are hidden and the model has to find them again, which tells how right
+            the labels and how deserved the confidence are; that takes some fits. Without it, the page has what the
+            model itself knows: confidence, map, graph, and the samples to look at first.
+        y : array-like of shape (n,), optional
+            The y of `fit`; needed with X.
+        present : as in `fit`, optional
+            The `present` of `fit`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from lmssc import LMSSC
+        >>> from lmssc.datasets import make_multiview
+        >>> data = make_multiview(100, labelled=0.2, random_state=0)
+        >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
+        >>> path = Path(tempfile.mkdtemp()) / "report.html"
+        >>> clf.report(path)
+        >>> "hidden labels found again" in path.read_text(encoding="utf-8")
+        False
+        >>> clf.report(path, data.views, data.y)
+        >>> "of 21 hidden labels found again" in path.read_text(encoding="utf-8")
+        True
+        """
+        from lmssc.report import write_report
+
+        write_report(path, self, X, y, present=present)
+
     @classmethod
     def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
         """Change, in place, what an earlier version of lmssc (`saved_by`) saved into what this one would have saved.
@@ -370,6 +496,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Called by `lmssc.load` for every model. A parameter that is missing gets its default without it; a fitted
         attribute that `predict` needs and that earlier versions did not have is to be filled in here.
         """
+        if "_order" in fitted:
+            fitted.setdefault("_nodes", np.argsort(fitted["_order"].samples))
+            fitted.setdefault("_linked", np.ones(len(fitted["_order"].views), dtype=bool))
+            if "latent_" in fitted:
+                fitted.setdefault("_groups", None)
+            fitted.setdefault("_view_groups", np.zeros(len(fitted["_order"].views), dtype=np.intp))
+        fitted.setdefault("_fills", {})
+        fitted.setdefault("imputed_", {})
 
     def most_uncertain(self, n: int) -> NDArray:
         """The unlabelled samples about which least is certain: those to be looked at before an answer is used.
@@ -395,9 +529,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         >>> bool((clf.transduction_ == data.target)[rows].mean() < (clf.transduction_ == data.target).mean())
         True
         """
-        samples, labelled, doubt = self._doubts(n)
-        order = np.argsort(-doubt, kind="stable")
-        return samples[order[~labelled[order]]][:n]
+        return self._by_doubt(self._doubts(n))[:n]
 
     def most_informative(self, n: int) -> NDArray:
         """The unlabelled samples to be labelled next: those whose labels would settle most doubt about all samples.
@@ -434,22 +566,25 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         >>> bool((clf.fit(data.views, data.y).transduction_ == data.target).mean() > before)
         True
         """
-        samples, labelled, doubt = self._doubts(n)
-        keys = self._order.keys
-        news = np.concatenate([[True], keys[1:] != keys[:-1]]) & ~np.isin(keys, keys[labelled])
+        doubt, samples = self._doubts(n), self._order.samples
+        labelled = np.isin(np.arange(len(samples)), self._nodes[self._labelled])
         graph = self.graph_[samples][:, samples].tocsr()
-        chosen = informative(graph, doubt, labelled, news, n)
-        rest = np.argsort(-doubt, kind="stable")
-        rest = rest[~labelled[rest] & ~np.isin(rest, chosen)]
-        return samples[np.concatenate([chosen, rest])][:n]
+        chosen = samples[informative(graph, doubt, labelled, ~labelled, n)]
+        rest = self._by_doubt(doubt)
+        return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])[:n]
 
-    def _doubts(self, n: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Rows in content order, so that ties go by it; in that order, which have a label, and the doubt about each."""
+    def _doubts(self, n: int) -> NDArray:
+        """The doubt about each distinct sample, of which a batch of n is wanted."""
         check_is_fitted(self)
         if not COUNT.accepts(n):
             raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
-        samples = self._order.samples
-        return samples, self._labelled[samples], doubts(self.label_distributions_, self.unreached_)[samples]
+        return doubts(self.label_distributions_, self.unreached_)[self._order.samples]
+
+    def _by_doubt(self, doubt: NDArray) -> NDArray:
+        """Rows without a label, those of most doubt first; ties go by content."""
+        rows = np.flatnonzero(~self._labelled)
+        nodes = self._nodes[rows]
+        return rows[np.lexsort((nodes, -doubt[nodes]))]
 
     def _progress(self) -> Any:
         """The user's callback, after a printed line if `verbose`."""
@@ -470,6 +605,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # One X without `views` is one view: a row of NaN would be a sample without any.
+        tags.input_tags.allow_nan = self.views is not None or self._takes_gaps(reset=True)
         return tags
 
 
@@ -483,19 +620,66 @@ def _columns_of_frames(X: Any) -> dict[str, list[str]]:
     return {name: frame_columns(part) for name, part in name_parts(X).items() if is_frame(part)}
 
 
-def resolve_neighbors(n_neighbors: int | str, n_samples: int, default: int) -> int:
-    """k: the number given, or `default` where there are enough samples.
+def resolve_neighbors(n_neighbors: int | str, n_distinct: int, default: int, n_samples: int | None = None) -> int:
+    """k: the number given, or `default`; no more than there are other distinct samples.
 
     Examples
     --------
-    >>> resolve_neighbors("auto", 1000, 10), resolve_neighbors("auto", 6, 10)
-    (10, 4)
+    >>> resolve_neighbors("auto", 1000, 10), resolve_neighbors("auto", 6, 10), resolve_neighbors(7, 4, 10, 1000)
+    (10, 4, 3)
     """
     if isinstance(n_neighbors, str):
-        return max(1, min(default, n_samples - 2))
+        return max(1, min(default, n_distinct - 2))
+    n_samples = n_distinct if n_samples is None else n_samples
     if n_neighbors >= n_samples:
         raise ValueError(f"n_neighbors={n_neighbors} must be less than the number of samples, {n_samples}")
-    return int(n_neighbors)
+    return min(int(n_neighbors), n_distinct - 1)
+
+
+def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) -> tuple[Targets, NDArray]:
+    """Targets of the distinct samples, and the classes in an order by content: by which samples have them.
+
+    Parameters
+    ----------
+    nodes : ndarray of int of shape (n,)
+        The distinct sample that each sample is a copy of, ascending.
+    codes : ndarray of int of shape (n,)
+        Class of each, −1 without a label.
+    keys : ndarray of shape (m,)
+        Keys of the distinct samples.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    targets : Targets
+        Classes in that order.
+    class_order : ndarray of int of shape (n_classes,)
+
+    Examples
+    --------
+    >>> targets, order = find_targets(np.array([0, 0, 0, 1]), np.array([0, 1, 1, -1]), np.array([5, 7], np.uint64), 2)
+    >>> order, targets.shares.round(2)
+    (array([1, 0]), array([[0.67, 0.33]]))
+    """
+    pairs, numbers = np.unique(nodes.astype(np.int64) * (n_classes + 1) + codes + 1, return_counts=True)
+    # Where all samples are repeated alike, so many copies count as one.
+    repeats = int(np.gcd.reduce(numbers))
+    numbers //= repeats
+    node, code = np.divmod(pairs, n_classes + 1)
+    labels = code > 0
+    node, code, number = node[labels], code[labels] - 1, numbers[labels]
+    # By the first sample that has the class, then by how many copies of it do, then by all samples that have it.
+    first = np.unique(code, return_index=True)[1]
+    signature = np.zeros(n_classes, dtype=np.uint64)
+    np.add.at(signature, code, scramble(keys[node] ^ number.astype(np.uint64)))
+    class_order = np.lexsort((signature, -number[first], node[first]))
+    rank = np.argsort(class_order)
+    labelled = codes >= 0
+    where, ranks = nodes[labelled], rank[codes[labelled]]
+    if (keys == keys[0]).all():  # two copies stand for all
+        where, ranks = np.repeat([0, 1], len(ranks)), np.tile(ranks, 2)
+    return Targets.from_labels(where, ranks, len(keys), n_classes, repeats), class_order
 
 
 def in_input_order(items: Sequence[Any] | NDArray, order: ContentOrder) -> list[Any]:

@@ -10,11 +10,12 @@ from sklearn.utils import Tags
 
 from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
 from lmssc.graph import connect, graph_from_rows, laplacian, learn_graph, roughness
+from lmssc.imputation import IMPUTE
 from lmssc.inputs import ViewSpec
 from lmssc.neighbors import Neighbors, nearest_neighbors, other_neighbors
 from lmssc.order import sample_keys
 from lmssc.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
 from lmssc.views import Matrix, RawView
 
 # Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
@@ -55,8 +56,10 @@ class GFHF(MultiViewClassifier):
         Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
     width : "median" or float
         Width of the Gaussian, in units of the scaled views. "median" is the median distance between neighbours.
-    scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         As for `LMSSC`.
+    impute : {"median", "mean"} or None
+        What single missing values are replaced by, as for `LMSSC`. None refuses them.
 
     Attributes
     ----------
@@ -79,6 +82,8 @@ class GFHF(MultiViewClassifier):
         1: there is nothing to iterate.
     scalings_ : dict of str to str
         Scaling of each view that is used; none for `graph="precomputed"`.
+    imputed_ : dict of str to ndarray of shape (d_v,)
+        Values that were filled in, for each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
@@ -111,6 +116,7 @@ class GFHF(MultiViewClassifier):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
+        "impute": IMPUTE,
         "view": VIEW,
         "graph": one_of("adaptive", "gaussian", "precomputed"),
         "n_neighbors": COUNT_OR_AUTO,
@@ -126,6 +132,7 @@ class GFHF(MultiViewClassifier):
         n_neighbors: int | str = "auto",
         width: float | str = "median",
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
+        impute: str | None = None,
     ) -> None:
         self.views = views
         self.view = view
@@ -133,6 +140,7 @@ class GFHF(MultiViewClassifier):
         self.n_neighbors = n_neighbors
         self.width = width
         self.scaling = scaling
+        self.impute = impute
 
     def _solve(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
@@ -141,16 +149,16 @@ class GFHF(MultiViewClassifier):
         else:
             graph = self._learn(self._place(problem))
         fields = laplacian(graph)
-        scores, unreached = propagate(fields, problem.codes, problem.n_classes)
+        scores, unreached = propagate(fields, problem.targets)
         self.objective_ = np.array([roughness(fields, scores)])
         self.n_iter_ = 1
-        self._frequencies = one_hot(problem.codes[problem.codes >= 0], problem.n_classes, scores.dtype).mean(axis=0)
+        self._frequencies = problem.targets.frequencies.astype(scores.dtype)
         return Solution(scores, graph, unreached)
 
     def _place(self, problem: Problem) -> Matrix:
         """Scale the views that are used, and keep where the samples are."""
         self._used = self._choose_views()
-        chosen = Problem([problem.views[v] for v in self._used], problem.codes, problem.n_classes)
+        chosen = Problem([problem.views[v] for v in self._used], problem.targets)
         self._points = self._fit_scalings(chosen, used=self._used).points()
         return self._points
 
@@ -171,7 +179,7 @@ class GFHF(MultiViewClassifier):
 
     def _learn(self, points: Matrix) -> sparse.csr_array:
         n_samples = points.shape[0]
-        n_neighbors = resolve_neighbors(self.n_neighbors, n_samples, default=10)
+        n_neighbors = resolve_neighbors(self.n_neighbors, n_samples, 10, len(self._nodes))
         if self.graph == "adaptive":
             return learn_graph(points, n_neighbors, beta=1.0)[0]
         # More than k are fetched so that ties at the end of the list go by index, whatever the storage.
@@ -182,8 +190,8 @@ class GFHF(MultiViewClassifier):
 
     def _read_affinity(self, raws: list[RawView], *, square: bool) -> sparse.csr_array:
         """The affinities given as X, columns in content order like the rows."""
-        if len(raws) > 1 or self.view is not None:
-            raise ValueError("graph='precomputed' takes one affinity as X, without views and view")
+        if len(raws) > 1 or self.view is not None or self.impute is not None:
+            raise ValueError("graph='precomputed' takes one affinity as X, without views, view and impute")
         (raw,) = raws
         n_rows, n_columns = raw.data.shape
         if square and n_rows != n_columns:
@@ -205,12 +213,17 @@ class GFHF(MultiViewClassifier):
             affinity.eliminate_zeros()
         return affinity
 
+    def _merges_identical(self) -> bool:
+        return self.graph != "precomputed"  # samples with the same neighbours need not be the same
+
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
-        known, new = super()._recognise(keys)
-        if self.graph == "precomputed":
-            # Rows of an affinity that have no entry are equal, but they are not the same sample.
-            new |= keys == self._empty_key()
-        return known, new
+        if self.graph != "precomputed":
+            return super()._recognise(keys)
+        # Samples with the same affinities share their answers, but for those that have none at all.
+        known, first, counts = np.unique(self._order.keys, return_index=True, return_counts=True)
+        shared = np.add.reduceat(self.label_distributions_[self._order.samples], first) / counts[:, None]
+        place = np.searchsorted(known, keys, side="right") - 1
+        return shared[place], (known[place] != keys) | (keys == self._empty_key())
 
     def _empty_key(self) -> NDArray:
         return sample_keys([RawView("X", sparse.csr_array((1, self.n_features_in_)), None)])[0]
@@ -222,7 +235,7 @@ class GFHF(MultiViewClassifier):
             scores = self._read_affinity(raws, square=False) @ distributions
             return np.where(scores.sum(axis=1, keepdims=True) > 0, scores, self._frequencies)
         queries = self._scale_new([raws[v] for v in self._used]).points()
-        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), default=10)
+        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), 10, len(self._nodes))
         if self.graph == "adaptive":
             return connect(self._points, queries, n_neighbors) @ distributions
         found = first_of(nearest_neighbors(self._points, queries, min(2 * n_neighbors + 2, len(samples))), n_neighbors)
@@ -234,6 +247,7 @@ class GFHF(MultiViewClassifier):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.graph == "precomputed"
+        tags.input_tags.allow_nan &= self.graph != "precomputed"
         return tags
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.alternation import Progress, alternate
 from lmssc.approximate import choose_search
 from lmssc.calibration import (
+    Calibration,
+    GroupedCalibration,
     balance,
-    fit_temperature,
+    calibration_sample,
+    fit_groups,
     held_out_scores,
-    match_confidence,
-    mean_confidence,
-    temper,
+    rarities,
 )
 from lmssc.checkpoint import Checkpoint, identify
 from lmssc.encoding import NOT_KEPT
@@ -32,19 +33,34 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
 )
+from lmssc.estimators.output import keep_index
 from lmssc.expectation import Expectation, FeatureRows
 from lmssc.geometry import PLAIN, Geometry
-from lmssc.graph import connect, laplacian, usual_neighbors
+from lmssc.graph import connect, laplacian, neighbor_distance, usual_neighbors
+from lmssc.imputation import IMPUTE
 from lmssc.inputs import Masks, ViewSpec
+from lmssc.linkage import group_of_samples
 from lmssc.locality import FEWEST_SAMPLES, order_by_place
 from lmssc.mapped import release, slices, stored_bytes
 from lmssc.model import Model, State
+from lmssc.n_jobs import JOBS_OR_NONE, thread_count
+from lmssc.newcomers import (
+    Answers,
+    Newcomers,
+    Trust,
+    choose_newcomers,
+    gram_of,
+    leftovers,
+    mean_squared_distances,
+    place,
+    without_own,
+)
 from lmssc.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
     COUNT,
     COUNT_OR_AUTO,
-    COUNT_OR_NONE,
+    FROM_0_TO_1,
     NOT_NEGATIVE,
     PATH_OR_NONE,
     POSITIVE,
@@ -54,15 +70,24 @@ from lmssc.parameters import (
     one_of,
 )
 from lmssc.scaling import WORDS, scale_views
-from lmssc.settling import settle
+from lmssc.settling import Settled, settle
 from lmssc.start import RANDOM_COMPONENTS, latent_start, most_components, random_graph
+from lmssc.targets import Targets
 from lmssc.threads import threads
-from lmssc.views import RawView, Views
+from lmssc.views import RawView, Views, presence_patterns
 
+# γ is in units of the spread of Z, or of so many squared distances to the neighbours if that is less: in tight clusters
+# F would otherwise decide alone who is a neighbour, and labelled samples would turn to each other.
+MAX_NEIGHBOR_DISTANCES = 3.0
+# Fields of the `Model` that the start sets.
+LEARNED_AT_START = ("gamma", "targets", "geometry", "expected", "never_reached")
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
+# Beyond these, single precision cannot tell the samples apart, or has no graph.
+SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
 
 
+@keep_index
 class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
@@ -93,23 +118,31 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
     gamma : float, default=0.001
         Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared distance of Z
-        from its centre at the start, so that it means the same on all data.
+        from its centre at the start, so that it means the same on all data, or of three times the median squared
+        distance to the neighbours where that is smaller.
     label_weight : float, default=1.5
         Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
         What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
         energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
-    balance : float, default=0.5
+    balance : float from 0 to 1, default=0.5
         Propagated labels favour classes that have many, and those whose few labels lie well. With 0.5 the answers are
         the class scores weighted so that each class has about as much in all as the root of its number of labels, with
         1 about as much as any other; 0 leaves them as they are, as the paper does.
     calibrate : bool, default=True
         Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
-        1/`temperature_`. It changes no label. Used with `init="svd"` only.
-    scaling : "auto", "zscore", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" takes a view with less than 20 % non-zeros and nothing negative for text ("tfidf" for counts, else
-        "unit" rows) and standardises the columns ("zscore") of any other; "sample" standardises the rows. Scaled views
-        then get equal mean squared row norms; None leaves them as they are.
+        1/`temperature_`, mixed with `doubt_`, and lowered for classes that have less than a tenth of the labels of the
+        largest, if they are answered too often; no other label changes. New samples that lack views or are far from
+        all samples of fit get less sure answers. Used with `init="svd"` only.
+    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+        "auto" takes a view for text ("tfidf" for counts, else "unit" rows) if all speaks for it: less than 20 %
+        non-zeros, nothing negative, many columns, sizes that say little, columns that are non-zero together. It
+        standardises the columns ("zscore") of any other view, without outliers; "mixed" does so for numbers, and lets
+        columns of 0 and 1 count less than they would; "sample" standardises the rows. Scaled views then get equal mean
+        squared row norms; None leaves them as they are.
+    impute : {"median", "mean"} or None, default=None
+        What single missing values (NaN in a row that has other numbers) are replaced by: the median or the mean of
+        their column over the samples that have it, learned in `fit`. None refuses them.
     loadings : {"orthonormal", "nonnegative"}, default="orthonormal"
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
@@ -142,7 +175,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         the same data with the same parameters that finds it goes on from there; it is removed at the end, and left
         if the fit is interrupted.
     n_jobs : int, optional
-        Most threads; by default as many as the numerical libraries may have. The answer does not depend on it.
+        Most threads, never more than there are cores; −1 for all cores, −2 for all but one. By default as many as the
+        numerical libraries may have. The answer does not depend on it.
 
     Attributes
     ----------
@@ -175,8 +209,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         search.
     temperature_ : float
         What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
+    doubt_ : float
+        Share of an answer, from 0 to 1, that calibration spread evenly over the classes.
     scalings_ : dict of str to str
         Scaling of each view.
+    imputed_ : dict of str to ndarray of shape (d_v,)
+        Values that were filled in, for each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
@@ -199,13 +237,14 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
+        "impute": IMPUTE,
         "n_components": COUNT_OR_AUTO,
         "n_neighbors": COUNT_OR_AUTO,
-        "beta": POSITIVE,
+        "beta": SMOOTHNESS,
         "gamma": POSITIVE,
         "label_weight": NOT_NEGATIVE,
         "compare_by": one_of("auto", "position", "direction"),
-        "balance": NOT_NEGATIVE,
+        "balance": FROM_0_TO_1,
         "calibrate": BOOLEAN,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
@@ -217,7 +256,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         "callback": CALLABLE_OR_NONE,
         "verbose": VERBOSITY,
         "checkpoint": PATH_OR_NONE,
-        "n_jobs": COUNT_OR_NONE,
+        "n_jobs": JOBS_OR_NONE,
     }
 
     # What `LMSSCCV` lets its fits share.
@@ -225,8 +264,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     # Whether Ctrl-C ends this fit alone; not where it is one of many.
     _interruptible = True
     _expectation: Expectation | None
-    _confidence: float | None
-    temperature_: float
+    # Samples that the last answers are calibrated on, and what the calibrated first ones say of them.
+    _followed: tuple[NDArray, NDArray] | None
+    _calibration: GroupedCalibration
+    # Samples of fit that are taken for new ones, and what answers to new samples with all views are worth.
+    _newcomers: Newcomers | None
+    _trust: Trust | None
     _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
 
     def __init__(
@@ -242,6 +285,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         balance: float = 0.5,
         calibrate: bool = True,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
+        impute: str | None = None,
         loadings: str = "orthonormal",
         init: str = "svd",
         alpha: str = "row",
@@ -265,6 +309,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.balance = balance
         self.calibrate = calibrate
         self.scaling = scaling
+        self.impute = impute
         self.loadings = loadings
         self.init = init
         self.alpha = alpha
@@ -278,8 +323,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
 
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        super()._upgrade(parameters, fitted, saved_by)
+        # Models from before trust predict as they did.
+        fitted.pop("_confidence", None)
+        fitted.update({"_newcomers": None, "_trust": None, "doubt_": 0.0} | fitted)
+
     def _threads(self) -> AbstractContextManager[None]:
-        return threads(self.n_jobs)
+        return threads(thread_count(self.n_jobs))
 
     def _solve(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
@@ -321,6 +373,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._places = self._to_input(model.places(state.latent))
+        self._groups = None if model.groups is None else self._to_input(model.groups)
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
         self.objective_ = np.sum(list(terms.values()), axis=0) if terms else np.empty(0)
@@ -329,19 +382,44 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.n_iter_ = len(self.objective_)
         self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
         state = model.reach_again(state)
-        answers = balance(state.scores, problem.codes, self.balance)
-        some = _calibrated_samples(problem.codes, state.unreached)
-        if self._confidence is not None and len(some):
-            self.temperature_ = match_confidence(answers[some], self._confidence, self.temperature_)
-        scores = np.where(state.unreached[:, None], state.scores, temper(answers, self.temperature_))
+        scores = self._calibrate(state.scores, model.targets.codes, state.unreached, views.missing_counts())
+        self._newcomers = self._trust = None
+        if self.calibrate and self.init == "svd":
+            chosen = choose_newcomers(model.targets.codes, state.unreached)
+            self._newcomers = Newcomers.of(views, state.latent, state.loadings, chosen)
+            everything = np.ones(len(views), dtype=bool)
+            distributions = scores / scores.sum(axis=1, keepdims=True)
+            self._trust = self._trust_in(self._newcomers, everything, distributions)
         return Solution(scores, state.graph, state.unreached)
+
+    def _calibrate(self, scores: NDArray, codes: NDArray, unreached: NDArray, missing: NDArray) -> NDArray:
+        """The answers: balanced scores as sure as the calibrated first ones let them be; labels are as they are.
+
+        `missing` is the number of views that each sample lacks.
+        """
+        answers, rare = balance(scores, codes, self.balance), self._rarities(codes, scores.shape[1])
+        if self._followed is not None:
+            # The iterations make the scores sharper, but the answers not more often right by as much.
+            rows, targets = self._followed
+            there = ~unreached[rows]
+            rows, targets, usual = rows[there], targets[there], self._calibration.overall.temperature
+            self._calibration = fit_groups(answers[rows], targets, missing[rows], rare, usual, cautious=False)
+        calibration = self._calibration
+        del self._followed, self._calibration  # which only a fit needs
+        self.temperature_, self.doubt_ = calibration.overall.temperature, calibration.overall.doubt
+        settled = (codes >= 0) | unreached
+        return np.where(settled[:, None], scores, calibration(answers, missing, rare))
+
+    @staticmethod
+    def _rarities(codes: NDArray, n_classes: int) -> NDArray:
+        return rarities(np.bincount(codes[codes >= 0], minlength=n_classes))
 
     def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
         """The file that is named by `checkpoint`, for this problem."""
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_KEPT}
-        return Checkpoint(self.checkpoint, identify(about, self._order.keys, problem.codes))
+        return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts))
 
     def _unfinished(
         self, model: Model, state: State, order: NDArray | None, history: list[dict[str, float]]
@@ -350,10 +428,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         parts = {field.name: getattr(state, field.name) for field in fields(state)}
         return {
             "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
-            "model": {name: getattr(model, name) for name in ("gamma", "geometry", "expected", "never_reached")},
+            "model": {name: getattr(model, name) for name in LEARNED_AT_START},
             "start": {
-                "temperature": self.temperature_,
-                "confidence": self._confidence,
+                "calibration": self._calibration,
+                "followed": self._followed,
                 "expectation": self._expectation,
                 "geometry": self._geometry,
             },
@@ -367,8 +445,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     ) -> tuple[Model, State, NDArray | None, list[dict[str, float]]]:
         """The model and the state of a fit that was stopped."""
         start, order = content["start"], content["order"]
-        self.temperature_, self._confidence, self._expectation, self._geometry = (
-            start[name] for name in ("temperature", "confidence", "expectation", "geometry")
+        self._calibration, self._followed, self._expectation, self._geometry = (
+            start[name] for name in ("calibration", "followed", "expectation", "geometry")
         )
         model = self._model(views, problem)
         model = replace(model if order is None else model.renumbered(order), **content["model"])
@@ -381,21 +459,21 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """The objective, as the parameters have it."""
         return Model(
             views,
-            problem.codes,
-            problem.n_classes,
-            self._resolve_neighbors(views.n_samples, int((problem.codes >= 0).sum()), problem.n_classes),
+            problem.targets,
+            self._resolve_neighbors(views.n_samples, problem.targets.n_labelled, problem.targets.n_classes),
             self.beta,
             float(self.gamma),
             self.loadings == "nonnegative",
             self.alpha == "mean",
             self.freeze_alpha,
+            groups=group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
             moving=choose_search(views.n_samples, self.neighbor_recall),
         )
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State, NDArray | None]:
         """The model and its first state, by `init`, and the order in which they have the samples if it is another."""
-        self._geometry, self.temperature_ = PLAIN, 1.0
-        self._confidence = self._expectation = None
+        self._geometry, self._calibration = PLAIN, GroupedCalibration(Calibration(), {})
+        self._followed = self._expectation = None
         model = self._model(views, problem)
         if self.init == "svd":
             return self._start_from_svd(model)
@@ -425,19 +503,27 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         places = model.places(latent)
         graph = model.connect(places)
         rows = FeatureRows(places, by_content)
-        model = replace(model, gamma=model.gamma * rows.features.energy)
+        near = neighbor_distance(graph, places, _first_by_content(len(places), by_content))
+        model = replace(model, gamma=model.gamma * min(rows.features.energy, MAX_NEIGHBOR_DISTANCES * near))
         weight = self.label_weight * rows.features.energy
         tol = model.tolerance(change=1.0)
-        settled = settle(places, graph, model.codes, model.n_classes, weight, model.connect, rows, tol)
+        settled = settle(places, graph, model.targets, weight, model.connect, rows, tol)
+        targets = trusted_targets(model.targets, settled)
+        if targets is not model.targets:
+            model = replace(model, targets=targets)
+            settled = settle(places, graph, model.targets, weight, model.connect, rows, tol)
         self._expectation = settled.expectation
         if settled.expected is not None:
             model = replace(model, expected=settled.expected, never_reached=settled.never_reached)
         if self.calibrate:
-            self.temperature_ = self._find_temperature(model, places, graph, rows, weight, by_content)
-            # The iterations make the scores sharper, but the answers not more often right by as much.
-            some = _calibrated_samples(model.codes, settled.unreached, by_content)
-            answers = balance(settled.scores, model.codes, self.balance)[some]
-            self._confidence = mean_confidence(answers, self.temperature_) if len(some) else None
+            self._calibration = self._first_calibration(model, places, graph, rows, weight, by_content)
+            first = np.arange(min(len(places), MOST_CALIBRATED))
+            own = first if by_content is None else by_content[first]
+            in_doubt = (model.targets.codes[own] < 0) & ~settled.unreached[own]
+            answers = balance(settled.scores, model.targets.codes, self.balance)[own[in_doubt]]
+            rare = self._rarities(model.targets.codes, model.targets.n_classes)
+            missing = views.missing_counts()[first[in_doubt]]
+            self._followed = first[in_doubt], self._calibration(answers, missing, rare)
         state = model.first_state(latent, loadings, settled.graph)
         return model, replace(state, scores=settled.scores, unreached=settled.unreached), order
 
@@ -445,12 +531,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """The truncated SVD, which does not depend on the labels: fits to the same views can share it."""
         if self._starts is None:
             return latent_start(views, n_components, above_noise=above_noise)
-        key = (n_components, above_noise, *self.scalings_.items())
+        key = (n_components, above_noise, self.impute, *self.scalings_.items())
         if key not in self._starts:
             self._starts[key] = latent_start(views, n_components, above_noise=above_noise)
         return self._starts[key]
 
-    def _find_temperature(
+    def _first_calibration(
         self,
         model: Model,
         places: NDArray,
@@ -458,75 +544,143 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         rows: FeatureRows,
         weight: float,
         by_content: NDArray | None,
-    ) -> float:
+    ) -> GroupedCalibration:
         """How sure the scores are to be, by labels that are hidden in turn while the first rounds are done again."""
-        codes, tol = model.codes, model.tolerance(change=1.0)
+        targets, missing, tol = model.targets, model.views.missing_counts(), model.tolerance(change=1.0)
         model = replace(model, moving=choose_search(len(places), self.neighbor_recall))
         if by_content is not None or len(places) > MOST_CALIBRATED:
-            chosen = _first_by_content(len(places), by_content)
-            codes, places = codes[chosen], places[chosen]
+            in_order = np.arange(len(places)) if by_content is None else by_content
+            chosen = in_order[calibration_sample(targets.codes[in_order], MOST_CALIBRATED)]
+            targets, missing, places = targets.take(chosen), missing[chosen], places[chosen]
             graph, rows = model.connect(places), FeatureRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
-            scores = settle(places, graph, hidden, model.n_classes, weight, model.connect, rows, tol).scores
+            known = targets.hide(np.flatnonzero(hidden < 0))
+            scores = settle(places, graph, known, weight, model.connect, rows, tol).scores
             return balance(scores, hidden, self.balance)
 
-        return fit_temperature(*held_out_scores(codes, refit))
+        scores, held = held_out_scores(targets.codes, refit)
+        rare = self._rarities(targets.codes, targets.n_classes)
+        return fit_groups(scores, targets.matrix(scores.dtype)[held], missing[held], rare)
 
     def _resolve_neighbors(self, n_samples: int, n_labels: int, n_classes: int) -> int:
         """k: the number given, or the usual one."""
         default = usual_neighbors(n_samples, n_labels, n_classes)
-        return resolve_neighbors(self.n_neighbors, n_samples, default=default)
+        return resolve_neighbors(self.n_neighbors, n_samples, default, len(self._nodes))
 
     def _resolve_components(self, views: Views, default: int) -> int:
         """r: the number given, or `default`."""
-        most = min(views.n_samples, views.n_features)
         if isinstance(self.n_components, str):
             return default
-        if self.n_components > most and (self.init == "svd" or self.loadings == "orthonormal"):
+        if self.init == "random" and self.loadings == "nonnegative":
+            return int(self.n_components)
+        n_samples = len(self._nodes)
+        if self.n_components > min(n_samples, views.n_features):
             raise ValueError(
-                f"n_components={self.n_components} must be at most {most}, the smaller of the number of samples "
-                f"({views.n_samples}) and of features ({views.n_features})"
+                f"n_components={self.n_components} must be at most {min(n_samples, views.n_features)}, the smaller of "
+                f"the number of samples ({n_samples}) and of features ({views.n_features})"
             )
-        return int(self.n_components)
+        return min(int(self.n_components), views.n_samples)
 
-    def _position(self, raws: list[RawView]) -> NDArray:
-        """Latent positions of samples from the loadings, over the views that each has; block by block."""
+    def _position(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
+        """Latent positions of samples from the loadings, over the views that each has, and what they leave; by blocks.
+
+        What they leave is the squared norm of what the position does not explain.
+        """
         n_samples = raws[0].data.shape[0]
         dtype = np.result_type(self.loadings_[0].dtype, *(raw.data.dtype for raw in raws))
         positions = np.empty((n_samples, self.latent_.shape[1]), dtype=dtype)
+        left = np.empty(n_samples)
         for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
-            positions[rows] = self._position_block([raw.take(rows) for raw in raws])
+            positions[rows], left[rows] = self._position_block([raw.take(rows) for raw in raws])
             for raw in raws:
                 release(raw.data)
-        return positions
+        return positions, left
 
-    def _position_block(self, raws: list[RawView]) -> NDArray:
-        views = scale_views(raws, self._scalings)
-        loadings = [self.loadings_[v] for v in self._order.views]
-        rhs = views.dot(loadings)
-        positions = np.empty_like(rhs)
+    def _position_block(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
+        views, loadings = scale_views(raws, self._scalings), self._loadings
+        products = views.dot(loadings)
+        energies = np.sum([view.row_energies() for view in views], axis=0)
+        positions, left = np.empty_like(products), np.empty_like(energies)
         for rows, has in views.patterns():
-            gram = sum(loading.T @ loading for loading, there in zip(loadings, has, strict=True) if there)
-            positions[rows] = rhs[rows] @ linalg.pinvh(gram)
-        return positions
+            gram = gram_of(loadings, has)
+            ridge = None if has.all() or self._newcomers is None else self._newcomers.ridge
+            positions[rows] = place(products[rows], gram, ridge)
+            left[rows] = leftovers(energies[rows], positions[rows], products[rows], gram)
+        return positions, left
+
+    @property
+    def _loadings(self) -> list[NDArray]:
+        """W^v in content order."""
+        return [self.loadings_[v] for v in self._order.views]
 
     def _extend(self, raws: list[RawView]) -> NDArray:
+        distributions = self.label_distributions_[np.ix_(self._order.samples, self._class_order)]
+        positions, left = self._position(raws)
+        groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
+        unreached = np.isin(self._order.samples, self.unreached_)[:, None].astype(distributions.dtype)
+        found, distances = self._answer_at(positions, np.hstack([distributions, unreached]), groups)
+        scores, unknown = found[:, :-1], found[:, -1:]
+        if self._newcomers is None:
+            return scores
+        counts = np.bincount(self._nodes[self._labelled], minlength=len(distributions))
+        frequencies = (distributions * counts[:, None]).sum(axis=0) / counts.sum()
+        for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+            trust = self._trust if has.all() else self._trust_in(self._newcomers, has, distributions)
+            if trust is not None:
+                answers = Answers(scores[rows], distances[rows], left[rows])
+                trusted = trust(answers, frequencies)
+                # What neighbours say that no label reaches is no answer, and stays what it is.
+                scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], trusted)
+        if self._geometry.stretch is not None:  # a text without a known word has no direction
+            scores[~positions.any(axis=1)] = frequencies
+        return scores
+
+    def _trust_in(self, newcomers: Newcomers, has: NDArray, distributions: NDArray) -> Trust | None:
+        """What answers to new samples with certain views are worth."""
+        groups = None if self._groups is None else self._groups[self._order.samples]
+
+        def answer(positions: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
+            return self._answer_at(positions, distributions, None if groups is None else groups[own], own)
+
+        return newcomers.trust(has, self._loadings, distributions, answer)
+
+    def _answer_at(
+        self, positions: NDArray, distributions: NDArray, groups: NDArray | None, own: NDArray | None = None
+    ) -> tuple[NDArray, NDArray]:
+        """Scores of samples by their neighbours in fit, and squared distances to these.
+
+        `groups` are the groups of linked views of the samples, if there are several. `own` are the numbers, by content,
+        of the samples of fit that they are, which are no neighbours of themselves.
+        """
         samples = self._order.samples
-        places = self._geometry.place_new(self._position(raws))
+        points, places = self._places[samples], self._geometry.place_new(positions)
         if self._expectation is not None:
             places = np.hstack([places, self._expectation(places)])
+        if groups is not None and self._groups is not None:
+            # Samples that cannot be compared are further apart than any that can.
+            far = 10 * np.sqrt(max((points**2).sum(axis=1).max(), (places**2).sum(axis=1).max()))
+            points, places = (
+                np.hstack([rows, (far * group[:, None]).astype(rows.dtype)])
+                for rows, group in ((points, self._groups[samples]), (places, groups))
+            )
+        n_labelled = len(np.unique(self._nodes[self._labelled]))
+        n_neighbors = self._resolve_neighbors(len(samples), n_labelled, len(self.classes_))
         weights = connect(
-            self._places[samples],
+            points,
             places,
-            self._resolve_neighbors(len(samples), int(self._labelled.sum()), len(self.classes_)),
+            n_neighbors if own is None else min(n_neighbors + 1, len(samples) - 1),
             alpha=self.alpha_ if isinstance(self.alpha_, float) else None,
             recall=self.neighbor_recall,
         )
-        return weights @ self.label_distributions_[np.ix_(samples, self._class_order)]
+        if own is not None:
+            weights = without_own(weights, own)
+        return weights @ distributions, mean_squared_distances(weights, points, places)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
-        """Latent positions of samples, by least squares from the loadings of the views that each has.
+        """Latent positions of samples from the loadings of the views that each has, by least squares.
+
+        For a sample that lacks views with a ridge, which keeps it where the samples of fit are.
 
         Parameters
         ----------
@@ -542,7 +696,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """
         check_is_fitted(self)
         raws = self._read_views(X, present=present, reset=False)
-        return self._position([raws[v] for v in self._order.views])
+        return self._position([raws[v] for v in self._order.views])[0]
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
         """Fit, then `transform` the same samples.
@@ -567,15 +721,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return self.latent_.shape[1]
 
 
+def trusted_targets(targets: Targets, settled: Settled) -> Targets:
+    """Targets as far as repeated labels can be trusted, given what the neighbours of each node say."""
+    opinions = settled.graph @ np.maximum(settled.scores, 0)
+    return targets.shrink(opinions / opinions.sum(axis=1, keepdims=True))
+
+
 def _first_by_content(n_samples: int, by_content: NDArray | None) -> NDArray:
     """The samples that confidence is calibrated on: by content the first are as good as any."""
     return (np.arange(n_samples) if by_content is None else by_content)[:MOST_CALIBRATED]
-
-
-def _calibrated_samples(codes: NDArray, unreached: NDArray, by_content: NDArray | None = None) -> NDArray:
-    """Those of them whose answers are in doubt: they have no label, but labels reach them."""
-    first = _first_by_content(len(codes), by_content)
-    return first[(codes[first] < 0) & ~unreached[first]]
 
 
 def paper_settings() -> dict[str, Any]:

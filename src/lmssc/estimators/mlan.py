@@ -18,10 +18,12 @@ from lmssc.estimators.base import (
     self_weights,
 )
 from lmssc.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
+from lmssc.imputation import IMPUTE
 from lmssc.inputs import ViewSpec
 from lmssc.neighbors import listed_distances, other_neighbors
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
-from lmssc.propagation import one_hot, propagate
+from lmssc.propagation import propagate
+from lmssc.targets import Targets
 from lmssc.views import RawView, Views
 
 
@@ -105,8 +107,7 @@ class Model:
     """The objective of one problem, and its updates."""
 
     neighbors: WeightedNeighbors
-    codes: NDArray
-    n_classes: int
+    targets: Targets
     alpha: float
     label_weight: float
 
@@ -127,7 +128,7 @@ class Model:
     def propagate(self, state: State) -> State:
         """F on the present graph."""
         smooth = laplacian(state.graph)
-        scores, unreached = propagate(smooth, self.codes, self.n_classes, state.scores)
+        scores, unreached = propagate(smooth, self.targets, state.scores)
         return replace(
             state,
             scores=scores,
@@ -185,11 +186,13 @@ class MLAN(MultiViewClassifier):
         Neighbours k of a sample. "auto" is 9, or fewer for very few samples.
     label_weight : float
         Weight λ of the labels in the graph.
-    scaling : "sample", "auto", "zscore", "unit", "tfidf" or None, or a list or dict of these by view
+    scaling : "sample", "auto", "zscore", "mixed", "unit", "tfidf" or None, or a list or dict of these by view
         "sample", the default, standardises each sample of each view, as the paper does; that makes a sparse view
         dense, for which "unit" is an alternative, and leaves nothing of a view of fewer than 4 features, whose columns
         are standardised instead. The others are as for `LMSSC`, but views are not brought to equal energy: that is what
         w is for.
+    impute : {"median", "mean"} or None
+        What single missing values are replaced by, as for `LMSSC`. None refuses them.
     max_iter : int
         Most iterations.
     tol : float
@@ -223,6 +226,8 @@ class MLAN(MultiViewClassifier):
         Iterations that were run.
     scalings_ : dict of str to str
         Scaling of each view.
+    imputed_ : dict of str to ndarray of shape (d_v,)
+        Values that were filled in, for each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
@@ -265,6 +270,7 @@ class MLAN(MultiViewClassifier):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
+        "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
         "label_weight": NOT_NEGATIVE,
         "max_iter": COUNT,
@@ -280,6 +286,7 @@ class MLAN(MultiViewClassifier):
         n_neighbors: int | str = "auto",
         label_weight: float = 1.0,
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "sample",
+        impute: str | None = None,
         max_iter: int = 30,
         tol: float = 1e-4,
         callback: Callable[[Progress], object] | None = None,
@@ -289,6 +296,7 @@ class MLAN(MultiViewClassifier):
         self.n_neighbors = n_neighbors
         self.label_weight = label_weight
         self.scaling = scaling
+        self.impute = impute
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -315,7 +323,7 @@ class MLAN(MultiViewClassifier):
 
     def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
         """Equal weights, the adaptive-neighbour graph of the mean distances, α from it, one propagation."""
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, default=9)
+        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 9, len(self._nodes))
         equal = np.full(len(views), 1 / len(views))
         # One more than k, for d_{k+1}.
         indices, by_view = WeightedNeighbors(views, min(n_neighbors + 1, views.n_samples - 1)).find(equal)
@@ -323,12 +331,12 @@ class MLAN(MultiViewClassifier):
         own = adaptive_alpha(distances, n_neighbors, beta=0.5)
         rows = nearest_rows(distances, 2 * own)
         neighbors = WeightedNeighbors(views, n_neighbors)
-        model = Model(neighbors, problem.codes, problem.n_classes, float(own.mean()), float(self.label_weight))
+        model = Model(neighbors, problem.targets, float(own.mean()), float(self.label_weight))
         state = State(
             weights=equal,
             energies=np.zeros(len(views)),
             graph=sparse.csr_array((views.n_samples, views.n_samples), dtype=views.dtype),
-            scores=one_hot(problem.codes, problem.n_classes, views.dtype),
+            scores=problem.targets.matrix(views.dtype),
             unreached=np.zeros(views.n_samples, dtype=bool),
         )
         return model, model.propagate(model.with_rows(state, indices, rows, by_view))
@@ -339,6 +347,6 @@ class MLAN(MultiViewClassifier):
         rows = connect(
             self._points,
             self._scale_new(raws).points(weights),
-            resolve_neighbors(self.n_neighbors, len(samples), default=9),
+            resolve_neighbors(self.n_neighbors, len(samples), 9, len(self._nodes)),
         )
         return rows @ self.label_distributions_[np.ix_(samples, self._class_order)]

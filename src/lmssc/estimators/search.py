@@ -21,9 +21,11 @@ from threadpoolctl import threadpool_limits
 from lmssc.encoding import NOT_KEPT
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.lmssc import LMSSC
+from lmssc.estimators.output import keep_index
 from lmssc.held_out import FOLDS, hide, labelled_folds
 from lmssc.inputs import Masks, ViewSpec
 from lmssc.labels import encode_labels
+from lmssc.n_jobs import JOBS_OR_NONE, worker_count
 from lmssc.order import content_order
 from lmssc.parameters import CALLABLE_OR_NONE, COUNT, NOT_NEGATIVE, VERBOSITY, Rule, check_parameters, one_of
 from lmssc.progress import Progress, TimeLeft
@@ -79,6 +81,7 @@ class Answers:
     seconds: float
 
 
+@keep_index
 class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
     """LMSSC with parameters chosen by cross-validation on the labelled rows.
 
@@ -111,7 +114,8 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         Standard errors of the log-likelihood by which a setting must be better than the first. None takes the best
         score, whatever the noise.
     n_jobs : int, optional
-        Fits at the same time, through joblib. The result is the same for any.
+        Fits at the same time, through joblib, never more than there are cores; −1 for one a core. The result is the
+        same for any.
     random_state : int, default=0
         Decides the folds.
     callback : callable, optional
@@ -169,6 +173,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
             lambda v: isinstance(v, int | np.integer) and not isinstance(v, bool) and bool(0 <= v < 2**32),
             "an integer from 0 to 2³² − 1",
         ),
+        "n_jobs": JOBS_OR_NONE,
         "callback": CALLABLE_OR_NONE,
         "verbose": VERBOSITY,
     }
@@ -199,6 +204,15 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        # It has all that `best_estimator_` has, which was upgraded before.
+        best = fitted.get("best_estimator_")
+        if isinstance(best, MultiViewClassifier):
+            for name, value in learned(best).items():
+                fitted.setdefault(name, value)
+        super()._upgrade(parameters, fitted, saved_by)
 
     def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
         base = LMSSC() if self.estimator is None else self.estimator
@@ -242,6 +256,17 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         self.cv_results_ = results
         self.n_splits_ = len(folds)
 
+    def _takes_gaps(self, reset: bool) -> bool:
+        if not reset:
+            return super()._takes_gaps(reset)
+        grids = self.param_grid if isinstance(self.param_grid, list | tuple) else [self.param_grid]
+        chosen = any(isinstance(grid, Mapping) and "impute" in grid for grid in grids)
+        return chosen or getattr(self.estimator, "impute", None) is not None
+
+    def _impute(self, raws: list[RawView], reset: bool) -> list[RawView]:
+        # In fit each setting fills in what is missing, as its `impute` says.
+        return raws if reset else super()._impute(raws, reset)
+
     def _search(
         self,
         settings: list[dict[str, Any]],
@@ -256,14 +281,15 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         candidates = [clone(candidate).set_params(**quiet) for candidate in candidates]
         tasks = [(number, split) for number in range(len(settings)) for split in range(len(folds))]
         search = uuid4().hex
+        n_jobs = worker_count(self.n_jobs)
         found: list[list[Answers]] = [[] for _ in settings]
         meter = Progress(
             len(tasks),
             0,
-            TimeLeft((number for number, _ in tasks), effective_n_jobs(self.n_jobs)),
+            TimeLeft((number for number, _ in tasks), effective_n_jobs(n_jobs)),
             show=bool(self.verbose),
         )
-        answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        answers = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_answer)(
                 candidates[number], settings[number], raws, codes, folds[split], self.scoring, os.getpid(), search
             )

@@ -1,0 +1,29 @@
+"""What `transform` returns where scikit-learn was asked for frames (`set_output`)."""
+
+from functools import wraps
+from typing import Any, TypeVar
+
+from lmssc.indexes import common_index, index_of
+from lmssc.inputs import Masks, is_view_collection, name_parts
+
+Class = TypeVar("Class", bound=type)
+
+
+def keep_index(cls: Class) -> Class:
+    """Let the frames that `transform` of a class returns have the index of the views, if these have one.
+
+    scikit-learn knows the index of a single frame, not of several in a list or dict.
+    """
+    plain = cls.transform  # type: ignore[attr-defined]
+
+    @wraps(plain)
+    def transform(self: Any, X: Any, present: Masks = None) -> Any:
+        result = plain(self, X, present)
+        if is_view_collection(X) and index_of(result) is not None:
+            index = common_index(name_parts(X).values())
+            if index is not None:
+                result.index = index
+        return result
+
+    cls.transform = transform  # type: ignore[attr-defined]
+    return cls

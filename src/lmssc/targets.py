@@ -1,0 +1,176 @@
+"""What the labels say of each node: one class, or shares of several where identical samples disagree.
+
+Identical samples are one node of the graph. Its target is the share of each class among its labels.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+
+# Labels of nodes that have several, from which on they tell how far labels can be trusted.
+MIN_REPEATED_LABELS = 10
+# Range in which the say of the graph, counted in labels, is sought.
+MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-3, 1e3
+# Share of the class frequencies in the opinion of the graph, so that no label is impossible.
+PRIOR_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Target distributions of the nodes.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n,)
+        Most frequent class among the labels of each node, −1 where there is none.
+    n_classes : int
+        Number of classes c.
+    mixed : ndarray of int
+        Nodes whose target is not one class alone.
+    shares : ndarray of shape (len(mixed), c)
+        Their targets; rows sum to 1.
+    counts : tuple of ndarray (nodes, classes, numbers)
+        How often each node has each label it has.
+
+    Examples
+    --------
+    >>> targets = Targets.from_labels(np.array([0, 0, 0, 2]), np.array([1, 1, 0, 0]), n_nodes=3, n_classes=2)
+    >>> targets.codes, targets.matrix(np.dtype(float))
+    (array([ 1, -1,  0]), array([[0.33333333, 0.66666667],
+           [0.        , 0.        ],
+           [1.        , 0.        ]]))
+    """
+
+    codes: NDArray
+    n_classes: int
+    mixed: NDArray
+    shares: NDArray
+    counts: tuple[NDArray, NDArray, NDArray]
+
+    @classmethod
+    def from_codes(cls, codes: NDArray, n_classes: int) -> "Targets":
+        """Targets of samples that all differ: `codes` is the class of each, −1 where it is not known."""
+        labelled = np.flatnonzero(codes >= 0)
+        return cls.from_labels(labelled, codes[labelled], len(codes), n_classes)
+
+    @classmethod
+    def from_labels(cls, nodes: NDArray, classes: NDArray, n_nodes: int, n_classes: int, repeats: int = 1) -> "Targets":
+        """Targets from all labels: the node and the class of each; `repeats` of them count as one."""
+        pairs, numbers = np.unique(nodes.astype(np.int64) * n_classes + classes, return_counts=True)
+        numbers //= repeats
+        node, code = np.divmod(pairs, n_classes)
+        codes = np.full(n_nodes, -1)
+        # The last assignment counts: the most frequent class, the first of several.
+        order = np.lexsort((-code, numbers))
+        codes[node[order]] = code[order]
+        mixed = np.flatnonzero(np.bincount(node, minlength=n_nodes) > 1)
+        shares = np.zeros((len(mixed), n_classes))
+        of_mixed = np.isin(node, mixed)
+        shares[np.searchsorted(mixed, node[of_mixed]), code[of_mixed]] = numbers[of_mixed]
+        shares /= shares.sum(axis=1, keepdims=True)
+        return cls(codes, n_classes, mixed, shares, (node, code, numbers))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def labelled(self) -> NDArray:
+        """Which nodes have a label."""
+        return self.codes >= 0
+
+    @property
+    def n_labelled(self) -> int:
+        """How many nodes have a label."""
+        return int(np.count_nonzero(self.labelled))
+
+    def matrix(self, dtype: np.dtype) -> NDArray:
+        """Y: the target of each node; a row of zeros where there is no label."""
+        result = (self.codes[:, None] == np.arange(self.n_classes)).astype(dtype)
+        result[self.mixed] = self.shares
+        return result
+
+    @cached_property
+    def frequencies(self) -> NDArray:
+        """Share of each class among all labels, of all samples."""
+        _, classes, numbers = self.counts
+        return np.bincount(classes, numbers, self.n_classes) / numbers.sum()
+
+    def take(self, nodes: NDArray) -> "Targets":
+        """Targets of some nodes, or of all in another order."""
+        position = np.full(len(self), -1)
+        position[nodes] = np.arange(len(nodes))
+        node, code, numbers = self.counts
+        kept = position[node] >= 0
+        mixed = position[self.mixed]
+        order = np.argsort(mixed, kind="stable")[np.count_nonzero(mixed < 0) :]
+        return Targets(
+            self.codes[nodes],
+            self.n_classes,
+            mixed[order],
+            self.shares[order],
+            (position[node[kept]], code[kept], numbers[kept]),
+        )
+
+    def hide(self, nodes: NDArray) -> "Targets":
+        """The same without the labels of some nodes."""
+        codes = self.codes.copy()
+        codes[nodes] = -1
+        node, code, numbers = self.counts
+        kept, still = codes[node] >= 0, codes[self.mixed] >= 0
+        return Targets(
+            codes, self.n_classes, self.mixed[still], self.shares[still], (node[kept], code[kept], numbers[kept])
+        )
+
+    def shrink(self, opinions: NDArray) -> "Targets":
+        """Targets between the shares of the labels and what the graph says, where repeated labels disagree.
+
+        The labels of a node are draws from its true distribution, which is drawn from a Dirichlet distribution around
+        the opinion g of its neighbours: a node with n labels has the target (n·share + κ·g) / (n + κ). The
+        concentration κ is that for which labels that are left out one at a time are most likely. Where repeated labels
+        never disagree, or are too few to tell, the shares stay as they are.
+
+        Parameters
+        ----------
+        opinions : ndarray of shape (n, c)
+            g of each node, without its own labels; rows sum to 1.
+
+        Returns
+        -------
+        Targets
+
+        Examples
+        --------
+        >>> nodes = np.repeat(np.arange(20), 4)
+        >>> targets = Targets.from_labels(nodes, np.tile([0, 0, 0, 1], 20), n_nodes=20, n_classes=2)
+        >>> targets.shrink(np.full((20, 2), [0.7, 0.3])).shares[0].round(2)
+        array([0.7, 0.3])
+        """
+        if not len(self.mixed):
+            return self
+        node, code, numbers = self.counts
+        totals = np.bincount(node, numbers, len(self))
+        repeated = totals[node] > 1
+        if numbers[repeated].sum() < MIN_REPEATED_LABELS:
+            return self
+        opinions = (1 - PRIOR_SHARE) * opinions + PRIOR_SHARE * self.frequencies
+        own, seen, total = numbers[repeated], opinions[node[repeated], code[repeated]], totals[node[repeated]]
+
+        def loss(log_concentration: float) -> float:
+            concentration = np.exp(log_concentration)
+            return -float(xlogy(own, (own - 1 + concentration * seen) / (total - 1 + concentration)).sum())
+
+        bounds = np.log([MIN_CONCENTRATION, MAX_CONCENTRATION])
+        concentration = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+        labelled = np.flatnonzero(totals)
+        shares = self.matrix(np.dtype(float))[labelled] * totals[labelled, None] + concentration * opinions[labelled]
+        shares /= shares.sum(axis=1, keepdims=True)
+        return replace(self, codes=self._with_codes(labelled, shares), mixed=labelled, shares=shares)
+
+    def _with_codes(self, nodes: NDArray, shares: NDArray) -> NDArray:
+        codes = self.codes.copy()
+        codes[nodes] = shares.argmax(axis=1)
+        return codes

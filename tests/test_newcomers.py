@@ -1,0 +1,124 @@
+"""Answers to new samples: less sure with views hidden, gone far away, and the same for samples like those of fit."""
+
+import numpy as np
+import pytest
+
+import lmssc
+from lmssc import LMSSC
+from lmssc.datasets import make_multiview
+from lmssc.newcomers import FEWEST, place
+
+
+def _halves(seed, n_fit=500, **options):
+    data = make_multiview(2 * n_fit, labelled=1.0, random_state=seed, **options)
+    y = np.where(np.random.default_rng(seed).random(n_fit) < 0.3, data.target[:n_fit], -1)
+    views = [np.asarray(view) for view in data.views]
+    clf = LMSSC().fit([view[:n_fit] for view in views], y)
+    return clf, [view[n_fit:] for view in views], data.target[n_fit:]
+
+
+def _right_and_sure(clf, views, truth):
+    proba = clf.predict_proba(views)
+    return (clf.classes_[proba.argmax(axis=1)] == truth).mean(), proba.max(axis=1).mean()
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_views_that_new_samples_lack_cost_confidence(kept):
+    """28 % right at 78 % with one of four views before, 50 % at 80 % with two."""
+    results = []
+    for seed in range(3):
+        clf, new, truth = _halves(seed, n_views=4, n_classes=5)
+        views = [np.where(v < kept, view, np.nan) for v, view in enumerate(new)]
+        results.append(_right_and_sure(clf, views, truth))
+    right, sure = np.mean(results, axis=0)
+    assert abs(right - sure) < 0.06
+    assert right > {1: 0.5, 2: 0.65, 3: 0.8}[kept]
+
+
+def test_far_away_the_answer_is_the_frequencies_of_the_classes():
+    """30 standard deviations away 89 % before, in another unit 94 %."""
+    clf, new, _ = _halves(0)
+    labels = clf.transduction_[clf._labelled]
+    frequencies = [(labels == code).mean() for code in clf.classes_]
+    rng = np.random.default_rng(0)
+    for away in (
+        [view + 30 * view.std(axis=0) * rng.choice([-1, 1], view.shape[1]) for view in new],
+        [1000 * view for view in new],
+        [new[0], new[1], 1000 * new[2]],
+    ):
+        np.testing.assert_allclose(clf.predict_proba(away), np.tile(frequencies, (len(new[0]), 1)), atol=0.01)
+
+
+def test_confidence_falls_steadily_as_a_sample_leaves():
+    clf, new, _ = _halves(1)
+    sure = [clf.predict_proba([factor * view[:1] for view in new]).max() for factor in (1, 3, 10, 30, 100)]
+    assert sure[-1] < 0.45
+    assert all(np.diff(sure) <= 0.05)
+
+
+def test_what_a_position_does_not_show_counts_as_far_away():
+    """One odd feature, which the latent positions leave out."""
+    rng = np.random.default_rng(0)
+    signal = rng.integers(2, size=400) * 6.0 - 3
+    X = np.column_stack([signal[:, None] + rng.standard_normal((400, 40)), rng.standard_normal(400)])
+    y = np.where(rng.random(400) < 0.2, (signal > 0).astype(int), -1)
+    clf = LMSSC(n_components=1).fit([X], y)
+    new = X[:1] + 1e-6
+    odd = new + np.eye(41)[-1] * 100
+    assert clf.predict_proba([new]).max() > 0.9
+    assert clf.predict_proba([odd]).max() < 0.65
+
+
+def test_samples_like_those_of_fit_stay_as_they_are(digits):
+    """Accuracy and confidence of new digits, with and without what is made of far samples."""
+    rng = np.random.default_rng(0)
+    new, rows = np.split(rng.permutation(len(digits.target)), [400])
+    y = np.where(rng.random(len(rows)) < 0.2, digits.target[rows], -1)
+    clf = LMSSC(max_iter=3).fit([view[rows] for view in digits.views], y)
+    views = [view[new] for view in digits.views]
+    now = _right_and_sure(clf, views, digits.target[new])
+    clf._newcomers = None
+    np.testing.assert_allclose(now, _right_and_sure(clf, views, digits.target[new]), atol=0.01)
+
+
+def test_words_that_fit_never_saw_say_nothing():
+    data = make_multiview(300, n_views=1, sparse=True, labelled=0.3, random_state=0)
+    clf = LMSSC(scaling="tfidf").fit(data.views, data.y)
+    known = clf.transduction_[clf._labelled]
+    proba = clf.predict_proba([0 * data.views[0][:1]])
+    np.testing.assert_allclose(proba[0], [(known == code).mean() for code in clf.classes_])
+
+
+def test_few_samples_are_predicted_as_ever():
+    X = np.array([[0.0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]])
+    clf = LMSSC().fit([X], [0, -1, -1, 1, -1, -1])
+    assert len(X) < FEWEST
+    np.testing.assert_array_equal(clf.predict([[[0.2, 0.2], [8.8, 8.8]]]), [0, 1])
+
+
+@pytest.mark.parametrize("options", [{"calibrate": False}, lmssc.paper_settings()])
+def test_scores_that_are_not_calibrated_stay_as_they_are(options):
+    data = make_multiview(120, labelled=0.3, random_state=0)
+    clf = LMSSC(**options, **({"random_state": 0} if "init" in options else {})).fit(
+        [np.maximum(view, 0) for view in data.views], data.y
+    )
+    assert clf._newcomers is None
+
+
+def test_hidden_views_answer_alike_in_any_order_and_after_saving(tmp_path):
+    clf, new, _ = _halves(2, n_fit=200)
+    views = [new[0], np.full_like(new[1], np.nan), new[2]]
+    proba = clf.predict_proba(views)
+    order = np.random.default_rng(0).permutation(len(proba))
+    np.testing.assert_array_equal(clf.predict_proba([view[order] for view in views]), proba[order])
+    clf.save(tmp_path / "model.lmssc")
+    np.testing.assert_array_equal(lmssc.load(tmp_path / "model.lmssc").predict_proba(views), proba)
+
+
+def test_the_ridge_is_what_is_expected_of_a_gaussian():
+    """Against the conditional mean, written out with the covariance of all features."""
+    rng = np.random.default_rng(0)
+    W, C, noise = rng.standard_normal((5, 3)), np.diag([4.0, 1.0, 0.5]), 0.3
+    x = rng.standard_normal((7, 5))
+    expected = x @ np.linalg.solve(W @ C @ W.T + noise * np.eye(5), W @ C)
+    np.testing.assert_allclose(place(x @ W, W.T @ W, noise * np.linalg.inv(C)), expected)
