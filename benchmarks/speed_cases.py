@@ -65,7 +65,7 @@ def whole_fit(args, data):
     times.watch(LMSSC, "_fit_scalings", "scaling")
     times.watch(LMSSC, "_start", "rest of start")
     times.watch(LMSSC, "_first_positions", "SVD")
-    times.watch(LMSSC, "_find_temperature", "calibration")
+    times.watch(LMSSC, "_first_calibration", "calibration")
     times.watch(model.Model, "update_loadings", "W")
     times.watch(model, "update_latent", "H")
     times.watch(model.Model, "update_graph", "S")

@@ -38,10 +38,10 @@ def dense_formulas(args, data):
     a_row = np.array(watch.read()) / len(rows)
 
     watch = Stopwatch()
-    laplacian, known = new.laplacian.toarray(), model.codes >= 0
+    laplacian, known = new.laplacian.toarray(), model.targets.codes >= 0
     unknown = ~known & ~new.unreached
     F = np.linalg.solve(
-        laplacian[np.ix_(unknown, unknown)], -laplacian[np.ix_(unknown, known)] @ np.eye(10)[model.codes[known]]
+        laplacian[np.ix_(unknown, unknown)], -laplacian[np.ix_(unknown, known)] @ np.eye(10)[model.targets.codes[known]]
     )
     last = np.array(watch.read())
 

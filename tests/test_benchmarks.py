@@ -324,3 +324,17 @@ def test_fresh_replaces_the_lines_of_its_data_sets_only(benchmarks, monkeypatch,
         ("second", rate, repeat) for rate in ("0.05", "0.1", "0.3") for repeat in ("0", "1")
     ]
     assert all(0 <= float(line["accuracy"]) <= 1 for line in new)
+
+
+def test_confidence_tells_right_from_sure(benchmarks, tmp_path, capsys):
+    import confidence
+
+    assert confidence.main(["--seeds", "1", "--cases", "12", "--out", str(tmp_path)]) == 0
+    lines = list(csv.DictReader((tmp_path / "confidence.csv").read_text().splitlines()))
+    assert [line["samples"] for line in lines] == ["without a label", "new"]
+    assert (tmp_path / "confidence.md").read_text().count("\n") == 4
+    assert capsys.readouterr().out.count("12: classes that overlap") == 2
+    rng = np.random.default_rng(0)
+    right, sure = rng.random(100) < 0.5, np.full(100, 0.9)
+    assert [confidence.verdict(labels, right, sure) for labels in (29, 30)] == ["too few labels", "no"]
+    assert confidence.verdict(30, right, np.full(100, right.mean())) == "yes"

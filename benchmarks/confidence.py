@@ -1,0 +1,230 @@
+"""Is confidence true where it was not: share right and mean confidence of LMSSC on hard cases, over seeds.
+
+    python benchmarks/confidence.py
+
+Discrete features, views that new samples lack, samples far from all of fit, classes that overlap, rare classes; and
+data sets on which it always was true, as controls. Labels are those that the row can be calibrated by: of samples that
+lack as many views, of the rare class where the row is about the samples that are answered as that class. Written to
+results/confidence: `confidence.csv` and `confidence.md`.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc import LMSSC
+from lmssc.datasets import load, make_multiview
+from lmssc.experiments.scores import expected_calibration_error
+from lmssc.experiments.splits import stratified_split
+from lmssc.io import open_atomically, write_csv
+
+# Right and sure may be so far apart where so many labels are known.
+MOST_APART, FEWEST_LABELS = 0.06, 30
+COLUMNS = ("case", "samples", "labels", "answers", "right", "sure", "calibration_error", "holds")
+
+
+class Outcome(NamedTuple):
+    """Answers of one seed: what they are about, labels that were known, whether each is right, and how sure it is."""
+
+    samples: str
+    labels: int
+    right: NDArray
+    sure: NDArray
+
+
+def fitted(views, truth, rate, rng, at_least=1):
+    """A model, and the labels it was given: a share by chance, but so many of each class."""
+    y = np.where(rng.random(len(truth)) < rate, truth, -1)
+    for code in np.unique(truth):
+        members = np.flatnonzero(truth == code)
+        y[members[: max(0, at_least - int((y == code).sum()))]] = code
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LMSSC().fit(views, y), y
+
+
+def of_fit(clf, y, truth, chosen=None, name="without a label"):
+    """Answers to the samples of fit that had no label."""
+    rows = (y < 0) if chosen is None else (y < 0) & chosen
+    right, sure = (clf.transduction_ == truth)[rows], clf.label_distributions_.max(axis=1)[rows]
+    return Outcome(name, int((y >= 0).sum()), right, sure)
+
+
+def of_new(clf, y, views, truth, name="new"):
+    """Answers to new samples."""
+    proba = clf.predict_proba(views)
+    return Outcome(name, int((y >= 0).sum()), clf.classes_[proba.argmax(axis=1)] == truth, proba.max(axis=1))
+
+
+def binary_features(seed) -> Iterator[Outcome]:
+    """4 binary features; the first decides between p(class 1) = .1 and .7."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(2, size=(3000, 4)).astype(float)
+    truth = (rng.random(3000) < np.where(X[:, 0] == 1, 0.7, 0.1)).astype(int)
+    clf, y = fitted([X[:1500]], truth[:1500], 0.3, rng)
+    yield of_fit(clf, y, truth[:1500])
+    yield of_new(clf, y, [X[1500:]], truth[1500:])
+
+
+def few_values(seed) -> Iterator[Outcome]:
+    """Three features of 2, 3 and 3 values; the first two decide between three classes."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(values, size=3000) for values in (2, 3, 3)]).astype(float)
+    likeliest = (X[:, 0] + X[:, 1]).astype(int) % 3
+    truth = np.where(rng.random(3000) < 0.6, likeliest, rng.integers(3, size=3000))
+    clf, y = fitted([X[:1500]], truth[:1500], 0.3, rng)
+    yield of_fit(clf, y, truth[:1500])
+    yield of_new(clf, y, [X[1500:]], truth[1500:])
+
+
+def views_absent(seed) -> Iterator[Outcome]:
+    """4 views in fit; new samples that have 4, 2 and 1 of them."""
+    data = make_multiview(1500, n_views=4, n_classes=5, labelled=1.0, random_state=seed)
+    clf, y = fitted([view[:500] for view in data.views], data.target[:500], 0.3, np.random.default_rng(seed))
+    for kept in (4, 2, 1):
+        new = [np.where(v < kept, view[500:], np.nan) for v, view in enumerate(data.views)]
+        yield of_new(clf, y, new, data.target[500:], f"new, {kept} of 4 views")
+
+
+def views_absent_in_fit(seed) -> Iterator[Outcome]:
+    """Three in ten sample-views are missing in fit."""
+    data = make_multiview(1000, n_views=4, n_classes=5, missing=0.3, labelled=1.0, random_state=seed)
+    clf, y = fitted(data.views, data.target, 0.3, np.random.default_rng(seed))
+    count = sum((~np.isnan(view).all(axis=1)).astype(int) for view in data.views)
+    for kept in (1, 2, 3):
+        found = of_fit(clf, y, data.target, count == kept, f"without a label, {kept} of 4 views")
+        yield found._replace(labels=int(((y >= 0) & (count == kept)).sum()))
+
+
+def far_away(seed) -> Iterator[Outcome]:
+    """New samples like those of fit, 30 standard deviations away from them, and in another unit."""
+    data = make_multiview(1500, labelled=1.0, random_state=seed)
+    rng = np.random.default_rng(seed)
+    clf, y = fitted([view[:500] for view in data.views], data.target[:500], 0.3, rng)
+    new, truth = [view[500:] for view in data.views], data.target[500:]
+    yield of_new(clf, y, new, truth, "new, like those of fit")
+    signs = [rng.choice([-1, 1], size=view.shape[1]) for view in new]
+    shifted = [view + 30 * view.std(axis=0) * sign for view, sign in zip(new, signs, strict=True)]
+    yield of_new(clf, y, shifted, truth, "new, 30 σ away")
+    yield of_new(clf, y, [view * 1000 for view in new], truth, "new, times 1000")
+
+
+def overlap(seed) -> Iterator[Outcome]:
+    """Two Gaussians that are 0.5 apart in 2-D, 30 % labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=2000)
+    X = rng.standard_normal((2000, 2)) + 0.5 * truth[:, None] * [1, 0]
+    clf, y = fitted([X[:1000]], truth[:1000], 0.3, rng)
+    yield of_fit(clf, y, truth[:1000])
+    yield of_new(clf, y, [X[1000:]], truth[1000:])
+
+
+def rare(n_samples, one_in, apart, rate, seed) -> Iterator[Outcome]:
+    """Two Gaussians in 2-D, one with few samples: what is answered as the rare class, and all answers."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n_samples) < 1 / one_in).astype(int)
+    X = rng.standard_normal((n_samples, 2)) + apart * truth[:, None] * [1, 0]
+    clf, y = fitted([X], truth, rate, rng)
+    answered = of_fit(clf, y, truth, clf.transduction_ == 1, "answered as the rare class")
+    yield answered._replace(labels=int((y == 1).sum()))
+    yield of_fit(clf, y, truth, name="all without a label")
+
+
+def control(name, rate, seed) -> Iterator[Outcome]:
+    """A data set."""
+    data = load(name)
+    codes = np.unique(data.target, return_inverse=True)[1]
+    order, given = stratified_split(codes, rate, seed)
+    y = np.where(given, codes[order], -1)
+    clf = LMSSC().fit([view[order] for view in data.views], y)
+    yield of_fit(clf, y, codes[order])
+
+
+def synthetic(seed) -> Iterator[Outcome]:
+    """`make_multiview` with more noise than usual."""
+    data = make_multiview(1000, noise=2.0, labelled=1.0, random_state=seed)
+    clf, y = fitted(data.views, data.target, 0.2, np.random.default_rng(seed))
+    yield of_fit(clf, y, data.target)
+
+
+CASES = {
+    "2: binary features": binary_features,
+    "2: features of few values": few_values,
+    "8: views absent": views_absent,
+    "8: views absent in fit": views_absent_in_fit,
+    "11: far away": far_away,
+    "12: classes that overlap": overlap,
+    "13: one in 20": lambda seed: rare(2500, 20, 2.0, 0.3, seed),
+    "13: one in 100": lambda seed: rare(10_000, 100, 3.0, 0.5, seed),
+    "13: one in 100, few labels": lambda seed: rare(5000, 100, 3.0, 0.1, seed),
+    "13: one in 1000": lambda seed: rare(20_000, 1000, 3.0, 0.3, seed),
+    "13: one in 1000, further apart": lambda seed: rare(20_000, 1000, 5.0, 0.3, seed),
+    "control: digits, 10 %": lambda seed: control("digits", 0.1, seed),
+    "control: synthetic": synthetic,
+    "control: sonar, 30 %": lambda seed: control("sonar", 0.3, seed),
+    "control: reuters, 30 %": lambda seed: control("reuters", 0.3, seed),
+}
+
+
+def measure(case, seeds):
+    """Lines of a case, the seeds taken together."""
+    runs = [list(CASES[case](seed)) for seed in range(seeds)]
+    for outcomes in zip(*runs, strict=True):
+        right, sure = (np.concatenate([getattr(one, part) for one in outcomes]) for part in ("right", "sure"))
+        labels = min(one.labels for one in outcomes)
+        line = dict.fromkeys(COLUMNS, "–")
+        line |= {"case": case, "samples": outcomes[0].samples, "labels": labels, "answers": len(right)}
+        if len(right):
+            line |= {"right": round(float(right.mean()), 4), "sure": round(float(sure.mean()), 4)}
+            line["calibration_error"] = round(expected_calibration_error(right, sure), 4)
+            line["holds"] = verdict(labels, right, sure)
+        yield line
+
+
+def verdict(labels, right, sure):
+    """Whether right and sure are as close as they are to be."""
+    if labels < FEWEST_LABELS:
+        return "too few labels"
+    return "yes" if abs(right.mean() - sure.mean()) <= MOST_APART else "no"
+
+
+def page(lines):
+    """The table as Markdown."""
+    head = "| case | samples | labels | answers | right | sure | calibration error | within 0.06 |\n|" + "---|" * 8
+    rows = ["| " + " | ".join(str(line[column]) for column in COLUMNS) + " |" for line in lines]
+    return "\n".join([head, *rows]) + "\n"
+
+
+def main(arguments=None):
+    """Run what is asked for; exit with 1 if a row does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cases", nargs="+", default=[""], help="beginnings of the names of the cases")
+    parser.add_argument("--out", type=Path, default=Path("results/confidence"))
+    chosen = parser.parse_args(arguments)
+    lines = []
+    for case in CASES:
+        if not case.startswith(tuple(chosen.cases)):
+            continue
+        try:
+            found = list(measure(case, chosen.seeds))
+        except OSError as error:  # data that are not there and cannot be fetched
+            print(f"{case}: left out, {error}", file=sys.stderr)
+            continue
+        print(page(found).split("\n", 2)[2], end="", flush=True)
+        lines += found
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    write_csv(chosen.out / "confidence.csv", COLUMNS, lines)
+    with open_atomically(chosen.out / "confidence.md") as file:
+        file.write(page(lines).encode())
+    return int(any(line["holds"] == "no" for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
