@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from lmssc import LMSSC, stack_views
+from lmssc import GFHF, LMSSC, MLAN, stack_views
 
 N = 20
 RNG = np.random.default_rng(0)
@@ -37,16 +37,16 @@ BAD_FITS = {
         ValueError,
         r"different length.*'text': 19",
     ),
-    "NaN in a row": (fit([A, spoil(B, (5, 1), np.nan)]), ValueError, r"'view1', row 5.*1 of 3 .*Imputer"),
+    "NaN in a row": (fit([A, spoil(B, (5, 1), np.nan)]), ValueError, r"'view1', row 5.*1 of 3 .*impute="),
     "NaN in a row of X": (
         fit(spoil(X, (7, 5), np.nan), views={"a": slice(4), "b": slice(4, 7)}),
         ValueError,
-        r"'b', row 7.*Imputer",
+        r"'b', row 7.*impute=",
     ),
     "NaN in a sparse row": (
         fit([A, sparse.csr_array(spoil(B, (5, 1), np.nan))]),
         ValueError,
-        r"'view1', row 5.*Imputer",
+        r"'view1', row 5.*impute=",
     ),
     "NaN in a frame": (
         fit([A, pd.DataFrame(spoil(B, (5, 1), np.nan), dtype="Float64")]),
@@ -238,9 +238,23 @@ WRONG_PARAMETERS = [
     *[(name, value) for name in ("loadings", "init", "alpha") for value in ("other", None, 1, ["svd"])],
     *[("freeze_alpha", value) for value in ("yes", 1, None)],
     *[("neighbor_recall", value) for value in (0, 1.01, -0.5, "most", None, float("nan"))],
+    *[("balance", value) for value in (1e3, 1.01, -0.1, *NO_NUMBERS[:4], *NO_NUMBERS[5:])],
+    *[("beta", value) for value in (1e-300, 1e-7, 1e7, 1e300)],
+    *[(name, value) for name in ("gamma", "label_weight", "tol") for value in (1e13, 1e300)],
+    ("gamma", 1e-300),
+    *[("n_jobs", value) for value in (0, 1.5, True, "all")],
     ("callback", "print"),
     ("verbose", -1),
 ]
+# What is accepted gives answers, in single precision too.
+EXTREMES = {
+    "beta": (1e-6, 1e6),
+    "gamma": (1e-12, 1e12),
+    "label_weight": (0, 1e12),
+    "balance": (0, 1),
+    "tol": (0, 1e12),
+    "neighbor_recall": (1e-9, 1),
+}
 
 
 def check_refusal(case, error, message):
@@ -263,13 +277,39 @@ def test_parameters(name, value):
     check_refusal(fit(**{name: value}), ValueError, rf"^{name} must be .*, got ")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, both in EXTREMES.items() for value in both])
+def test_what_a_range_allows_gives_answers(name, value, dtype):
+    clf = LMSSC(max_iter=3, **{name: value}).fit([A.astype(dtype), B.astype(dtype)], Y)
+    new = clf.predict_proba([A.astype(dtype) + dtype(0.1), B.astype(dtype)])
+    for distributions in (clf.label_distributions_, new):
+        np.testing.assert_allclose(distributions.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("clf", "name"),
+    [(GFHF(graph="gaussian", width=1e-300), "width"), (MLAN(label_weight=1e300), "label_weight")],
+    ids=["GFHF", "MLAN"],
+)
+def test_the_other_methods_have_ranges_too(clf, name):
+    check_refusal((clf, X, Y, None), ValueError, rf"^{name} must be .*, got ")
+
+
 FITTED = LMSSC().fit({"image": A, "text": B}, Y)
+FITTED_LIST = LMSSC().fit([A, B], Y)
 FITTED_FRAME = LMSSC(views={"a": list("abcd"), "b": list("efg")}).fit(FRAME, Y)
 BAD_PREDICTS = {
-    "one view less": (FITTED, [A], ValueError, r"1 views.*fitted with 2: \['image', 'text'\]"),
-    "one view more": (FITTED, [A, B, B], ValueError, r"3 views.*fitted with 2"),
+    "a list where names were given": (FITTED, [A, B], ValueError, r"list of views.*names \['image', 'text'\]"),
+    "a tuple where names were given": (FITTED, (A, B), ValueError, r"tuple of views.*names \['image', 'text'\]"),
+    "a list where columns had names": (FITTED_FRAME, [A, B], ValueError, r"list of views.*names \['a', 'b'\]"),
+    "names where none were given": (FITTED_LIST, {"image": A, "text": B}, ValueError, r"'text'.*'view0', 'view1'"),
+    "one view less": (FITTED_LIST, [A], ValueError, r"1 views.*fitted with 2.*None"),
+    "one view more": (FITTED_LIST, [A, B, B], ValueError, r"3 views.*fitted with 2"),
+    "one name more": (FITTED, {"image": A, "text": B, "z": B}, ValueError, r"'z'.*fitted with \['image', 'text'\]"),
+    "no view": (FITTED, {"image": None}, ValueError, r"none of the views \['image', 'text'\]"),
+    "no view in a list": (FITTED_LIST, [None, None], ValueError, r"none of the views \['view0', 'view1'\]"),
     "other names": (FITTED, {"image": A, "sound": B}, ValueError, r"'image', 'sound'.*'image', 'text'"),
-    "views swapped": (FITTED, [B, A], ValueError, r"'image' has 3 features.*fitted with 4"),
+    "views swapped": (FITTED_LIST, [B, A], ValueError, r"'view0' has 3 features.*fitted with 4"),
     "one feature less": (
         FITTED,
         {"image": A, "text": B[:, 1:]},
@@ -277,13 +317,13 @@ BAD_PREDICTS = {
         r"'text' has 2 features.*with 3",
     ),
     "one column less": (FITTED, X[:, 1:], ValueError, r"X has 6 features.*expecting 7"),
-    "views of different length": (FITTED, [A, B[1:]], ValueError, r"different length"),
-    "NaN in a row": (FITTED, [A, spoil(B, (5, 1), np.nan)], ValueError, r"'text', row 5.*Imputer"),
-    "infinity": (FITTED, [A, spoil(B, (5, 1), np.inf)], ValueError, r"'text', row 5.*inf"),
-    "missing everywhere": (FITTED, [spoil(A, 3, np.nan), spoil(B, 3, np.nan)], ValueError, r"rows 3\b"),
-    "no rows": (FITTED, [A[:0], B[:0]], ValueError, r"'view0'.*0 sample"),
+    "views of different length": (FITTED_LIST, [A, B[1:]], ValueError, r"different length"),
+    "NaN in a row": (FITTED, {"image": A, "text": spoil(B, (5, 1), np.nan)}, ValueError, r"'text', row 5.*impute="),
+    "infinity": (FITTED, {"image": A, "text": spoil(B, (5, 1), np.inf)}, ValueError, r"'text', row 5.*inf"),
+    "missing everywhere": (FITTED_LIST, [spoil(A, 3, np.nan), spoil(B, 3, np.nan)], ValueError, r"rows 3\b"),
+    "no rows": (FITTED_LIST, [A[:0], B[:0]], ValueError, r"'view0'.*0 sample"),
     "1-D": (FITTED, X[0], ValueError, r"X: Expected 2D.*reshape\(1, -1\)"),
-    "text": (FITTED, [A, TEXT], TypeError, r"'view1': column 'city'"),
+    "text": (FITTED_LIST, [A, TEXT], TypeError, r"'view1': column 'city'"),
     "other columns": (
         FITTED_FRAME,
         FRAME.rename(columns={"a": "q"}),
@@ -322,13 +362,13 @@ BAD_SCORES = {
 def test_score(case):
     y, message = BAD_SCORES[case]
     with pytest.raises(ValueError, match=message):
-        FITTED.score([A, B], y)
+        FITTED_LIST.score([A, B], y)
 
 
 BAD_STACKS = {
     "one array": (A, TypeError, "list or dict"),
     "different length": ([A, B[1:]], ValueError, "different length"),
-    "NaN in a row": ({"a": A, "b": spoil(B, (5, 1), np.nan)}, ValueError, "'b', row 5"),
+    "infinity": ({"a": A, "b": spoil(B, (5, 1), np.inf)}, ValueError, "'b', row 5"),
     "nothing": ({}, ValueError, "empty"),
     "text": ([A, TEXT], TypeError, "'view1': column 'city'"),
 }

@@ -22,6 +22,8 @@ from lmssc.views import RawView
 
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"
+UNLINKED = "ignore:.*no sample links these views:UserWarning"
+OUTLIERS = "ignore:.*far from all others there:UserWarning"
 
 
 def make_data(seed=0):
@@ -134,7 +136,7 @@ def test_ways_of_passing_sparse_views(kind):
     dense = LMSSC().fit([A, C], Y)
     clf = LMSSC().fit({"a": A, "words": SPARSE[kind](C)}, Y)
     assert_same(clf, dense, exact=False)
-    assert list(clf.scalings_.values()) == ["zscore", "tfidf"]
+    assert list(clf.scalings_.values()) == ["zscore", "zscore"]  # twelve columns are no vocabulary
     stacked, views = stack_views([A, SPARSE[kind](C)])
     assert sparse.issparse(stacked)
     assert_same(LMSSC(views=views).fit(stacked, Y), clf, exact=False)
@@ -361,6 +363,8 @@ SETTINGS = {
 
 
 @pytest.mark.filterwarnings(UNREACHED)
+@pytest.mark.filterwarnings(UNLINKED)
+@pytest.mark.filterwarnings(OUTLIERS)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("case", AWKWARD)
 def test_awkward_numbers(case, settings):
@@ -425,6 +429,48 @@ def test_anything_gives_a_distribution_or_a_value_error(problem):
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
 
 
+class TestViewsThatAreNotThere:
+    """A view that is absent from `predict` is missing for all samples."""
+
+    @pytest.mark.parametrize("estimator", [LMSSC, GFHF, AMGL, MLAN])
+    @pytest.mark.parametrize("kind", ["dense", "sparse"])
+    def test_a_view_less(self, estimator, kind):
+        data = make_multiview(60, n_views=3, n_features=5, labelled=0.3, random_state=0)
+        if kind == "sparse":
+            data.views[1] = sparse.csr_array(np.maximum(data.views[1] - 1, 0))
+        fitted = dict(zip("abc", data.views, strict=True))
+        clf = estimator().fit(fitted, data.y)
+        new = {"a": data.views[0] + 0.1, "c": data.views[2] + 0.1}
+        expected = clf.predict_proba(new | {"b": np.full((60, 5), np.nan)})
+        for X in (new, new | {"b": None}):
+            with pytest.warns(UserWarning, match="X does not have the view 'b': missing for all.*'a', 'c' alone"):
+                np.testing.assert_array_equal(clf.predict_proba(X), expected)
+        with pytest.warns(UserWarning, match="the views 'a', 'c'.*from 'b' alone"):
+            assert clf.predict({"b": data.views[1]}).shape == (60,)
+
+    def test_none_in_a_list(self):
+        data = make_multiview(60, n_views=2, labelled=0.3, random_state=0)
+        clf = LMSSC().fit(data.views, data.y)
+        with pytest.warns(UserWarning, match="the view 'view0'"):
+            found = clf.predict_proba([None, data.views[1]])
+        np.testing.assert_array_equal(found, clf.predict_proba([np.full((60, 20), np.nan), data.views[1]]))
+        with pytest.warns(UserWarning, match="the view 'view0'"):
+            assert clf.transform([None, data.views[1]]).shape == clf.latent_.shape
+
+    def test_a_mask_does_not_bring_it_back(self):
+        data = make_multiview(60, n_views=2, labelled=0.3, random_state=0)
+        clf = LMSSC().fit(data.views, data.y)
+        with pytest.warns(UserWarning, match="the view 'view0'"):
+            found = clf.predict_proba([None, data.views[1]], [np.ones(60, bool), None])
+        assert np.isfinite(found).all()
+
+    def test_single_precision_stays(self):
+        data = make_multiview(60, n_views=2, labelled=0.3, random_state=0)
+        clf = LMSSC().fit([view.astype(np.float32) for view in data.views], data.y)
+        with pytest.warns(UserWarning, match="the view 'view1'"):
+            assert clf.predict_proba([data.views[0].astype(np.float32), None]).dtype == np.float32
+
+
 class TestFrames:
     """What the names and the index of frames guard against."""
 
@@ -448,7 +494,7 @@ class TestFrames:
     def test_rows_in_another_order_are_refused(self):
         frames, y = self.frames()
         frames["y"] = frames["y"].iloc[::-1]
-        with pytest.raises(ValueError, match="'x' and 'y' have the same index in another order"):
+        with pytest.raises(ValueError, match="view 'x' and view 'y' have the same index in another order"):
             LMSSC().fit(frames, y)
 
     def test_score_takes_masks(self):
@@ -470,6 +516,21 @@ def test_fit_changes_nothing_of_what_it_is_given_and_keeps_none_of_it(estimator,
     for view, same in zip(views, before, strict=True):
         np.testing.assert_array_equal(view, same)
     assert all(part.base is None for part in clf._storage)
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_columns_of_0_and_1_are_not_standardised_beside_numbers(stored):
+    """Standardised, two samples of other categories were no neighbours, whatever else was alike."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(3, 2, size=(40, 2)), np.arange(40) % 2, np.arange(40) % 5 == 0, np.zeros(40)]
+    X[:3, 2] = 0.5  # filled in
+    raw = RawView("a", stored(X), None)
+    (scaling,) = fit_scalings([raw], ["mixed"], equalise=False)
+    scaled = scaling.apply(raw).dot(np.eye(5))
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 1, X[:, 2].std() / 2**0.5, X[:, 3].std() / 2**0.5, 0])
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    (equal,) = fit_scalings([raw], ["mixed"])
+    np.testing.assert_allclose(equal.apply(raw).squared_norm(), 40)
 
 
 @pytest.mark.parametrize("missing", [False, True])

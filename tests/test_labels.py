@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lmssc import LMSSC
-from lmssc.labels import encode_labels
+from lmssc.labels import ClassName, encode_labels
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -108,7 +108,8 @@ def test_hundred_classes():
 
 
 def test_very_unequal_classes():
-    clf = LMSSC().fit(X, [1, *[0] * (N - 2), -1])
+    with pytest.warns(UserWarning, match="only one labelled sample for 1"):
+        clf = LMSSC().fit(X, [1, *[0] * (N - 2), -1])
     np.testing.assert_allclose(clf.label_distributions_.sum(axis=1), 1)
 
 
@@ -143,11 +144,13 @@ def test_refit_forgets_the_unreached():
 
 
 SUSPECT = {
-    "text made of NaN": (np.array(labelled(WORDS, np.nan)), "'nan' as a class"),
-    "text made of None": (np.array(labelled(WORDS, None)).astype(str), "'None' as a class"),
-    "text made of -1": (np.array(labelled(WORDS, -1)), "'-1' as a class"),
-    "NaN and -1.0": (np.append(np.nan, CODES[1:].astype(float)), "-1.0 as a class"),
-    "-1.0": (CODES.astype(float), "-1.0 as a class"),
+    "text made of NaN": (np.array(labelled(WORDS, np.nan)), "20 labels 'nan', taken as unlabelled"),
+    "text made of None": (np.array(labelled(WORDS, None)).astype(str), "20 labels 'None', taken as unlabelled"),
+    "text made of -1": (np.array(labelled(WORDS, -1)), "20 labels '-1', taken as unlabelled"),
+    "NaN and -1.0": (np.append(np.nan, CODES[1:].astype(float)), "20 labels -1.0, taken as unlabelled"),
+    "-1.0": (CODES.astype(float), "20 labels -1.0, taken as unlabelled"),
+    "-1.0 in a series with None": (pd.Series([None, *CODES[1:].tolist()]), "20 labels -1.0, taken as unlabelled"),
+    "numbers and 'nan'": (labelled(NUMBERS, "nan"), "20 labels 'nan', taken as unlabelled"),
 }
 
 
@@ -155,4 +158,54 @@ SUSPECT = {
 def test_labels_that_may_mean_something_else(case):
     y, message = SUSPECT[case]
     with pytest.warns(UserWarning, match=message):
-        assert len(encode_labels(y, N).classes) == 3
+        assert len(encode_labels(y, N).classes) == 2
+
+
+CONTAINERS = {
+    "list": list,
+    "tuple": tuple,
+    "array of text": np.array,
+    "array of objects": lambda y: np.array(y, dtype=object),
+    "masked array": np.ma.array,
+    "series": pd.Series,
+    "series of strings": lambda y: pd.Series(y, dtype="string"),
+    "series of categories": lambda y: pd.Series(y, dtype="category"),
+    "index": pd.Index,
+    "polars": pl.Series,
+    "arrow": pa.array,
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("word", ["-1", "nan", "", " ", "NA", "N/A", "None", "null"])
+def test_text_for_a_missing_value_is_unlabelled_in_every_container(container, word):
+    y = CONTAINERS[container](labelled(WORDS, word))
+    with pytest.warns(UserWarning, match=f"20 labels '{word}', taken as unlabelled"):
+        labels = encode_labels(y, N)
+    assert labels.classes.tolist() == WORDS
+    np.testing.assert_array_equal(labels.codes, CODES)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_labels_that_differ_in_blanks_alone_are_refused(container):
+    y = CONTAINERS[container](["cat ", *["cat", "dog"] * 3])
+    with pytest.raises(ValueError, match="'cat' and 'cat ' differ in blanks alone"):
+        encode_labels(y, 7)
+
+
+def test_a_class_may_be_named_as_nothing_if_it_is_said():
+    y = [ClassName(label) if label else None for label in labelled(["NA", "none"], None)]
+    clf = LMSSC().fit(X, y)
+    assert clf.classes_.tolist() == ["NA", "none"]
+    assert {type(name) for name in clf.classes_} == {str}
+    assert clf.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("words", [[0, 1], ["cat", "dog"], [0.0, 1.0], [False, True]])
+def test_what_a_mask_hides_is_unlabelled(words, right):
+    y = np.ma.masked_array(np.array(words)[TARGET], mask=~KNOWN)
+    clf = LMSSC().fit(X, y)
+    assert clf.classes_.tolist() == words
+    np.testing.assert_array_equal(clf.label_distributions_, right.label_distributions_)
+    assert clf.score(X, y) == 1.0
+    assert y.mask.tolist() == (~KNOWN).tolist()

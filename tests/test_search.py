@@ -58,7 +58,8 @@ class TestChoice:
     def test_one_label_in_a_class_is_never_held_out(self, planted):
         views, y, _ = planted
         y = few_labels(y, [8, 1, 8])
-        clf = search().fit(views, y)
+        with pytest.warns(UserWarning, match="only one labelled sample"):
+            clf = search().fit(views, y)
         assert clf.best_params_ == {"view": "signal"}
         assert (clf.cv_results_["mean_test_score"] * 16 * 2 % 1 == 0).all()  # 16 rows, twice
 

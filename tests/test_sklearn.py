@@ -1,18 +1,24 @@
 """LMSSC among scikit-learn's own tools."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lmssc
-from lmssc import LMSSC, stack_views
+from lmssc import LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
-from lmssc.model_selection import LabelledKFold
+from lmssc.model_selection import LabelledKFold, labelled_scorer
 
 REASONS = {
     "check_classifiers_classes": "it names a class −1, which marks unlabelled samples in integer labels",
@@ -82,6 +88,122 @@ def test_set_output(stacked):
     frame = clf.transform(X)
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["lmssc0", "lmssc1", "lmssc2", "lmssc3"]
+
+
+@pytest.mark.parametrize("index", [range(5, 155), [f"s{i}" for i in range(150)]], ids=["numbers", "names"])
+@pytest.mark.parametrize("form", [list, dict])
+def test_set_output_keeps_the_index_of_several_frames(index, form):
+    data = make_multiview(150, n_views=2, labelled=0.3, random_state=0)
+    frames = {"view0": pd.DataFrame(data.views[0]), "view1": pd.DataFrame(data.views[1], index=index)}
+    frames = frames if form is dict else list(frames.values())
+    clf = LMSSC(max_iter=1).set_output(transform="pandas")
+    assert clf.fit_transform(frames, data.y).index.tolist() == list(index)
+    assert clf.transform(frames).index.tolist() == list(index)
+    assert clf.transform(data.views).index.tolist() == list(range(150))
+    assert isinstance(clf.set_output(transform="default").transform(frames), np.ndarray)
+    search = LMSSCCV(estimator=LMSSC(max_iter=1), param_grid=[{}], n_repeats=1).set_output(transform="pandas")
+    assert search.fit(frames, data.y).transform(frames).index.tolist() == list(index)
+
+
+@pytest.mark.parametrize("method", [LMSSC, lmssc.GFHF, lmssc.AMGL, lmssc.MLAN])
+def test_the_tag_allow_nan_is_true_where_nan_is_taken(method):
+    """One X without `views` and `impute` is one view, in which no NaN can stand."""
+    assert not get_tags(method()).input_tags.allow_nan
+    assert get_tags(method(views=[1, 1])).input_tags.allow_nan
+    assert get_tags(method(impute="median")).input_tags.allow_nan
+    assert get_tags(LMSSCCV(views=[1, 1])).input_tags.allow_nan
+    assert get_tags(LMSSCCV(estimator=method(impute="mean"))).input_tags.allow_nan
+    assert get_tags(LMSSCCV(param_grid={"impute": ["median"]})).input_tags.allow_nan
+    assert not get_tags(lmssc.GFHF(graph="precomputed")).input_tags.allow_nan
+
+
+@parametrize_with_checks([LMSSC(impute="median")], expected_failed_checks=lambda estimator: REASONS)
+def test_estimator_checks_with_impute(estimator, check):
+    check(estimator)
+
+
+class TestLabelledScorer:
+    """Scores of labelled rows, whatever the splitter."""
+
+    @staticmethod
+    def by_hand(metric, clf, X, y):
+        scores = []
+        for train, test in StratifiedKFold(3).split(X, y):
+            known = test[y[test] != -1]
+            fitted = clone(clf).fit(X[train], y[train])
+            scores.append(metric(y[known], fitted.predict(X[known])))
+        return scores
+
+    @pytest.mark.parametrize(
+        ("name", "metric"),
+        [
+            ("accuracy", accuracy_score),
+            ("balanced_accuracy", balanced_accuracy_score),
+            ("f1_macro", partial(f1_score, average="macro")),
+        ],
+    )
+    def test_unlabelled_rows_are_not_scored(self, stacked, name, metric):
+        X, views, data = stacked
+        clf = LMSSC(views=views, max_iter=1)
+        scores = cross_val_score(clf, X, data.y, cv=StratifiedKFold(3), scoring=labelled_scorer(name))
+        np.testing.assert_allclose(scores, self.by_hand(metric, clf, X, data.y))
+        with pytest.warns(UserWarning, match="the scorer counts each of them as wrong"):
+            wrong = cross_val_score(clf, X, data.y, cv=StratifiedKFold(3), scoring=name)
+        assert scores.mean() > wrong.mean() + 0.1
+
+    def test_log_loss_where_the_test_set_lacks_a_class(self, stacked):
+        X, views, data = stacked
+        clf = LMSSC(views=views, max_iter=1).fit(X, data.y)
+        y = np.where(data.y == 2, -1, data.y)
+        known = np.flatnonzero(y >= 0)
+        expected = np.log(clf.predict_proba(X + 0.1)[known, y[known]]).mean()
+        assert labelled_scorer("neg_log_loss")(clf, X + 0.1, y) == pytest.approx(expected)
+
+    def test_grid_search_with_several_scores_and_workers(self, stacked):
+        X, views, data = stacked
+        search = GridSearchCV(
+            LMSSC(views=views, max_iter=1),
+            {"n_neighbors": [5, 10]},
+            cv=2,
+            scoring={"right": labelled_scorer(), "loss": labelled_scorer("neg_log_loss")},
+            refit="right",
+            error_score="raise",
+            n_jobs=2,
+        ).fit(X, data.y)
+        assert search.best_score_ > 0.6
+        assert np.isfinite(search.cv_results_["mean_test_loss"]).all()
+
+    @pytest.mark.parametrize("form", [list, dict, pd.DataFrame, sparse.csr_matrix, sparse.csr_array, pl.DataFrame])
+    def test_views_in_every_form(self, stacked, form):
+        X, views, data = stacked
+        names = list(views)
+        if form in (list, dict):
+            parts = data.views if form is list else dict(zip(names, data.views, strict=True))
+            clf = LMSSC(max_iter=1).fit(parts, data.y)
+        else:
+            parts = form(X)
+            clf = LMSSC(views=views, max_iter=1).fit(parts, data.y)
+        assert labelled_scorer()(clf, parts, data.y) == clf.score(parts, data.y)
+        weight = np.arange(150.0)
+        assert labelled_scorer()(clf, parts, data.y, sample_weight=weight) == clf.score(parts, data.y, weight)
+
+    def test_text_labels(self, stacked):
+        X, views, data = stacked
+        y = np.where(data.y == -1, None, np.array(["a", "b", "c"], dtype=object)[data.target])
+        clf = LMSSC(views=views, max_iter=1)
+        scores = cross_val_score(clf, X, y, cv=LabelledKFold(2, random_state=0), scoring=labelled_scorer("f1_macro"))
+        assert scores.mean() > 0.6
+
+    def test_nothing_to_score(self, stacked):
+        X, views, data = stacked
+        clf = LMSSC(views=views, max_iter=1).fit(X, data.y)
+        with pytest.raises(ValueError, match="no labelled sample to score"):
+            labelled_scorer()(clf, X, np.full(150, -1))
+        with pytest.raises(ValueError, match="'accuracyy'"):
+            labelled_scorer("accuracyy")
+
+    def test_it_says_what_it_is(self):
+        assert repr(labelled_scorer("f1_macro")) == "labelled_scorer('f1_macro')"
 
 
 class TestLabelledKFold:

@@ -2,10 +2,15 @@
 
 import time
 
+import joblib
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from lmssc import GFHF, LMSSC, LMSSCCV
+from lmssc.datasets import make_multiview
+from lmssc.n_jobs import thread_count, worker_count
+from lmssc.refits import hold_out
 from lmssc.threads import count_threads, slices_of, threaded_map, threads
 from lmssc.views import Views
 
@@ -84,3 +89,44 @@ def test_products_of_large_views_are_the_same_on_any_number_of_threads(monkeypat
     stacked = np.hstack([view.data for view in views])
     np.testing.assert_allclose(answers[0][0], stacked @ np.vstack(loadings), rtol=1e-10)
     np.testing.assert_allclose(answers[0][1], stacked.T @ stacked, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [thread_count, worker_count])
+def test_n_jobs_follows_joblib_and_stops_at_the_cores(count, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr(joblib, "effective_n_jobs", lambda _: 4)
+    given = [1, 3, 4, 5, 10**6, 10**9, 10**30, -1, -2, -4, -5, -(10**9), None]
+    assert [count(n_jobs) for n_jobs in given] == [1, 3, 4, 4, 4, 4, 4, 4, 3, 1, 1, 1, None]
+    for wrong in (0, 1.5, "2", True):
+        with pytest.raises(ValueError, match=r"^n_jobs must be .* got "):
+            count(wrong)
+
+
+@pytest.mark.parametrize("n_jobs", [10**6, 10**9, -1, -2])
+def test_a_fit_asks_for_no_more_threads_than_cores(n_jobs, monkeypatch):
+    seen = []
+    monkeypatch.setattr("lmssc.estimators.lmssc.threads", lambda n: seen.append(n) or threads(min(n, 64)))
+    data = make_multiview(60, labelled=0.3, random_state=0)
+    one = LMSSC(n_jobs=1, max_iter=2).fit(data.views, data.y)
+    many = LMSSC(n_jobs=n_jobs, max_iter=2).fit(data.views, data.y)
+    assert 1 <= max(seen) <= joblib.cpu_count()
+    np.testing.assert_array_equal(many.label_distributions_, one.label_distributions_)
+
+
+def test_searches_and_refits_start_no_more_processes_than_cores(monkeypatch):
+    asked = []
+
+    class Counted(joblib.Parallel):
+        def __init__(self, n_jobs=None, **settings):
+            asked.append(n_jobs)
+            super().__init__(1, **settings)
+
+    monkeypatch.setattr("lmssc.estimators.search.Parallel", Counted)
+    monkeypatch.setattr("lmssc.refits.Parallel", Counted)
+    data = make_multiview(60, labelled=0.3, random_state=0)
+    grid = {"n_neighbors": [5, 6]}
+    LMSSCCV(estimator=GFHF(), param_grid=grid, n_repeats=1, n_jobs=10**6).fit(data.views, data.y)
+    hold_out(GFHF(), data.views, data.y, n_jobs=10**6)
+    assert asked == [joblib.effective_n_jobs(-1)] * 2
+    with pytest.raises(ValueError, match=r"n_jobs must be .* got 0"):
+        LMSSCCV(n_jobs=0).fit(data.views, data.y)

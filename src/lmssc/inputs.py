@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from lmssc._optional import import_optional
+from lmssc.indexes import check_indexes
 from lmssc.mapped import release, slices, stored_bytes
 from lmssc.views import Matrix, RawView, smaller
 
@@ -43,7 +44,13 @@ def is_view_collection(X: Any) -> bool:
     """
     if isinstance(X, Mapping):
         return not sparse.issparse(X)  # scipy's dictionary of keys is a dict
-    return isinstance(X, list | tuple) and any(_dimensions(part) >= 2 or _is_lazy(part) for part in X)
+    if not isinstance(X, list | tuple):
+        return False
+    return any(_dimensions(part) >= 2 or _is_lazy(part) for part in X) or _is_nothing(X)
+
+
+def _is_nothing(X: Sequence[Any]) -> bool:
+    return len(X) > 0 and all(part is None for part in X)
 
 
 def _dimensions(part: Any) -> int:
@@ -256,7 +263,7 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:
         raise ValueError("X is an empty collection: at least one view is needed")
     parts = name_parts(X)
     blocks = {name: read_block(part, f"view {name!r}", min_samples) for name, part in parts.items()}
-    _check_indices(parts)
+    check_rows(X)
     lengths = {name: block.shape[0] for name, block in blocks.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -264,6 +271,57 @@ def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:
             "a sample that lacks a view has a row of NaN there"
         )
     return blocks
+
+
+def read_known(X: Any, names: Sequence[str], widths: Sequence[int]) -> tuple[dict[str, Matrix], list[str]]:
+    """Views given after fit, by the names of fit and in its order, and the names of those that are not there.
+
+    A view that is None, or that a dict does not have, is missing for all samples. Where fit had names, they are
+    needed: two lists may be in different orders.
+
+    Examples
+    --------
+    >>> blocks, absent = read_known({"b": np.ones((2, 3)), "a": None}, ["a", "b"], [2, 3])
+    >>> {name: block.shape for name, block in blocks.items()}, absent
+    ({'a': (2, 2), 'b': (2, 3)}, ['a'])
+    """
+    parts = name_parts(X)
+    if not isinstance(X, Mapping):
+        if list(names) != default_names(len(names)):
+            raise ValueError(
+                f"X is a {type(X).__name__} of views, but the model was fitted with names: pass a dict with the names "
+                f"{list(names)}"
+            )
+        if len(X) != len(names):
+            raise ValueError(
+                f"X has {len(X)} views, but the model was fitted with {len(names)}; put None in the place of a view "
+                "that is not there"
+            )
+    unknown = [name for name in parts if name not in names]
+    if unknown:
+        raise ValueError(f"X has the views {sorted(parts)}, but the model was fitted with {list(names)}")
+    given = {name: parts[name] for name in names if parts.get(name) is not None}
+    if not given:
+        raise ValueError(f"X has none of the views {list(names)}; at least one is needed")
+    blocks = read_collection(given)
+    for name, width in zip(names, widths, strict=True):
+        if name in blocks and blocks[name].shape[1] != width:
+            raise ValueError(
+                f"view {name!r} has {blocks[name].shape[1]} features, but the model was fitted with {width}"
+            )
+    example = next(iter(blocks.values()))
+    everything = {
+        name: blocks[name] if name in blocks else _missing_view(example, width)
+        for name, width in zip(names, widths, strict=True)
+    }
+    return everything, [name for name in names if name not in blocks]
+
+
+def _missing_view(example: Matrix, width: int) -> sparse.csr_array:
+    """A view that all samples of `example` lack: one stored NaN stands for a row."""
+    n_samples = example.shape[0]
+    marks = np.full(n_samples, np.nan, dtype=example.dtype)
+    return sparse.csr_array((marks, np.zeros(n_samples, dtype=np.int32), np.arange(n_samples + 1)), (n_samples, width))
 
 
 def name_parts(X: Any) -> dict[str, Any]:
@@ -279,20 +337,26 @@ def name_parts(X: Any) -> dict[str, Any]:
     return dict(zip(default_names(len(X)), X, strict=True))
 
 
-def _check_indices(parts: Mapping[str, Any]) -> None:
-    """Refuse pandas frames that have the same samples in another order: rows are joined by position."""
-    indexed = {name: part.index for name, part in parts.items() if is_frame(part) and hasattr(part, "index")}
-    for name, index in indexed.items():
-        first, reference = next(iter(indexed.items()))
-        if not index.equals(reference) and set(index) == set(reference):
-            raise ValueError(
-                f"views {first!r} and {name!r} have the same index in another order. Rows are joined by position: "
-                f"bring the frames into one order first, for example with reindex"
-            )
+def check_rows(X: Any, y: Any = None, present: Masks = None) -> None:
+    """Refuse views, labels and masks whose indexes, if pandas has given them any, are of other samples.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> check_rows([pd.DataFrame({"a": [1, 2]}, index=["p", "q"])], pd.Series([0, 1], index=["p", "q"]))
+    """
+    collection = is_view_collection(X)
+    parts = {f"view {name!r}": part for name, part in name_parts(X).items()} if collection else {"X": X}
+    parts["y"] = y
+    if isinstance(present, Mapping):
+        parts |= {f"present[{name!r}]": mask for name, mask in present.items()}
+    elif isinstance(present, list | tuple):
+        parts |= {f"present[{v}]": mask for v, mask in enumerate(present)}
+    check_indexes(parts)
 
 
-def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView]:
-    """Find the sample-views that are missing, and refuse what is neither whole nor missing.
+def make_raw_views(blocks: Mapping[str, Matrix], present: Masks, *, gaps: bool = False) -> list[RawView]:
+    """Find the sample-views that are missing, and refuse what is neither whole nor missing, unless `gaps` may be.
 
     Examples
     --------
@@ -304,7 +368,7 @@ def make_raw_views(blocks: Mapping[str, Matrix], present: Masks) -> list[RawView
     masks = _read_masks(present, list(blocks), n_samples)
     raws = []
     for (name, block), mask in zip(blocks.items(), masks, strict=True):
-        has = mask & ~_check_rows(block, name, mask)
+        has = mask & ~_check_rows(block, name, mask, gaps)
         # `stack_views` makes dense views sparse.
         raws.append(RawView(name, smaller(block), None if has.all() else has))
     nowhere = np.all([np.zeros(n_samples, bool) if r.present is None else ~r.present for r in raws], axis=0)
@@ -333,6 +397,8 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
             raise ValueError(f"present has {len(given)} masks, but there are {len(names)} views")
     masks = []
     for name, mask in zip(names, given, strict=True):
+        if isinstance(mask, np.ma.MaskedArray):
+            raise TypeError(f"present: the mask of view {name!r} is a masked array, and would lose its own mask")
         try:
             array = np.ones(n_samples, bool) if mask is None else np.asarray(mask)
         except ValueError:
@@ -346,16 +412,16 @@ def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[ND
     return masks
 
 
-def _check_rows(block: Matrix, name: str, mask: NDArray) -> NDArray:
-    """Rows that are all NaN; an error for rows (within `mask`) that are partly NaN or infinite."""
+def _check_rows(block: Matrix, name: str, mask: NDArray, gaps: bool) -> NDArray:
+    """Rows that are all NaN; an error for rows (within `mask`) that are infinite or, without `gaps`, partly NaN."""
     missing = np.zeros(block.shape[0], dtype=bool)
     for rows in slices(block.shape[0], stored_bytes(block) / max(block.shape[0], 1)):
-        missing[rows] = _check_part(block[rows], name, mask[rows], rows.start)
+        missing[rows] = _check_part(block[rows], name, mask[rows], rows.start, gaps)
         release(block)
     return missing
 
 
-def _check_part(block: Matrix, name: str, mask: NDArray, first: int) -> NDArray:
+def _check_part(block: Matrix, name: str, mask: NDArray, first: int, gaps: bool) -> NDArray:
     """The same for some of the rows; the number of the first is told in errors."""
     values = block.data if sparse.issparse(block) else block
     largest = LARGEST * float(np.sqrt(np.finfo(values.dtype).max))
@@ -375,13 +441,13 @@ def _check_part(block: Matrix, name: str, mask: NDArray, first: int) -> NDArray:
             f"in {values.dtype}. If it marks missing values, put NaN there; else use another unit"
         )
     bad = np.flatnonzero((nan > 0) & (nan < stored) & mask)
-    if len(bad):
+    if len(bad) and not gaps:
         raise ValueError(
             f"view {name!r}, row {first + bad[0]}: contains NaN in {nan[bad[0]]} of {stored[bad[0]]} values. A "
-            "sample that lacks the view has NaN in the whole row; single missing values must be filled in "
-            "first, for example with sklearn.impute.SimpleImputer or KNNImputer"
+            "sample that lacks the view has NaN in the whole row; single missing values are filled in with the "
+            'median of their column if the estimator has impute="median" (or "mean")'
         )
-    return nan > 0
+    return (nan > 0) & (nan == stored)
 
 
 def _count_by_row(block: Matrix, flags: NDArray) -> tuple[NDArray, NDArray]:
@@ -405,7 +471,8 @@ def stack_views(
         All with one row a sample, in the same order.
     present : sequence or mapping of boolean arrays, optional
         For each view, which samples have it; None for all. A sample that lacks a view gets NaN there (in
-        sparse views one stored NaN, which stands for the whole row).
+        sparse views one stored NaN, which stands for the whole row). Single missing values stay NaN, for the
+        parameter `impute`.
 
     Returns
     -------
@@ -423,11 +490,12 @@ def stack_views(
     if not is_view_collection(views):
         raise TypeError("stack_views takes a list or dict of 2-D views")
     blocks = read_collection(views)
-    raws = make_raw_views(blocks, present)
+    check_rows(views, present=present)
+    raws = make_raw_views(blocks, present, gaps=True)  # fit fills them in, or refuses them
     parts = [_with_nan_rows(raw) for raw in raws]
     ends = np.cumsum([part.shape[1] for part in parts]).tolist()
     if any(sparse.issparse(part) for part in parts):
-        X: Any = sparse.hstack([sparse.csr_array(part) for part in parts], format="csr")
+        X: Any = sparse.hstack([_as_csr(part) for part in parts], format="csr")
     else:
         X = np.hstack(parts)
     if not isinstance(views, Mapping):
@@ -447,6 +515,14 @@ def _with_nan_rows(raw: RawView) -> Matrix:
     kept = sparse.diags_array(raw.present.astype(raw.data.dtype)) @ _without_nan(raw.data)
     kept.eliminate_zeros()
     return (kept + sparse.coo_array(marks, shape=raw.data.shape)).tocsr()
+
+
+def _as_csr(part: Matrix) -> sparse.csr_array:
+    """CSR in which a row that is NaN in part has its zeros stored: one that stores nothing but NaN is missing."""
+    if sparse.issparse(part):
+        return part
+    stored = (part != 0) | np.isnan(part).any(axis=1)[:, None]
+    return sparse.csr_array((part[stored], np.nonzero(stored)), shape=part.shape)
 
 
 def _without_nan(data: sparse.csr_array) -> sparse.csr_array:

@@ -1,11 +1,30 @@
 """What a user passes as y becomes class codes, −1 where there is no label."""
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
+
+# Text that stands for a missing value: what pandas takes for one in a file, and what numbers and missing values become
+# when they are made text.
+MISSING_WORDS = frozenset(
+    ["", "#N/A", "-1", "-1.0", "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null"]
+)
+
+
+class ClassName(str):
+    """A label that is a class whatever it says, also if it says "NA".
+
+    Examples
+    --------
+    >>> known_labels([ClassName("NA"), "cat", None])[1]
+    array([ True,  True, False])
+    """
+
+    __slots__ = ()
 
 
 class Labels(NamedTuple):
@@ -28,8 +47,39 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
+def is_missing_word(label: Any) -> bool:
+    """Whether a label is text that stands for a missing value; a `ClassName` never does.
+
+    Examples
+    --------
+    >>> [is_missing_word(label) for label in ("NA", " ", "cat", ClassName("NA"), None)]
+    [True, True, False, False, False]
+    """
+    return isinstance(label, str) and not isinstance(label, ClassName) and label.strip() in MISSING_WORDS
+
+
+def check_twins(labels: Iterable[Any]) -> None:
+    """Refuse labels that differ in blanks alone, as "cat" and "cat " do: two classes nobody would tell apart.
+
+    Examples
+    --------
+    >>> check_twins(["cat", "dog", "cat "])
+    Traceback (most recent call last):
+        ...
+    ValueError: the labels 'cat' and 'cat ' differ in blanks alone; write them alike
+    """
+    seen: dict[str, str] = {}
+    for label in sorted({label for label in labels if isinstance(label, str)}):
+        twin = seen.setdefault(" ".join(label.split()), label)
+        if twin != label:
+            raise ValueError(f"the labels {str(twin)!r} and {str(label)!r} differ in blanks alone; write them alike")
+
+
 def _as_column(y: ArrayLike) -> NDArray:
     """`y` as a 1-D array in which every missing label is still there to be seen."""
+    if isinstance(y, np.ma.MaskedArray):
+        masked, y = np.ma.getmaskarray(y), np.array(y.data, dtype=object)
+        y[masked] = None
     if hasattr(y, "null_count") and hasattr(y, "to_list"):  # polars and pyarrow: to_numpy makes integers floats
         y = y.to_list()
     elif hasattr(y, "dtype") and not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):
@@ -47,7 +97,8 @@ def _as_column(y: ArrayLike) -> NDArray:
 def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
     """Split `y` into an array of labels and a mask of those that are known.
 
-    Integers: −1 is unknown. Anything else: None or NaN is.
+    Integers: −1 is unknown. Anything else: None or NaN is. What a mask of numpy hides is unknown. Text that stands for
+    a missing value, as "NA" or "-1" does, and −1.0 are taken as unknown, with a warning.
 
     Examples
     --------
@@ -68,26 +119,30 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
         if np.isinf(column[known]).any():
             raise ValueError("Input y contains infinity or a value too large: labels must be finite")
         if (column == -1).any():
-            warnings.warn(
-                "y has -1.0 as a class, because y is not of integers: there NaN is unlabelled. If -1 means unlabelled, "
-                "put NaN there, or make y integers",
-                UserWarning,
-                stacklevel=4,
-            )
-        return column, known
+            _warn_unlabelled("-1.0", int((column == -1).sum()))
+        return column, known & (column != -1)
     if column.dtype.kind == "O":
         known = np.array([not is_missing(label) for label in column], dtype=bool)
-        return _plain(column, known)
-    if column.dtype.kind in "US":
-        suspect = sorted(set(column.tolist()) & {"nan", "None", "<NA>", "-1"})
-        if suspect:
-            warnings.warn(
-                f"y has the text {suspect[0]!r} as a class: numpy turns missing values and numbers into text "
-                "when it makes a string array. If unlabelled was meant, pass y with dtype=object and None",
-                UserWarning,
-                stacklevel=4,
-            )
-    return column, np.ones(len(column), dtype=bool)
+        return _plain(*_without_words(column, known))
+    known = np.ones(len(column), dtype=bool)
+    return _without_words(column, known) if column.dtype.kind == "U" else (column, known)
+
+
+def _without_words(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
+    """Labels that are text for a missing value are not known."""
+    found = np.array([is_missing_word(label) for label in column.tolist()], dtype=bool)
+    if found.any():
+        _warn_unlabelled(" or ".join(map(repr, sorted(set(column[found].tolist())))), int(found.sum()))
+    return column, known & ~found
+
+
+def _warn_unlabelled(what: str, count: int) -> None:
+    warnings.warn(
+        f"y has {count} labels {what}, taken as unlabelled. If that is right, put None or NaN there (-1 if all "
+        "are integers) and nothing will be said; if it is a class, give it another name",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _plain(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
@@ -136,8 +191,8 @@ def _check_discrete(labels: NDArray) -> None:
         )
 
 
-def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
-    """Classes and codes of the labels `y` of `n_samples` samples.
+def encode_labels(y: ArrayLike, n_samples: int | None = None) -> Labels:
+    """Classes and codes of the labels `y` of `n_samples` samples, or of as many as there are labels.
 
     Examples
     --------
@@ -145,7 +200,7 @@ def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
     Labels(classes=array(['a', 'b'], dtype=object), codes=array([ 1, -1,  0]))
     """
     labels, known = known_labels(y)
-    if len(labels) != n_samples:
+    if n_samples is not None and len(labels) != n_samples:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: the views have {n_samples} rows, "
             f"y has {len(labels)} labels"
@@ -157,11 +212,14 @@ def encode_labels(y: ArrayLike, n_samples: int) -> Labels:
         )
     _check_discrete(labels[known])
     classes, known_codes = np.unique(labels[known], return_inverse=True)
+    check_twins(classes.tolist())
+    if classes.dtype == object:
+        classes[:] = [str(name) for name in classes]  # plain text, also of a `ClassName`
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only ({str(classes[0])!r} in all {known.sum()} labelled samples); "
             "classification needs at least 2 classes"
         )
-    codes = np.full(n_samples, -1)
+    codes = np.full(len(labels), -1)
     codes[known] = known_codes
     return Labels(classes, codes)

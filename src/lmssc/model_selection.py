@@ -1,14 +1,17 @@
 """Cross-validation when only some samples have a label."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
+from lmssc.inputs import check_rows
 from lmssc.labels import encode_labels, known_labels
 from lmssc.parameters import COUNT, Rule, check_parameters
+from lmssc.rows import take_rows
 
 FOLDS = Rule(lambda v: COUNT.accepts(v) and v >= 2, "an integer of at least 2")
 
@@ -78,8 +81,7 @@ class LabelledKFold(BaseCrossValidator):
 
     def _plan(self, y: ArrayLike) -> tuple[NDArray, NDArray, int]:
         """Class codes, the rows that are scored in some fold, and the number of folds."""
-        labels, _ = known_labels(y)
-        codes = encode_labels(y, len(labels)).codes
+        codes = encode_labels(y).codes
         counts = np.bincount(codes[codes >= 0])
         several = np.append(counts >= 2, False)  # the last is for −1
         if not several.any():
@@ -103,3 +105,67 @@ class LabelledKFold(BaseCrossValidator):
         int
         """
         return self.n_splits if y is None else self._plan(y)[2]
+
+
+class LabelledScorer:
+    """A scorer of scikit-learn that looks at labelled samples only; made by `labelled_scorer`."""
+
+    def __init__(self, scoring: str | Callable[..., float]) -> None:
+        self.scoring = scoring
+        self._scorer: Callable[..., float] = _neg_log_loss if scoring == "neg_log_loss" else get_scorer(scoring)
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of a fitted estimator for the samples of X that have a label in y."""
+        check_rows(X, y)
+        labels, known = known_labels(y)
+        if not known.any():
+            raise ValueError(
+                "y has no labelled sample to score; LabelledKFold puts labelled samples into every test set"
+            )
+        rows = np.flatnonzero(known)
+        weight = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[rows]}
+        return self._scorer(estimator, take_rows(X, rows), labels[rows], **weight)
+
+    def __repr__(self) -> str:
+        return f"labelled_scorer({self.scoring!r})"
+
+
+def labelled_scorer(scoring: str | Callable[..., float] = "accuracy") -> LabelledScorer:
+    """Make a scorer that leaves unlabelled samples out, for `cross_val_score`, `GridSearchCV` and the like.
+
+    scikit-learn's own scorers take the mark of an unlabelled sample for a class that no answer can be, and count it as
+    wrong.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A name of scikit-learn, such as "accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss" or "roc_auc_ovr"
+        (`sklearn.metrics.get_scorer_names` has all), or a scorer, called with an estimator, X and y.
+
+    Returns
+    -------
+    callable
+        To be passed as `scoring`.
+
+    See Also
+    --------
+    LabelledKFold : Folds without unlabelled samples in the test sets, for which any scorer will do.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from lmssc import LMSSC, stack_views
+    >>> from lmssc.datasets import make_multiview
+    >>> data = make_multiview(150, labelled=0.2, random_state=0)
+    >>> X, views = stack_views(data.views)
+    >>> clf = LMSSC(views=views, max_iter=1, calibrate=False)
+    >>> scores = cross_val_score(clf, X, data.y, cv=3, scoring=labelled_scorer("balanced_accuracy"))
+    >>> bool(scores.mean() > 0.8)
+    True
+    """
+    return LabelledScorer(scoring)
+
+
+def _neg_log_loss(estimator: Any, X: Any, y: NDArray, sample_weight: NDArray | None = None) -> float:
+    """As scikit-learn's, which fails where the samples do not have all classes."""
+    return -log_loss(y, estimator.predict_proba(X), labels=estimator.classes_, sample_weight=sample_weight)

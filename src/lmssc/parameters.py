@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Larger numbers leave nothing of the others in floating-point arithmetic.
+# Larger numbers leave nothing of the others in floating-point arithmetic, and smaller ones nothing of themselves.
 MOST = 1e12
+LEAST = 1e-12
 
 
 class Rule(NamedTuple):
@@ -28,10 +29,10 @@ def _is_number(value: Any) -> bool:
 
 COUNT = Rule(_is_count, "an integer of at least 1")
 COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
-COUNT_OR_NONE = Rule(lambda v: v is None or _is_count(v), "an integer of at least 1, or None")
 PATH_OR_NONE = Rule(lambda v: v is None or isinstance(v, str | os.PathLike), "the name of a file, or None")
-POSITIVE = Rule(lambda v: _is_number(v) and v > 0, f"a positive number of at most {MOST:g}")
+POSITIVE = Rule(lambda v: _is_number(v) and v >= LEAST, f"a positive number, from {LEAST:g} to {MOST:g}")
 NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
+FROM_0_TO_1 = Rule(lambda v: _is_number(v) and 0 <= v <= 1, "a number from 0 to 1")
 SHARE = Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, and at most 1")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")
 CALLABLE_OR_NONE = Rule(lambda v: v is None or callable(v), "a callable or None")
@@ -58,7 +59,7 @@ def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
     >>> check_parameters(SimpleNamespace(beta=-1.0), {"beta": POSITIVE})
     Traceback (most recent call last):
         ...
-    ValueError: beta must be a positive number of at most 1e+12, got -1.0
+    ValueError: beta must be a positive number, from 1e-12 to 1e+12, got -1.0
     """
     for name, rule in rules.items():
         value = getattr(estimator, name)
