@@ -1,6 +1,6 @@
 """Scaling of the views, learned in fit and used again in predict."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,28 +8,38 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.mapped import MappedRows
+from lmssc.outliers import Outliers, find_outliers
+from lmssc.present import present_blocks, present_count, present_values
 from lmssc.threads import threaded_map
 from lmssc.views import MappedView, Matrix, RawView, View, Views
+from lmssc.wordlike import looks_like_words
 
-SCALINGS = ("none", "zscore", "unit", "tfidf", "sample")
+SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample")
+# Those that take the mean of a column away.
+CENTRED = ("zscore", "mixed")
+# What columns of 0 and 1 are multiplied with in "mixed": two samples of other categories are 1 apart, as much as the
+# standard deviation of a number. Standardised they would be 2 apart or more, and no neighbours whatever else is alike.
+INDICATOR = 0.5**0.5
 # Those of views of words.
 WORDS = ("tfidf", "unit")
-# A view with fewer non-zeros than this, none of them negative, is taken for words or other rare events.
+# A view of words has fewer non-zeros than this, none of them negative.
 TEXT_DENSITY = 0.2
-# Values of which moments are taken at a time: they stay in the cache.
-BLOCK_VALUES = 1 << 16
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
 FEWEST_FEATURES = 4
 
 
 @dataclass(frozen=True)
 class ViewScaling:
-    """Scaling of one view: columns times `column_scale`, minus `mean` times it, unit rows if asked, times `factor`."""
+    """Scaling of one view: columns times `column_scale`, minus `mean` times it, unit rows if asked, times `factor`.
+
+    Before all that, what lies as far out as the `outliers` of fit is replaced.
+    """
 
     kind: str
     column_scale: NDArray | None = None
     mean: NDArray | None = None
     factor: float = 1.0
+    outliers: Outliers | None = None
 
     def apply(self, raw: RawView, *, in_place: bool = False) -> View:
         """Scale a view; a sparse one stays sparse. If it may be done in place, `raw` is of no use after it.
@@ -43,7 +53,9 @@ class ViewScaling:
             return MappedView(raw.data, present=raw.present, scale=self.apply)
         data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
         factor = data.dtype.type(self.factor)
-        if self.kind == "zscore":
+        if self.outliers is not None:
+            data = self.outliers.replace(data)
+        if self.kind in CENTRED:
             scale = self.column_scale * factor
             if sparse.issparse(data):
                 return View(_scale_columns(data, scale), self.mean * scale, raw.present)
@@ -113,8 +125,8 @@ def _standard_rows(data: Matrix) -> NDArray:
 def choose_scaling(raw: RawView) -> str:
     """What `"auto"` means for a view, by its numbers and not by how they are stored.
 
-    Mostly zeros and nothing negative is text: whole numbers are counts (`"tfidf"`), others are weights already
-    (`"unit"`). Anything else is measured (`"zscore"`).
+    Mostly zeros, nothing negative and what else speaks for words (:func:`~lmssc.wordlike.looks_like_words`) is text:
+    whole numbers are counts (`"tfidf"`), others are weights already (`"unit"`). Anything else is measured (`"zscore"`).
 
     Examples
     --------
@@ -122,41 +134,25 @@ def choose_scaling(raw: RawView) -> str:
     'zscore'
     >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
     'tfidf'
+    >>> choose_scaling(RawView("a", np.diag(np.arange(10.0)), None))
+    'zscore'
     """
-    size = _present_count(raw) * raw.data.shape[1]
-    filled = sum(np.count_nonzero(values) for values in _present_values(raw))
-    if filled >= TEXT_DENSITY * size or any((values < 0).any() for values in _present_values(raw)):
+    size = present_count(raw) * raw.data.shape[1]
+    filled = sum(np.count_nonzero(values) for values in present_values(raw))
+    if filled >= TEXT_DENSITY * size or any((values < 0).any() for values in present_values(raw)):
         return "zscore"
-    return "tfidf" if all((values == np.rint(values)).all() for values in _present_values(raw)) else "unit"
-
-
-def _present_count(raw: RawView) -> int:
-    return raw.data.shape[0] if raw.present is None else int(raw.present.sum())
-
-
-def _present_blocks(raw: RawView) -> Iterator[Matrix]:
-    """The rows of the samples that have the view, in one or several blocks."""
-    data = raw.data
-    if isinstance(data, MappedRows):
-        present = data if raw.present is None else data.take(np.flatnonzero(raw.present))
-        yield from (block for _, block in present.blocks())
-        return
-    rows = data.shape[0] if sparse.issparse(data) else max(1, BLOCK_VALUES // data.shape[1])
-    for first in range(0, data.shape[0], rows):
-        part = slice(first, first + rows)
-        yield data[part] if raw.present is None else data[part][raw.present[part]]
-
-
-def _present_values(raw: RawView) -> Iterator[NDArray]:
-    """All numbers, in one or several arrays."""
-    yield from (block.data if sparse.issparse(block) else block for block in _present_blocks(raw))
+    counts = all((values == np.rint(values)).all() for values in present_values(raw))
+    if not looks_like_words(raw, counts=counts):
+        return "zscore"
+    return "tfidf" if counts else "unit"
 
 
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
 
     `"sample"` standardises each row, and makes a sparse view dense; a view of fewer than 4 features, of which it would
-    leave nothing, is standardised by column instead.
+    leave nothing, is standardised by column instead. Outliers do not count for the mean and the standard deviation
+    (:func:`~lmssc.outliers.find_outliers`).
 
     Examples
     --------
@@ -167,26 +163,57 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     if kind == "sample" and raw.data.shape[1] < FEWEST_FEATURES:
         kind = "zscore"
     dtype = raw.data.dtype
-    if kind == "zscore":
+    if kind in CENTRED:
         mean, scale = _moments(raw)
-        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype))
+        found = find_outliers(raw, np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 0))
+        outliers = None
+        if found is not None:
+            outliers, deviation = found
+            mean[outliers.columns] = outliers.mean
+            scale[outliers.columns] = _inverse(outliers.mean, deviation**2, dtype)
+        if kind == "mixed":
+            scale = np.where(_are_indicators(raw) & (scale > 0), INDICATOR, scale)
+        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers)
     if kind == "tfidf":
-        if any((values < 0).any() for values in _present_values(raw)):
+        if any((values < 0).any() for values in present_values(raw)):
             raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
-        frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in _present_blocks(raw))
-        return ViewScaling(kind, (np.log((1 + _present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
+        frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in present_blocks(raw))
+        return ViewScaling(kind, (np.log((1 + present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
     return ViewScaling(kind)
 
 
 def _moments(raw: RawView) -> tuple[NDArray, NDArray]:
     """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
-    n, zeros = _present_count(raw), np.zeros(raw.data.shape[1])
-    mean = sum((_sums(block) for block in _present_blocks(raw)), zeros) / n
-    variance = sum((_squares(block, mean) for block in _present_blocks(raw)), zeros) / n
+    n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
+    mean = sum((_sums(block) for block in present_blocks(raw)), zeros) / n
+    variance = sum((_squares(block, mean) for block in present_blocks(raw)), zeros) / n
+    return mean, _inverse(mean, variance, raw.data.dtype)
+
+
+def _inverse(mean: NDArray, variance: NDArray, dtype: np.dtype) -> NDArray:
+    """1 over the standard deviation of each column; 0 for a constant one."""
     # What rounding alone leaves of a constant column, and what is too small to be divided by.
-    limits = np.finfo(raw.data.dtype)
+    limits = np.finfo(dtype)
     varies = variance > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny) ** 2
-    return mean, np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+    return np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+
+
+def _are_indicators(raw: RawView) -> NDArray:
+    """Columns of 0 and 1; another value between them may stand for those that were missing, but one only.
+
+    Examples
+    --------
+    >>> _are_indicators(RawView("a", np.array([[0.0, 0.0], [1.0, 0.3], [0.4, 0.7]]), None))
+    array([ True, False])
+    """
+    low, high = np.full(raw.data.shape[1], np.inf), np.full(raw.data.shape[1], -np.inf)
+    for block in present_blocks(raw):
+        values = block.data if sparse.issparse(block) else block
+        other = np.nonzero((values != 0) & (values != 1))
+        columns = block.indices[other] if sparse.issparse(block) else other[1]
+        np.minimum.at(low, columns, values[other])
+        np.maximum.at(high, columns, values[other])
+    return (low > high) | ((low == high) & (low > 0) & (high < 1))
 
 
 def _sums(block: Matrix) -> NDArray:
@@ -253,7 +280,7 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
     """
 
     def fit(raw: RawView, scaling: str) -> ViewScaling:
-        if not _present_count(raw):
+        if not present_count(raw):
             raise ValueError(f"view {raw.name!r} is missing (NaN) for every sample; leave it out")
         one = fit_scaling(raw, scaling)
         if one.kind == "none":
@@ -270,13 +297,13 @@ def _energy(scaling: ViewScaling, raw: RawView) -> float:
     """Mean squared row norm of a view that is scaled, over the samples that have it."""
     if scaling.kind == "zscore" and scaling.column_scale is not None:
         return float(np.count_nonzero(scaling.column_scale))  # every column that varies adds 1
-    return scaling.apply(raw).squared_norm() / _present_count(raw)
+    return scaling.apply(raw).squared_norm() / present_count(raw)
 
 
 def _check_unscaled(raw: RawView) -> None:
     """Unscaled values end up squared and squared again: leave room for it."""
     largest = float(np.finfo(raw.data.dtype).max) ** 0.25
-    if any(np.abs(values).max(initial=0) > largest for values in _present_values(raw)):
+    if any(np.abs(values).max(initial=0) > largest for values in present_values(raw)):
         raise ValueError(
             f"view {raw.name!r} has values beyond ±{largest:.1e}, too large to be used unscaled in "
             f"{raw.data.dtype}; use another scaling than None, or another unit"
