@@ -100,7 +100,7 @@ def test_scaling_and_products_hold_a_block_at_a_time(tmp_path, monkeypatch):
     assert peak < 0.3 * wide.nbytes
 
 
-@pytest.mark.parametrize("kind", ["none", "zscore", "unit", "tfidf", "sample"])
+@pytest.mark.parametrize("kind", ["none", "zscore", "mixed", "unit", "tfidf", "sample"])
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_missing", [0, 5])
 def test_products(tmp_path, monkeypatch, kind, stored, n_missing):

@@ -1,7 +1,8 @@
 """Numbers that stay on disk: rows of a memory map, or of a CSR array of memory maps, are read block by block."""
 
 import mmap
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,6 +60,23 @@ def slices(n_rows: int, row_bytes: float) -> Iterator[slice]:
     size = max(1, int(BLOCK_BYTES / max(row_bytes, 1)))
     for first in range(0, n_rows, size):
         yield slice(first, min(first + size, n_rows))
+
+
+def copy_to_disk(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> np.memmap:
+    """Rows in a temporary file without a name, which the system removes when the map is gone.
+
+    Examples
+    --------
+    >>> copy_to_disk([np.ones((2, 3)), np.zeros((1, 3))], 3, np.dtype(float)).shape
+    (3, 3)
+    """
+    n_rows = 0
+    with tempfile.TemporaryFile() as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype=dtype).data)
+            n_rows += len(block)
+        file.flush()
+        return np.memmap(file, dtype, "r", 0, (n_rows, n_columns))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
-from lmssc.mapped import release, slices
+from lmssc.files.unpacking import Unpacked
+from lmssc.mapped import copy_to_disk, release, slices
 from lmssc.views import Matrix
 
 # Rows of a Parquet file that are read at a time.
@@ -124,18 +125,7 @@ def _as_floats(array: Any) -> Any:
             yield array[rows]
             release(array)
 
-    return _copy(blocks(), array.shape[1], dtype)
-
-
-def _copy(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> np.memmap:
-    """Rows in a temporary file without a name, which the system removes when the map is gone."""
-    n_rows = 0
-    with tempfile.TemporaryFile() as file:
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, dtype=dtype).data)
-            n_rows += len(block)
-        file.flush()
-        return np.memmap(file, dtype, "r", 0, (n_rows, n_columns))
+    return copy_to_disk(blocks(), array.shape[1], dtype)
 
 
 def _open_npz(path: Path, member: str | None) -> Matrix:
@@ -171,6 +161,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> Any:
                 offset = info.header_offset + LOCAL_HEADER + sum(lengths) + packed.tell()
                 return _map(file, shape, by_columns, dtype, offset, where)
         with tempfile.TemporaryFile() as file:
+            Unpacked(str(path)).add(info.file_size)
             while piece := packed.read(PIECE):
                 file.write(piece)
             file.flush()
@@ -205,7 +196,7 @@ def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
                 raise ValueError(f"{path} has columns but no rows")
             batches = file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False)
             blocks = (np.column_stack([_numbers(batch.column(name), dtype) for name in chosen]) for batch in batches)
-            return _copy(blocks, len(chosen), dtype)
+            return copy_to_disk(blocks, len(chosen), dtype)
     except arrow.ArrowException as error:
         raise ValueError(f"{path} is not a whole Parquet file: {str(error).partition(chr(10))[0]}") from error
 

@@ -10,8 +10,11 @@ from scipy import sparse
 
 from lmssc.files.delimited import open_bytes
 from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason, some, stem
+from lmssc.files.unpacking import Unpacked
 
 MAGIC = b"\x93NUMPY"
+# Bytes that a row of a sparse matrix takes though it is empty.
+POINTER = 8
 
 
 def read_npy(path: str) -> Table:
@@ -45,6 +48,7 @@ def read_npz(path: str) -> Table:
     with open_bytes(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:
+                check_members(archive, Unpacked(path))
                 arrays = {}
                 for member in archive.namelist():
                     with archive.open(member) as part:
@@ -52,6 +56,23 @@ def read_npz(path: str) -> Table:
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
             raise InputFileError(f"{path} is not a whole .npz file: {error}") from error
     return make_table(_without_sparse_parts(arrays, path), path)
+
+
+def check_members(archive: zipfile.ZipFile, unpacked: Unpacked) -> None:
+    """Count what an archive unpacks to; a member never gives more than it says.
+
+    Parameters
+    ----------
+    archive : ZipFile
+        Open for reading.
+    unpacked : Unpacked
+        What counts, and raises if it is too much.
+    """
+    for member in archive.infolist():
+        # Others are unpacked in large pieces, whatever is asked for; numpy writes none.
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise NotImplementedError(f"{member.filename!r} is packed in a way that numpy does not know")
+        unpacked.add(member.file_size)
 
 
 def _read_array(file: Any, where: str) -> NDArray:
@@ -89,13 +110,16 @@ def _without_sparse_parts(arrays: dict[str, NDArray], path: str) -> dict[str, An
         kind = arrays["format"].item()
         kind = kind.decode() if isinstance(kind, bytes) else kind
         shape = tuple(arrays["shape"].tolist())
+        Unpacked(path).add(POINTER * int(shape[0]))
         if kind in ("csr", "csc"):
             make = sparse.csr_array if kind == "csr" else sparse.csc_array
             matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
         else:
             matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except InputFileError:
+        raise
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
         raise InputFileError(f"{path} is not a whole sparse matrix (csr, csc or coo): {error}") from error
     return {stem(path): sparse.csr_array(matrix)}
 

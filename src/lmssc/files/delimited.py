@@ -3,27 +3,28 @@
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import BinaryIO, TextIO, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lmssc.files.numerals import COMMA, POINT, Numerals, is_missing, is_mostly_numbers, is_plain, marks
+from lmssc.files.spreadsheet import unescape_formula
 from lmssc.files.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, counted
+from lmssc.files.unpacking import open_gzip
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
-# Cells of numbers that stand for "not known".
-MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
 # The column that pandas and R put first without a name.
 NAMELESS = ""
+# Bytes of a first line that are looked at to tell what is between the cells.
+HEADER = 1 << 20
 # Cells that are held as text at a time (few, so that they stay in the processor's cache), but so many rows at least,
 # because the first of them decide what is numbers.
 CELLS, LEAST_ROWS = 30_000, 200
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 MAGIC = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx): save the sheet as CSV",
     b"PAR1": "a Parquet file: its name should end in .parquet",
@@ -42,7 +43,7 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
     """Open a file, unpacked if its name ends in .gz; errors name the file."""
     packed = path.lower().endswith(".gz")
     try:
-        with gzip.open(path) if packed else open(path, "rb") as file:
+        with open_gzip(path) if packed else open(path, "rb") as file:
             yield cast(BinaryIO, file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputFileError(f"{path}: not a whole gzip file ({error})") from error
@@ -52,7 +53,13 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
         raise InputFileError(f"{path}: {error.strerror or error}") from error
 
 
-def read_delimited(path: str, delimiter: str, keep_text: Callable[[str], bool]) -> Table:
+def read_delimited(
+    path: str,
+    delimiter: str,
+    keep_text: Callable[[str], bool],
+    decimal: str | None = None,
+    usual_decimal: str | None = None,
+) -> Table:
     r"""Read a CSV or TSV file with a header.
 
     Parameters
@@ -64,6 +71,11 @@ def read_delimited(path: str, delimiter: str, keep_text: Callable[[str], bool]) 
     keep_text : callable
         Whether the column of a name is to be kept as it is written, such as ids ("007") and labels. Of the other
         columns one is numbers if most of its cells are.
+    decimal : {".", ","}, optional
+        What stands before decimals. By default a point; but a comma where something else is between the cells, and
+        columns have numbers with decimal commas only.
+    usual_decimal : {".", ","}, optional
+        The decimal mark where the file does not tell.
 
     Returns
     -------
@@ -80,13 +92,26 @@ def read_delimited(path: str, delimiter: str, keep_text: Callable[[str], bool]) 
     (array(['007', '008'], dtype=object), array([1.5, 2. ]), 'text')
     """
     csv.field_size_limit(2**31 - 1)
+    found = decimal
+    if decimal is None and delimiter != COMMA:
+        with _opened(path, delimiter) as numbered:
+            found = _find_decimal(numbered, path, delimiter, keep_text, usual_decimal)
+    with _opened(path, delimiter) as numbered:
+        table = _read(numbered, path, delimiter, keep_text, found)
+    if found == COMMA and decimal is None:
+        return replace(table, note=f"{path} has decimal commas (--decimal . if the commas set thousands apart).")
+    return table
+
+
+@contextmanager
+def _opened(path: str, delimiter: str) -> Iterator["_Lines"]:
     with open_bytes(path) as raw:
         _refuse_binary(raw.read(4096), path)
         raw.seek(0)
         file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         numbered = _Lines(file, delimiter)
         try:
-            return _read(numbered, path, delimiter, keep_text)
+            yield numbered
         except UnicodeDecodeError as error:
             near = numbered.last + 1
             byte = error.object[error.start]
@@ -95,6 +120,23 @@ def read_delimited(path: str, delimiter: str, keep_text: Callable[[str], bool]) 
             ) from error
         except csv.Error as error:
             raise InputFileError(f"{path}, line {numbered.last + 1}: {error} (a quotation mark too few?)") from error
+
+
+def guess_delimiter(path: str) -> str:
+    """A comma, unless the first line has none but has semicolons, as programs write them where decimals have commas.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+
+    Returns
+    -------
+    str
+    """
+    with open_bytes(path) as raw:
+        header = raw.readline(HEADER).decode("utf-8-sig", "replace")
+    return ";" if ";" in header and COMMA not in header else COMMA
 
 
 class _Lines:
@@ -129,15 +171,18 @@ def _without_empty_lines(lines: Iterable[tuple[int, list[str]]], width: int) -> 
             yield line, cells
 
 
-def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str], bool]) -> Table:
-    rows = iter(numbered)
+def _names(rows: Iterator[tuple[int, list[str]]], path: str, delimiter: str) -> list[str]:
     header = next((cells for _, cells in rows if any(cell.strip() for cell in cells)), None)
     if header is None:
         raise InputFileError(f"{path} is empty; its first line has to name the columns")
-    names = _check_header([cell.strip() for cell in header], path, delimiter)
+    return _check_header([unescape_formula(cell.strip()) for cell in header], path, delimiter)
+
+
+def _chunks(
+    rows: Iterator[tuple[int, list[str]]], names: Sequence[str], path: str
+) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
+    """Some rows at a time: their lines, and the cells of each column."""
     rows = _without_empty_lines(rows, len(names))
-    columns = [_Cells(name, path, text=keep_text(name)) for name in names]
-    lines: list[int] = []
     while chunk := list(islice(rows, max(LEAST_ROWS, CELLS // len(names)))):
         for line, cells in chunk:
             if len(cells) != len(names):
@@ -145,16 +190,47 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
                     f"{path}, line {line}: {counted(len(cells), 'cell')}, but the first line names "
                     f"{counted(len(names), 'column')}"
                 )
-        numbers = [line for line, _ in chunk]
+        yield [line for line, _ in chunk], list(zip(*(cells for _, cells in chunk), strict=True))
+
+
+def _find_decimal(
+    numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str], bool], usual: str | None
+) -> str | None:
+    """The decimal mark that the columns of numbers have for certain; None if there are no marks, or both."""
+    rows = iter(numbered)
+    names = _names(rows, path, delimiter)
+    doubt = ""
+    for lines, columns in _chunks(rows, names, path):
+        found: set[str] = set()
+        for name, cells in zip(names, columns, strict=True):
+            written = [cell for cell in cells if not is_missing(cell)]
+            if not keep_text(name) and is_mostly_numbers(written):
+                certain, either = marks(written)
+                found |= certain
+                if either and not doubt:
+                    doubt = f"{path}, line {lines[cells.index(either)]}, column {name!r}: {either!r} may have thousands"
+        if found:
+            return found.pop() if len(found) == 1 else None
+    if doubt and usual is None:
+        raise InputFileError(f"{doubt} or decimals behind its mark; say which with --decimal . or --decimal ,")
+    return usual
+
+
+def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str], bool], decimal: str | None) -> Table:
+    rows = iter(numbered)
+    names = _names(rows, path, delimiter)
+    columns = [_Cells(name, path, decimal, text=keep_text(name)) for name in names]
+    lines: list[int] = []
+    for numbers, cells in _chunks(rows, names, path):
         if not lines:
-            _refuse_spaces(names, chunk[0][1], path)
+            _refuse_spaces(names, cells[0][0], path)
         lines += numbers
-        for column, values in zip(columns, zip(*(cells for _, cells in chunk), strict=True), strict=True):
+        for column, values in zip(columns, cells, strict=True):
             column.extend(values, numbers)
     if not lines:
         raise InputFileError(f"{path} has a first line with names and nothing below it")
     made = {column.name: column.finish() for column in columns}
-    return Table(Rows(path, len(lines), np.array(lines)), made)
+    return Table(Rows(path, len(lines), np.array(lines)), made, decimal=decimal)
 
 
 def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
@@ -165,7 +241,7 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
                     f"{path}, line 1: no {delimiter!r} in it, but {other!r} ({word}); if that stands between the "
                     f"cells, say so with --delimiter {word}"
                 )
-    numeric = [name for name in names if _is_number(name)]
+    numeric = [name for name in names if is_plain(name)]
     if len(numeric) >= max(1, len(names) - 1) and not _are_names(numeric):
         raise InputFileError(
             f"{path}, line 1: numbers ({', '.join(numeric[:3])}), but the first line has to name the columns"
@@ -189,34 +265,27 @@ def _are_names(numeric: Sequence[str]) -> bool:
     return len(numeric) > 3 and bool(np.allclose(steps, steps[0], rtol=1e-3)) and steps[0] != 0
 
 
-def _refuse_spaces(names: Sequence[str], cells: Sequence[str], path: str) -> None:
+def _refuse_spaces(names: Sequence[str], cell: str, path: str) -> None:
     """A single column of cells like "a1 0.3 0.7" is a file with blanks between the cells."""
-    words = cells[0].split()
-    if len(names) == 1 and len(words) == len(names[0].split()) > 1 and any(_is_number(word) for word in words):
+    words = cell.split()
+    if len(names) == 1 and len(words) == len(names[0].split()) > 1 and any(is_plain(word) for word in words):
         raise InputFileError(
             f"{path}, line 1: a single column, {names[0]!r}; cells have to be separated by a comma, tab, semicolon or "
             "bar, not by blanks"
         )
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 class _Cells:
     """One column while it is read."""
 
-    def __init__(self, name: str, path: str, *, text: bool) -> None:
-        self.name, self._path = name, path
+    def __init__(self, name: str, path: str, decimal: str | None, *, text: bool) -> None:
+        self.name = name
         self._kind = TEXT if text else None  # None while all cells are blank
         self._n_blank = 0  # cells before the kind was known
-        self._numbers: list[NDArray] = []
+        self._numbers = Numerals(
+            lambda line: f"{path}, line {line}, column {name!r}", decimal or POINT, told=decimal is not None
+        )
         self._texts: list[str | None] = []
-        self._fault = ""
 
     def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """More cells, and the lines that they are in."""
@@ -227,43 +296,24 @@ class _Cells:
         elif self._kind == TEXT:
             self._texts += cells
         else:
-            try:
-                self._numbers.append(np.fromiter(map(float, cells), np.float64, len(cells)))
-            except ValueError:
-                self._numbers.append(self._one_by_one(cells, lines))
-
-    def _one_by_one(self, cells: Sequence[str], lines: Sequence[int]) -> NDArray:
-        values = np.full(len(cells), np.nan)
-        for i, cell in enumerate(cells):
-            if _is_number(cell):
-                values[i] = float(cell)
-            elif cell.strip().lower() not in MISSING and not self._fault:
-                advice = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(cell) else ""
-                shown = cell if len(cell) < 40 else cell[:37] + "..."
-                self._fault = (
-                    f"{self._path}, line {lines[i]}, column {self.name!r}: {shown!r} is not a number, as the other "
-                    f"cells of the column are{advice}"
-                )
-                if advice:
-                    self._fault = (
-                        f"{self._path}, line {lines[i]}, column {self.name!r}: {shown!r} has a decimal comma{advice}"
-                    )
-        return values
+            self._numbers.extend(cells, lines)
 
     def finish(self) -> Column:
         """The column, once all of it is read."""
         if self._kind == TEXT:
             texts = clean_texts([None] * self._n_blank + self._texts)
+            for row, text in enumerate(texts):
+                if text is not None and text[0] == "'":
+                    texts[row] = unescape_formula(text)
             return Column(TEXT, lambda: texts)
-        values = np.concatenate([np.full(self._n_blank, np.nan), *self._numbers])
-        self._numbers = []
-        return Column(NUMBER, lambda: values, self._fault)
+        numbers = self._numbers.finish()
+        values = np.concatenate([np.full(self._n_blank, np.nan), numbers.values])
+        return Column(NUMBER, lambda: values, numbers.fault, unit=numbers.unit, grouped=numbers.grouped)
 
 
 def _guess(cells: Sequence[str]) -> str | None:
     """Numbers if most cells that are not blank are; None if all are blank."""
-    written = [cell for cell in cells if cell.strip().lower() not in MISSING]
+    written = [cell for cell in cells if not is_missing(cell)]
     if not written:
         return None
-    n_numbers = sum(_is_number(cell) or DECIMAL_COMMA.fullmatch(cell) is not None for cell in written)
-    return NUMBER if 2 * n_numbers > len(written) else TEXT
+    return NUMBER if is_mostly_numbers(written) else TEXT

@@ -1,11 +1,12 @@
 """Which reader a file gets, by the ending of its name."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from lmssc.files.arrays import read_npy, read_npz
 from lmssc.files.arrow import read_feather, read_parquet
-from lmssc.files.delimited import DELIMITERS, read_delimited
+from lmssc.files.delimited import DELIMITERS, guess_delimiter, read_delimited
 from lmssc.files.matlab import read_matlab
 from lmssc.files.sparse import read_matrix_market, read_svmlight
 from lmssc.files.table import InputFileError, Table
@@ -27,7 +28,14 @@ READERS: dict[str, Callable[[str], Table]] = {
 PACKABLE = (*TEXT_TABLES, ".svm", ".svmlight", ".libsvm", ".mtx")
 
 
-def read_table(path: str, *, delimiter: str | None = None, keep_text: Callable[[str], bool] = lambda _: False) -> Table:
+def read_table(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    usual_decimal: str | None = None,
+    keep_text: Callable[[str], bool] = lambda _: False,
+) -> Table:
     """Read a file in any of the formats.
 
     Parameters
@@ -36,7 +44,9 @@ def read_table(path: str, *, delimiter: str | None = None, keep_text: Callable[[
         Name of the file; its ending tells the format.
     delimiter : str, optional
         What stands between the cells of CSV and TSV files, as a word ("semicolon") or itself; else a comma or a tab,
-        by the ending.
+        by the ending, or a semicolon if it is all that the first line has.
+    decimal, usual_decimal : {".", ","}, optional
+        What stands before decimals in text files; the same where a file does not tell.
     keep_text : callable
         Whether the column of a name is ids or labels, to be kept as written.
 
@@ -57,7 +67,13 @@ def read_table(path: str, *, delimiter: str | None = None, keep_text: Callable[[
     packed = name.endswith(".gz")
     suffix = Path(name.removesuffix(".gz")).suffix
     if suffix in TEXT_TABLES:
-        return read_delimited(path, _delimiter(delimiter) or TEXT_TABLES[suffix], keep_text)
+        between = _delimiter(delimiter) or TEXT_TABLES[suffix]
+        if delimiter is None and suffix == ".csv":
+            between = guess_delimiter(path)
+        table = read_delimited(path, between, keep_text, decimal, usual_decimal)
+        if delimiter is None and between != TEXT_TABLES[suffix]:
+            return replace(table, note=f"{path} has {between!r} between its cells. {table.note}".strip())
+        return table
     if suffix not in READERS or (packed and suffix not in PACKABLE):
         known = ", ".join((*TEXT_TABLES, *READERS))
         ending = f"{suffix}.gz" if packed else suffix or "no ending"

@@ -42,6 +42,11 @@ class Joined:
         return bool(self.id_columns)
 
     @property
+    def id_column(self) -> str | None:
+        """Name of the column with the ids, in the first file that has one."""
+        return next(iter(self.id_columns), None)
+
+    @property
     def sparse_masks(self) -> dict[str, NDArray] | None:
         """What LMSSC has to be told about sparse views that some samples lack."""
         masks = {

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from lmssc.files.formats import read_table
 from lmssc.files.join import Joined
+from lmssc.files.keys import find_label_ids
 from lmssc.files.table import InputFileError, Table, some
+from lmssc.files.typed import GUESSES
 from lmssc.files.views import LABEL_NAMES, Options, Source, check_ids, find_id_column
+from lmssc.labels import ClassName, check_twins, is_missing_word
 
-# What stands for "not labelled" besides nothing at all.
-BLANK = {"NA", "NaN", "nan", "null", "<NA>", "N/A"}
 UNKNOWN_NUMBER = "-1"
 WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
 
@@ -42,19 +43,19 @@ class KnownLabels:
 
 
 def find_labels(
-    path: str | None,
+    paths: Sequence[str],
     sources: Sequence[Source],
     joined: Joined,
     options: Options,
     unlabelled: str | None,
     notes: list[str],
 ) -> KnownLabels:
-    """Labels from the file --labels, or from the label column of a view.
+    """Labels from the files --labels, or from the label column of a view.
 
     Parameters
     ----------
-    path : str, optional
-        The file.
+    paths : sequence of str
+        The files. Their labels are merged.
     sources : sequence of Source
         The files of the views.
     joined : Joined
@@ -69,24 +70,78 @@ def find_labels(
     Returns
     -------
     KnownLabels
+
+    Raises
+    ------
+    InputFileError
+        If a file cannot be read as labels of these samples, or two files contradict each other.
     """
-    if path is None:
+    if not paths:
         table, column, ids = _in_views(sources, options)
-    else:
-        table = read_table(path, delimiter=options.delimiter, keep_text=lambda name: True)
+        return _encode(_labels_of(table, column, ids, joined, unlabelled, notes), f"{table.path}, column {column!r}")
+    for source in sources:
+        if source.label_column is not None and source.table.path not in paths:
+            notes.append(
+                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(paths)}; to use them, "
+                f"too: --labels {source.table.path})."
+            )
+    found: dict[str, NDArray] = {}
+    for path in dict.fromkeys(paths):
+        table = read_labels(path, options)
         column = _column_of(table, options)
         id_column = find_id_column(table, options)
-        id_column = None if id_column == column else id_column
-        ids = None if id_column is None else check_ids(table, id_column)
-        for source in sources:
-            if source.label_column is not None:
-                notes.append(f"Not used in {source.table.path}: {source.label_column} (labels come from {path}).")
+        if id_column is None:
+            id_column = next((name for name in joined.id_columns if name in table.columns), None)
+        if id_column is None and joined.by_id:
+            id_column = find_label_ids(table, joined.ids, column)
+        ids = None if id_column in (None, column) else check_ids(table, str(id_column))
+        name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
+        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
+    return _encode(_merge(found, joined), "; ".join(found))
+
+
+def _labels_of(
+    table: Table, column: str, ids: NDArray | None, joined: Joined, unlabelled: str | None, notes: list[str]
+) -> NDArray:
+    """The labels in one file, at their samples; None where there is none."""
     texts = table.texts(column)
     if ids is not None and len(texts) != len(ids):
         raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
-    values = _at_samples(texts, ids, table, joined)
-    y = _without_blanks(values, unlabelled, notes)
-    return _encode(y, f"{table.path}, column {column!r}" if len(table.columns) > 1 or path is None else table.path)
+    return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+
+
+def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
+    """All labels of all files."""
+    merged = np.full(len(joined.ids), None, dtype=object)
+    origin = np.full(len(joined.ids), None, dtype=object)
+    for name, labels in found.items():
+        for row, label in enumerate(labels):
+            if label is None:
+                continue
+            if merged[row] not in (None, label):
+                raise InputFileError(
+                    f"the sample {joined.ids[row]!r} is {merged[row]!r} in {origin[row]}, but {label!r} in {name}; "
+                    "correct one of them"
+                )
+            merged[row], origin[row] = label, name
+    return merged
+
+
+def read_labels(path: str, options: Options) -> Table:
+    """Read a file of labels; all is kept as it is written.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    options : Options
+        What was said about the files.
+
+    Returns
+    -------
+    Table
+    """
+    return read_table(path, delimiter=options.delimiter, keep_text=lambda name: True)
 
 
 def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, NDArray | None]:
@@ -131,7 +186,7 @@ def _column_of(table: Table, options: Options) -> str:
     )
 
 
-def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joined) -> NDArray:
+def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joined, notes: list[str]) -> NDArray:
     count = len(joined.ids)
     if ids is None:
         if not joined.one_order:
@@ -145,7 +200,9 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
                 "have a row for each, blank (an empty line, if there is no other column) where the label is not known"
             )
         return texts
-    if not joined.by_id:
+    if not joined.by_id and set(GUESSES) <= set(table.columns):  # to_label.csv, as `lmssc classify` wrote it
+        notes.append(f"{table.path}: the ids are row numbers, because the views have no ids.")
+    elif not joined.by_id:
         raise InputFileError(
             f"{table.path} has ids, but the views have none, so that it cannot be told whose labels these are; give "
             "the views a column of ids, or the labels one row a sample and no ids"
@@ -164,18 +221,22 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
 
 
 def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -> NDArray:
-    blank = BLANK if unlabelled is None else {unlabelled}
-    y = np.array([None if value is None or value in blank else value for value in values], dtype=object)
+    if unlabelled is None:
+        words = Counter(value for value in values if is_missing_word(value))
+        for word, count in sorted(words.items()):
+            notes.append(
+                f"{count:,} labels are {word or 'blank'}, taken as not labelled (if it is a class: --unlabelled '')."
+            )
+        y = np.array([None if value in words else value for value in values], dtype=object)
+    else:
+        # What is left are classes, whatever they say.
+        y = np.array(
+            [None if value is None or value == unlabelled else ClassName(value) for value in values], dtype=object
+        )
     known = [value for value in y if value is not None]
     if any("." in value for value in known) and all(WHOLE_FLOAT.fullmatch(value) for value in known):
         # A column of whole numbers with blanks in it, as pandas writes it: 3.0.
-        y = np.array([None if value is None else str(int(float(value))) for value in y], dtype=object)
-        known = [value for value in y if value is not None]
-    if unlabelled is None and UNKNOWN_NUMBER in known and all(_is_whole(value) for value in known):
-        notes.append(
-            f"{known.count(UNKNOWN_NUMBER):,} labels are -1, taken as not labelled (if it is a class: --unlabelled '')."
-        )
-        y[y == UNKNOWN_NUMBER] = None
+        y = np.array([None if value is None else type(value)(int(float(value))) for value in y], dtype=object)
     return y
 
 
@@ -198,6 +259,10 @@ def _encode(y: NDArray, source: str) -> KnownLabels:
         )
     if len(classes) == len(labels) > 50:
         raise InputFileError(f"{source}: no two of the {len(labels)} labels are the same; is this the right column?")
+    try:
+        check_twins(classes)
+    except ValueError as error:
+        raise InputFileError(f"{source}: {error}") from error
     counts = Counter(labels)
     if all(_is_whole(value) for value in classes) and UNKNOWN_NUMBER not in classes:
         numbers = np.full(len(y), -1, dtype=np.int64)

@@ -6,6 +6,7 @@ from typing import Any
 
 from scipy import sparse
 
+from lmssc.files.kinds import Kind
 from lmssc.files.table import NUMBER, InputFileError, some
 from lmssc.files.views import FileView, Options, Source, block_view, feature_columns, number_view, text_view
 
@@ -22,22 +23,25 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
     options : Options
         What was said about the files.
     notes : list of str
-        Gets a line on what is not used.
+        Gets a line on what is not used, and on views that are in no file.
 
     Returns
     -------
     list of FileView
-        In the order of the model.
+        In the order of the model, without those that are in no file.
     """
     recipes = getattr(model, "files_", {}).get("views") or {
         name: {"kind": "matrix", "columns": None} for name in model.view_names_
     }
     widths = dict(zip(model.view_names_, model._layout.widths, strict=True))
-    views, used = [], set()
+    views, used, absent = [], set(), []
     for name, recipe in recipes.items():
         source = _home(name, recipe, sources, list(recipes))
+        if source is None:
+            absent.append(name)
+            continue
         used.add(id(source))
-        view = _make(source, name, recipe, widths[name], options)
+        view = _make(source, name, recipe, widths[name], options, notes)
         if view.data.shape[1] != widths[name]:
             raise InputFileError(
                 f"{source.table.path}: view {name!r} has {view.data.shape[1]} features, but the model was made with "
@@ -45,6 +49,12 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
             )
         views.append(view)
     idle = [source.table.path for source in sources if id(source) not in used]
+    if absent and idle:  # the file may be the view, under another name
+        raise InputFileError(
+            f"no file has the view {absent[0]!r} of the model, whose views are {some(recipes)}; files are matched by "
+            f"their names, or give them as {absent[0]}=FILE"
+        )
+    notes.extend(f"No file has the view {name!r}: it is missing for all samples." for name in absent)
     if idle:
         raise InputFileError(
             f"{idle[0]} is none of the model's views, which are {some(recipes)}; see NAME=FILE in --help"
@@ -57,8 +67,8 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
     return views
 
 
-def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: Sequence[str]) -> Source:
-    """The file that has a view: by its name, else by its columns, else by its place."""
+def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: Sequence[str]) -> Source | None:
+    """The file that has a view: by its name, else by its columns, else by its place; None if it is in no file."""
     named = [source for source in sources if source.name == name or name in source.table.blocks]
     if len(named) == 1:
         return named[0]
@@ -76,22 +86,22 @@ def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: S
         return sources[list(names).index(name)]
     if columns and len(sources) == 1 and sources[0].name not in names:
         absent = [column for column in columns if column not in sources[0].table.columns]
-        raise InputFileError(
-            f"{sources[0].table.path} lacks columns of the model's view {name!r}: {some(absent)} ({len(absent)} of "
-            f"{len(columns)})"
-        )
-    raise InputFileError(
-        f"no file has the view {name!r} of the model, whose views are {some(names)}; files are matched by their names, "
-        f"or give them as {name}=FILE"
-    )
+        if len(names) == 1 or len(absent) < len(columns):
+            raise InputFileError(
+                f"{sources[0].table.path} lacks columns of the model's view {name!r}: {some(absent)} ({len(absent)} "
+                f"of {len(columns)})"
+            )
+    return None
 
 
-def _make(source: Source, name: str, recipe: dict[str, Any], width: int, options: Options) -> FileView:
+def _make(
+    source: Source, name: str, recipe: dict[str, Any], width: int, options: Options, notes: list[str]
+) -> FileView:
     table = source.table
     columns = recipe["columns"]
     block = name if name in table.blocks else next(iter(table.blocks), None)
     if block is not None and (len(table.blocks) == 1 or block == name):
-        view = block_view(source, name, block, recipe.get("transposed", False))
+        view = block_view(source, name, block, recipe.get("transposed", False), options, notes)
         return _renumber(view, recipe, width) if recipe["kind"] == "numbered" else view
     if columns is None:
         columns = [column for column in feature_columns(source, options) if table.columns[column].kind == NUMBER]
@@ -104,7 +114,9 @@ def _make(source: Source, name: str, recipe: dict[str, Any], width: int, options
         )
     if recipe["kind"] == "text":
         return text_view(source, name, columns[0], recipe["words"])
-    return number_view(source, name, columns)
+    special = recipe.get("kinds", {})
+    kinds = {column: Kind.from_data(special.get(column, {"role": NUMBER})) for column in columns}
+    return number_view(source, name, kinds, options, notes, unknown=notes)
 
 
 def _renumber(view: FileView, recipe: dict[str, Any], width: int) -> FileView:

@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.files.arrays import POINTER
+from lmssc.files.unpacking import Unpacked
+
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 TEXTS = {2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 MATRIX, COMPRESSED = 14, 15
+# Bytes of a tag: type and number of bytes.
+TAG = 8
 CELL, CHARACTERS, SPARSE, NUMERIC = 1, 4, 5, range(6, 16)
 COMPLEX = 0x0800
 # Cells in cells deeper than this are not a file that MATLAB wrote.
@@ -27,13 +32,15 @@ class DamagedMatlabError(ValueError):
     """Bytes that are not a MATLAB file of version 5 to 7."""
 
 
-def read_matlab5(content: bytes) -> dict[str, Any]:
+def read_matlab5(content: bytes, unpacked: Unpacked | None = None) -> dict[str, Any]:
     """The variables of a file: arrays, CSR arrays, arrays of text, and lists for cells; others are left out.
 
     Parameters
     ----------
     content : bytes
         The whole file.
+    unpacked : Unpacked, optional
+        Counts what is unpacked, and raises if it is too much.
 
     Returns
     -------
@@ -51,26 +58,42 @@ def read_matlab5(content: bytes) -> dict[str, Any]:
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None or not content.startswith(b"MATLAB"):
         raise DamagedMatlabError("it does not start like one (if MATLAB 4 wrote it, save it again with -v7)")
+    unpacked = Unpacked("the MATLAB file", len(content)) if unpacked is None else unpacked
     found: dict[str, Any] = {}
-    for kind, payload in _elements(content[128:], order):
+    for kind, payload in _elements(memoryview(content)[128:], order):
         if kind == COMPRESSED:
-            ((kind, payload),) = _elements(_unpack(payload), order)
+            ((kind, payload),) = _elements(memoryview(_unpack(payload, order, unpacked)), order)
         if kind != MATRIX:
             raise DamagedMatlabError(f"it has an element of type {kind} where a variable should be")
-        name, value = _variable(payload, order, 0)
+        name, value = _variable(payload, order, unpacked)
         if value is not None:
             found[name] = value
     return found
 
 
-def _unpack(payload: bytes) -> bytes:
+def _unpack(payload: memoryview, order: str, unpacked: Unpacked) -> bytes:
+    """The element in a packed one, no longer than its tag says, which is looked at first."""
     try:
-        return zlib.decompress(payload)
+        stream = zlib.decompressobj()
+        tag = stream.decompress(payload, TAG)
+        if len(tag) < TAG:
+            raise DamagedMatlabError("it ends within an element")
+        kind, size = struct.unpack(f"{order}II", tag)
+        size = 0 if kind >> 16 else size + -size % 8
+        unpacked.add(TAG + size)
+        content = tag + (stream.decompress(stream.unconsumed_tail, size) if size else b"")
+        if stream.decompress(stream.unconsumed_tail, 1):
+            raise DamagedMatlabError("it has a packed element that is longer than it says")
+        # What is left is the checksum.
+        stream.flush()
+        if not stream.eof:
+            raise DamagedMatlabError("it ends within an element")
+        return content
     except zlib.error as error:
         raise DamagedMatlabError(str(error)) from error
 
 
-def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
     """Type and bytes of each element."""
     start = 0
     while start < len(data):
@@ -89,7 +112,7 @@ def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         yield kind, data[begin : begin + size]
 
 
-def _variable(payload: bytes, order: str, depth: int) -> tuple[str, Any]:
+def _variable(payload: memoryview, order: str, unpacked: Unpacked, depth: int = 0) -> tuple[str, Any]:
     """Name and value of a matrix; None for what is neither numbers nor text, such as a structure."""
     if not payload:  # an empty cell
         return "", np.empty((0, 0))
@@ -97,20 +120,21 @@ def _variable(payload: bytes, order: str, depth: int) -> tuple[str, Any]:
     try:
         flags = _numbers(*next(parts), order)
         shape = [int(size) for size in _numbers(*next(parts), order)]
-        name = next(parts)[1].decode("ascii", "replace")
+        name = bytes(next(parts)[1]).decode("ascii", "replace")
         if len(flags) != 2 or len(shape) < 2 or min(shape) < 0:
             raise DamagedMatlabError("it has a matrix without a size")
         kind = int(flags[0]) & 0xFF
         if kind == CELL:
             if depth > DEEPEST:
                 raise DamagedMatlabError("it has cells within cells without end")
-            cell = [_variable(part, order, depth + 1)[1] for _, part in parts]
+            cell = [_variable(part, order, unpacked, depth + 1)[1] for _, part in parts]
             if len(cell) != math.prod(shape):
                 raise DamagedMatlabError(f"it has a cell of {shape} with {len(cell)} matrices")
             return name, cell
         if kind == CHARACTERS:
-            return name, _text(*next(parts, (2, b"")), shape, order)
+            return name, _text(*next(parts, (2, memoryview(b""))), shape, order)
         if kind == SPARSE:
+            unpacked.add(POINTER * shape[0])
             rows, starts, data = (_numbers(*next(parts), order) for _ in range(3))
             return name, _sparse(rows, starts, data, shape)
         if kind in NUMERIC:
@@ -124,7 +148,7 @@ def _variable(payload: bytes, order: str, depth: int) -> tuple[str, Any]:
     return name, None
 
 
-def _numbers(kind: int, payload: bytes, order: str) -> NDArray:
+def _numbers(kind: int, payload: memoryview, order: str) -> NDArray:
     if kind not in NUMBERS:
         raise DamagedMatlabError(f"it has an element of type {kind} where numbers should be")
     dtype = np.dtype(NUMBERS[kind])
@@ -133,17 +157,18 @@ def _numbers(kind: int, payload: bytes, order: str) -> NDArray:
     return np.frombuffer(payload, f"{order}{NUMBERS[kind]}").astype(dtype)
 
 
-def _text(kind: int, payload: bytes, shape: list[int], order: str) -> NDArray:
+def _text(kind: int, payload: memoryview, shape: list[int], order: str) -> NDArray:
     """Rows of characters, which are stored column by column."""
     if kind not in TEXTS:
         raise DamagedMatlabError(f"it has an element of type {kind} where text should be")
     coding = TEXTS[kind] + ("" if TEXTS[kind] == "utf-8" else "-le" if order == "<" else "-be")
-    letters = list(payload.decode(coding, "replace"))
+    # An array of characters takes far less memory than a list of them.
+    letters = np.frombuffer(bytes(payload).decode(coding, "replace").encode("utf-32-le"), dtype="<U1")
     if len(shape) != 2 or len(letters) != math.prod(shape):
         if shape[0] != 1:
             raise DamagedMatlabError(f"it has text of {shape} with {len(letters)} characters")
-        return np.array(["".join(letters)])
-    rows = np.array(letters, dtype=str).reshape(shape, order="F") if letters else np.empty((shape[0], 0), dtype=str)
+        return np.array(["".join(letters.tolist())])
+    rows = letters.reshape(shape, order="F") if len(letters) else np.empty((shape[0], 0), dtype=str)
     return np.array(["".join(row) for row in rows.tolist()], dtype=str)
 
 

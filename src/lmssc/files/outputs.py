@@ -1,12 +1,6 @@
-"""What is written: all of it or nothing."""
+"""What is written: predictions, and what to label next."""
 
-import csv
-import io
-import os
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,103 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.bar import Advance
-from lmssc.commands.errors import CommandError, OutputError
+from lmssc.files.spreadsheet import escape_formula
+from lmssc.files.typed import GUESSES
 from lmssc.io import open_atomically
 
 # Rows that are made into text at a time.
 CHUNK = 50_000
 # Text with any of these has quotes around it in a CSV file.
 SPECIAL = re.compile(r'[",\r\n]')
-
-
-@contextmanager
-def staged_folder(out: Path, *, force: bool) -> Iterator[Path]:
-    """A folder to write into; what is in it at the end appears in `out`, and nothing does if something goes wrong.
-
-    Parameters
-    ----------
-    out : Path
-        Where the files are to be. A new folder appears under its name in one step; into one that is there the
-        finished files are moved.
-    force : bool
-        Whether files that are there may be replaced.
-
-    Yields
-    ------
-    Path
-        The folder to write into.
-
-    Raises
-    ------
-    CommandError
-        If `out` is a file, or has something in it and `force` is not set.
-    OutputError
-        If it cannot be written to.
-    """
-    if out.exists() and not out.is_dir():
-        raise CommandError(f"--out {out} is a file; it has to be a folder")
-    made: list[Path] = []
-    try:
-        if out.is_dir() and any(out.iterdir()) and not force:
-            raise CommandError(f"--out {out} has something in it; name another folder, or pass --force")
-        made = _make_folders(out.parent)
-        inside = out.is_dir()
-        name = f".lmssc-{os.getpid()}.tmp"
-        stage = out / name if inside else out.parent / f".{out.name}{name}"
-        stage.mkdir()
-        try:
-            yield stage
-            if inside:
-                for path in sorted(stage.iterdir()):
-                    os.replace(path, out / path.name)
-            else:
-                stage.rename(out)
-            made = []
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
-    except OSError as error:
-        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error
-    finally:
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-
-
-def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those above it; the ones that were made."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    made = []
-    for path in reversed(missing):
-        path.mkdir()
-        made.append(path)
-    return made
-
-
-@contextmanager
-def staged_file(out: Path, *, force: bool) -> Iterator[Any]:
-    """A file open for bytes that appears under its name once it is complete.
-
-    Parameters
-    ----------
-    out : Path
-        Its name.
-    force : bool
-        Whether one that is there may be replaced.
-
-    Yields
-    ------
-    file
-        Open for bytes.
-    """
-    if out.is_dir():
-        raise CommandError(f"--out {out} is a folder; it has to be a file, such as {out / 'predictions.csv'}")
-    if out.exists() and not force:
-        raise CommandError(f"--out {out} is there already; name another file, or pass --force")
-    try:
-        with open_atomically(out) as file:
-            yield file
-    except OSError as error:
-        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error
 
 
 def prediction_columns(distributions: NDArray, classes: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
@@ -156,6 +61,7 @@ def write_predictions(
     labels: NDArray,
     flags: dict[str, NDArray],
     advance: Advance | None = None,
+    id_column: str | None = None,
 ) -> None:
     """Write a line a sample: id, label, confidence, runner-up, a probability for each class, then the flags.
 
@@ -175,10 +81,12 @@ def write_predictions(
         More columns, as yes and no.
     advance : callable, optional
         Called with the number of lines that are written and of all, now and then.
+    id_column : str, optional
+        Name of the column with the ids, as it was in the files; "id" if there is none.
     """
     confidence, runner_up = prediction_columns(distributions, model.classes_, labels)
     names = [f"p_{name}" for name in model.classes_]
-    header = ["id", "label", "confidence", "runner_up", *names, *flags]
+    header = _header(id_column, ["label", "confidence", "runner_up", *names, *flags])
     file.write((",".join(map(_cell, header)) + "\n").encode())
     # One format for a whole line takes a quarter of the time of the csv module.
     line = ",".join(["%s", "%s", "%.6f", "%s", *["%.6f"] * len(names), *["%s"] * len(flags)]) + "\n"
@@ -198,19 +106,38 @@ def write_predictions(
             advance(min(part.stop, len(labels)), len(labels))
 
 
-def _cell(value: Any) -> str:
-    """A value as a cell of a CSV file, None as nothing.
+def _header(id_column: str | None, others: list[str]) -> list[str]:
+    """The names of all columns: the ids keep their name, so that the file can be read as the views were.
 
     Examples
     --------
-    >>> _cell("a"), _cell('a"b'), _cell("a,b"), _cell(7), _cell(None)
-    ('a', '"a""b"', '"a,b"', '7', '')
+    >>> _header("mouse", ["label"]), _header("", ["label"]), _header("label", ["label"])
+    (['mouse', 'label'], ['id', 'label'], ['id', 'label'])
     """
-    text = "" if value is None else str(value)
+    return ["id" if not id_column or id_column in others else id_column, *others]
+
+
+def _cell(value: Any) -> str:
+    """A value as a cell of a CSV file, None as nothing; nothing that a spreadsheet would compute.
+
+    Examples
+    --------
+    >>> _cell("a"), _cell('a"b'), _cell("a,b"), _cell(7), _cell(None), _cell("=a")
+    ('a', '"a""b"', '"a,b"', '7', '', "'=a")
+    """
+    text = "" if value is None else escape_formula(str(value))
     return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
 
 
-def write_to_label(path: Path, ids: NDArray, model: Any, order: NDArray) -> None:
+def write_to_label(
+    path: Path,
+    ids: NDArray,
+    model: Any,
+    order: NDArray,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+) -> None:
     """Write the samples to label next, most useful first, with what is thought of them now.
 
     Parameters
@@ -223,14 +150,16 @@ def write_to_label(path: Path, ids: NDArray, model: Any, order: NDArray) -> None
         Fitted.
     order : ndarray of int
         Row numbers.
+    id_column, label_column : str, optional
+        Names of the columns with ids and labels, as they were in the files; "id" and "label" if they had none.
     """
     labels, distributions = model.transduction_[order], model.label_distributions_[order]
     confidence, runner_up = prediction_columns(distributions, model.classes_, labels)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "label", "guess", "confidence", "runner_up"])
+    filled_in = label_column or "label"
+    guesses = [f"{name}_" if name == filled_in else name for name in GUESSES]
+    rows = [_header(id_column, [filled_in, *guesses])]
     for row, number in enumerate(order.tolist()):
-        # The column "label" is left blank, to be filled in: the file can then be given to --labels with the others.
-        writer.writerow([ids[number], "", labels[row], f"{confidence[row]:.6f}", runner_up[row]])
+        # The labels are left blank, to be filled in: the file can then be given to --labels with the others.
+        rows.append([ids[number], "", labels[row], f"{confidence[row]:.6f}", runner_up[row]])
     with open_atomically(path) as file:
-        file.write(text.getvalue().encode())
+        file.write("".join(",".join(map(_cell, row)) + "\n" for row in rows).encode())

@@ -1,11 +1,13 @@
 """Everything that was understood of the files before anything is computed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmssc.files.join import Joined, join
-from lmssc.files.labels import KnownLabels, find_labels
+from lmssc.files.keys import find_keys
+from lmssc.files.kinds import CATEGORY, YES_NO
+from lmssc.files.labels import KnownLabels, find_labels, read_labels
 from lmssc.files.table import counted, some
 from lmssc.files.views import FileView, Options, make_views, read_sources
 
@@ -40,6 +42,8 @@ class Problem:
         For each view, what is told of it.
     notes : list of str
         What was left out or assumed.
+    reading : dict of str to object
+        How the files were read that `predict` has to know of.
     """
 
     joined: Joined
@@ -47,15 +51,20 @@ class Problem:
     recipes: dict[str, dict[str, Any]]
     facts: list[ViewFacts]
     notes: list[str]
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """Text gets tf-idf weights; of other views LMSSC finds out itself."""
-        return {name: "tfidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"} or "auto"
+        """Text gets tf-idf weights, categories are weighed against numbers; of other views LMSSC finds out itself."""
+        chosen = {name: "tfidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
+        for name, recipe in self.recipes.items():
+            if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
+                chosen[name] = "mixed"
+        return chosen or "auto"
 
 
 def read_problem(
-    arguments: Sequence[str], labels: str | None, options: Options, unlabelled: str | None = None
+    arguments: Sequence[str], labels: str | Sequence[str] | None, options: Options, unlabelled: str | None = None
 ) -> Problem:
     r"""Read views and labels, and bring them together.
 
@@ -63,8 +72,8 @@ def read_problem(
     ----------
     arguments : sequence of str
         Files of views, as ``FILE`` or ``NAME=FILE``.
-    labels : str, optional
-        The file with labels.
+    labels : str or sequence of str, optional
+        The file with labels, or several, whose labels are merged; if None, a view has a column of labels.
     options : Options
         What was said about the files.
     unlabelled : str, optional
@@ -91,10 +100,16 @@ def read_problem(
     """
     notes: list[str] = []
     sources = read_sources(arguments, options)
+    notes += [source.table.note for source in sources if source.table.note]
+    paths = [labels] if isinstance(labels, str) else labels or []
+    sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
-    known = find_labels(labels, sources, joined, options, unlabelled, notes)
-    return Problem(joined, known, {view.name: view.recipe for view in views}, make_facts(views, joined), notes)
+    known = find_labels(paths, sources, joined, options, unlabelled, notes)
+    decimals = {source.table.decimal for source in sources} - {None}
+    reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
+    recipes = {view.name: view.recipe for view in views}
+    return Problem(joined, known, recipes, make_facts(views, joined), notes, reading)
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:

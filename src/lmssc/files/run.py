@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 
 import lmssc
 from lmssc.bar import Advance, iterations, progress_bar
+from lmssc.commands.errors import OutputError
 from lmssc.files.join import Joined, join
+from lmssc.files.keys import find_keys
+from lmssc.files.kinds import NUMBER, TEXT, TYPES
 from lmssc.files.match import match_views
-from lmssc.files.outputs import staged_file, staged_folder, write_predictions, write_to_label
+from lmssc.files.outputs import write_predictions, write_to_label
 from lmssc.files.problem import Problem, ViewFacts, make_facts
+from lmssc.files.staging import staged_file, staged_folder
 from lmssc.files.table import counted
+from lmssc.files.typed import free_name
 from lmssc.files.views import Options, read_sources
-from lmssc.io import open_atomically
+from lmssc.intervals import wilson
+from lmssc.io import open_atomically, readable
 
 PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
 # Samples in to_label.csv; fewer, but not fewer than so many, if there are more samples than that: each costs a solve.
@@ -40,11 +46,14 @@ class Outcome:
         The outcome in words.
     data : dict
         The same for programs.
+    files : list of Path
+        What was written.
     """
 
     model: Any
     lines: list[str]
     data: dict[str, Any]
+    files: list[Path]
 
 
 def classify(
@@ -92,14 +101,25 @@ def classify(
     from lmssc.report import write_report
 
     joined, y = problem.joined, problem.labels.y
-    with staged_folder(out, force=force) as stage, warnings.catch_warnings():
+    written = [out / name for name in (PREDICTIONS, TO_LABEL, MODEL, REPORT)]
+    for path in written:
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder, where a file is to be written; name another folder")
+
+    def name_to_label(stage: Path) -> None:
+        """Keep a file into which labels were typed, also while this was running."""
+        written[1] = out / free_name(out, TO_LABEL)
+        (stage / TO_LABEL).rename(stage / written[1].name)
+
+    with staged_folder(out, force=force, ready=name_to_label) as stage, warnings.catch_warnings():
         # What is unreached is told in the outcome.
         warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
-        model, notes = _fit(problem, search=search, seed=seed, jobs=jobs, show=show)
+        model, notes = _fit(problem, impute=options.impute, search=search, seed=seed, jobs=jobs, show=show)
         model.files_ = {
             "id_column": options.id_column,
             "label_column": options.label_column,
             "views": problem.recipes,
+            **problem.reading,
         }
         unreached = np.zeros(len(joined.ids), dtype=bool)
         unreached[model.unreached_] = True
@@ -112,10 +132,18 @@ def classify(
                 model.transduction_,
                 {"given": problem.labels.known, "unreached": unreached},
                 advance,
+                joined.id_column,
             )
         with progress_bar(TO_LABEL, show=show):
             suggestions = _suggestions(model, problem.labels.known)
-            write_to_label(stage / TO_LABEL, joined.ids, model, suggestions)
+            write_to_label(
+                stage / TO_LABEL,
+                joined.ids,
+                model,
+                suggestions,
+                id_column=joined.id_column,
+                label_column=options.label_column,
+            )
         with progress_bar(MODEL, show=show):
             model.save(stage / MODEL)
         with progress_bar("report", show=show) as advance:
@@ -125,7 +153,7 @@ def classify(
                 joined.views,
                 y,
                 ids=joined.ids.tolist(),
-                title=out.resolve().name,
+                title=readable(out.resolve().name),
                 command=command,
                 present=joined.sparse_masks,
                 notes=[*understood, *notes],
@@ -134,13 +162,15 @@ def classify(
                 n_jobs=jobs,
                 progress=advance,
             )
-    return _outcome(problem, model, notes)
+    return _outcome(problem, model, notes, written)
 
 
-def _fit(problem: Problem, *, search: bool, seed: int, jobs: int, show: bool) -> tuple[Any, list[str]]:
+def _fit(
+    problem: Problem, *, impute: str | None, search: bool, seed: int, jobs: int, show: bool
+) -> tuple[Any, list[str]]:
     """The fitted model, and what is to be told of how it was made."""
     joined, y = problem.joined, problem.labels.y
-    plain = lmssc.LMSSC(scaling=problem.scaling, random_state=seed)
+    plain = lmssc.LMSSC(scaling=problem.scaling, impute=impute, random_state=seed)
     if not search:
         with progress_bar("LMSSC", show=show) as advance:
             plain.callback = None if advance is None else iterations(advance)
@@ -151,8 +181,19 @@ def _fit(problem: Problem, *, search: bool, seed: int, jobs: int, show: bool) ->
         cv = lmssc.LMSSCCV(estimator=plain, n_jobs=jobs, random_state=seed, callback=_fits(advance))
         cv.fit(joined.views, y, joined.sparse_masks)
     chosen = ", ".join(f"{name}={value}" for name, value in cv.best_params_.items()) or "the defaults"
-    score = "" if np.isnan(cv.best_score_) else f"; accuracy on held-out labels {100 * cv.best_score_:.1f} %"
+    score = _say_score(cv.best_score_, y[problem.labels.known])
     return cv.best_estimator_, [f"Parameters chosen by cross-validation: {chosen}{score}."]
+
+
+def _say_score(score: float, labels: NDArray) -> str:
+    """The accuracy on held-out labels, and what it may be in truth; nothing if none could be held out."""
+    if np.isnan(score):
+        return ""
+    counts = np.unique(labels.astype(str), return_counts=True)[1]
+    n = int(counts[counts > 1].sum())  # the only label of a class is never hidden
+    low, high = wilson(score, n)
+    interval = f"95 % interval with {counted(n, 'label')}: {100 * low:.1f} to {100 * high:.1f} %"
+    return f"; accuracy on held-out labels {100 * score:.1f} % ({interval})"
 
 
 def _fits(advance: Advance | None) -> Callable[[Any], None] | None:
@@ -165,7 +206,7 @@ def _suggestions(model: Any, known: NDArray) -> NDArray:
     return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
 
 
-def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
+def _outcome(problem: Problem, model: Any, notes: list[str], written: list[Path]) -> Outcome:
     found = ~problem.labels.known
     confidence = model.label_distributions_.max(axis=1)[found]
     labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
@@ -181,8 +222,10 @@ def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
     if n_unreached:
         lines.append(
             f"{counted(n_unreached, 'sample')} unreached by any label: the most frequent class, marked; label some "
-            "(to_label.csv)."
+            f"({written[1].name})."
         )
+    if written[1].name != TO_LABEL:
+        lines.append(f"Files with typed labels are kept; the new list of what to label is {written[1].name}.")
     data = {
         "found": int(found.sum()),
         "found_per_class": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
@@ -193,7 +236,7 @@ def _outcome(problem: Problem, model: Any, notes: list[str]) -> Outcome:
         "converged": bool(model.converged_),
         "notes": notes,
     }
-    return Outcome(model, lines, data)
+    return Outcome(model, lines, data, written)
 
 
 @dataclass(frozen=True)
@@ -222,11 +265,26 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
     NewSamples
     """
     before = getattr(model, "files_", {})
+    # What the columns of the model's views were; they are features, and no ids.
+    roles = {
+        column: recipe.get("kinds", {}).get(column, {"role": NUMBER})["role"] if recipe["kind"] == "numbers" else TEXT
+        for recipe in before.get("views", {}).values()
+        for column in recipe["columns"] or ()
+    }
     options = replace(
-        options, id_column=options.id_column or before.get("id_column"), label_column=before.get("label_column")
+        options,
+        id_column=options.id_column or before.get("id_column"),
+        label_column=before.get("label_column"),
+        id_names=before.get("id_names", ()),
+        usual_decimal=before.get("decimal"),
+        types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
+        impute=getattr(model, "impute", None),
     )
     notes: list[str] = []
-    views = match_views(read_sources(arguments, options), model, options, notes)
+    sources = read_sources(arguments, options)
+    notes += [source.table.note for source in sources if source.table.note]
+    sources, options = find_keys(sources, [], options, notes)
+    views = match_views(sources, model, options, notes)
     joined = join(views)
     return NewSamples(joined, make_facts(views, joined), notes)
 
@@ -258,7 +316,12 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
     labels = np.empty(count, dtype=model.classes_.dtype)
     # What a search needs is made anew for each batch.
     batch = max(BATCH, len(model.transduction_))
-    with staged_file(out, force=force) as file, progress_bar("predict", show=show) as advance:
+    with (
+        staged_file(out, force=force) as file,
+        progress_bar("predict", show=show) as advance,
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", message="X does not have the view")  # a note says it
         for start in range(0, count, batch):
             rows = slice(start, min(start + batch, count))
             masks = joined.sparse_masks
@@ -268,5 +331,5 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
             labels[rows] = model._decide(distributions[rows])
             if advance is not None:
                 advance(rows.stop, count)
-        write_predictions(file, joined.ids, model, distributions, labels, {})
+        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column)
     return labels

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from lmssc.files.arrays import POINTER
 from lmssc.files.delimited import open_bytes
 from lmssc.files.table import NUMBER, Column, InputFileError, Rows, Table, stem
+from lmssc.files.unpacking import Unpacked
 
 # Features beyond this number in an SVMlight file are a mistake: every feature gets dense loadings.
 MOST_FEATURES = 10_000_000
@@ -70,6 +72,8 @@ def _check_svmlight(file: object, path: str) -> tuple[str, int]:
             try:
                 place = int(feature)
                 float(value)
+                if b"_" in cell:  # Python takes "1_000" for a number
+                    raise ValueError
             except ValueError:
                 return f"{path}, line {number}: {_show(cell)} is not of the form feature:value", 0
             if not before < place <= MOST_FEATURES:
@@ -108,6 +112,7 @@ def read_matrix_market(path: str) -> Table:
             shape = []
         if len(shape) != (3 if form == "coordinate" else 2) or min(shape[:2]) < 1:
             raise InputFileError(f"{path}, line {number}: it has to tell the size, rows and columns (and entries)")
+        Unpacked(path).add(POINTER * shape[0])
         n_entries = shape[2] if form == "coordinate" else shape[0] * shape[1]
         entries = _entries(lines, width, n_entries, path)
     if form == "array":
@@ -146,6 +151,8 @@ def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: s
         cells = [line.split() for _, line in chunk]
         try:
             numbers = np.array(cells).astype(np.float64)
+            if any(b"_" in line for _, line in chunk):  # Python takes "1_000" for a number
+                numbers = np.empty(0)
         except ValueError:  # not all of one length, or no numbers
             numbers = np.empty(0)
         if numbers.shape != (len(chunk), width):
@@ -160,7 +167,7 @@ def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: s
 def _bad_line(chunk: list[tuple[int, bytes]], width: int) -> int:
     for number, line in chunk:
         try:
-            if len([float(cell) for cell in line.split()]) != width:
+            if b"_" in line or len([float(cell) for cell in line.split()]) != width:
                 return number
         except ValueError:
             return number

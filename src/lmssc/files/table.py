@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.io import readable
 from lmssc.views import Matrix
 
-NUMBER, TEXT, OTHER = "number", "text", "other"
+NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
 
 
 class InputFileError(ValueError):
@@ -23,7 +24,7 @@ class Column:
 
     Attributes
     ----------
-    kind : {"number", "text", "other"}
+    kind : {"number", "text", "date", "other"}
         What is in it.
     load : callable
         Gives its values: numbers, NaN where there is none; or text (dtype object), None where there is none.
@@ -31,12 +32,21 @@ class Column:
         Why it cannot be used, to be said when it is; empty if it can.
     feature : bool
         Whether it is a feature unless someone says otherwise. A vector beside matrices is not: it may be the labels.
+    unit : str
+        What stands beside each of its numbers, such as "%"; empty if nothing does.
+    grouped : bool
+        Whether some of its numbers had their thousands set apart.
+    truth : bool
+        Whether it is true or false, as 1 and 0.
     """
 
     kind: str
     load: Callable[[], NDArray]
     fault: str = ""
     feature: bool = True
+    unit: str = ""
+    grouped: bool = False
+    truth: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,12 +83,18 @@ class Table:
         Matrices, one row a row.
     block_columns : dict of str to int
         Number of the first column of blocks whose columns are numbered in the file, such as SVMlight's.
+    decimal : {".", ","}, or None
+        The decimal mark of a text file, if something in it or someone told.
+    note : str
+        How the file was read, if that was not told and is not the usual way.
     """
 
     rows: Rows
     columns: Mapping[str, Column]
     blocks: Mapping[str, Matrix] = field(default_factory=dict)
     block_columns: Mapping[str, int] = field(default_factory=dict)
+    decimal: str | None = None
+    note: str = ""
 
     @property
     def path(self) -> str:
@@ -99,7 +115,7 @@ class Table:
         column = self.columns[name]
         if column.kind == TEXT:
             return column.load()
-        if column.fault or column.kind == OTHER:
+        if column.fault or column.kind not in (NUMBER, TEXT):
             raise InputFileError(column.fault or f"{self.path}, column {name!r}: it holds neither numbers nor text")
         return _as_text(column.load())
 
@@ -141,7 +157,7 @@ def stem(path: str) -> str:
     name = Path(path).name
     if name.lower().endswith(".gz"):
         name = name[:-3]
-    return Path(name).stem
+    return readable(Path(name).stem)
 
 
 def some(things: Iterable[Any], most: int = 5) -> str:

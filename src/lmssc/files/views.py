@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.files.delimited import NAMELESS
+from lmssc.files.features import make_features
 from lmssc.files.formats import read_table
-from lmssc.files.table import NUMBER, TEXT, InputFileError, Rows, Table, some, stem
+from lmssc.files.kinds import BLANK, Kind, describe_kinds, recognise
+from lmssc.files.kinds import TEXT as WORDS
+from lmssc.files.table import NUMBER, OTHER, TEXT, InputFileError, Rows, Table, counted, some, stem
 from lmssc.files.words import count_words, learn_words
 from lmssc.inputs import LARGEST
+from lmssc.io import readable
 from lmssc.views import Matrix
 
 ID_NAMES = ("id", "ids")
@@ -41,6 +45,16 @@ class Options:
         Columns and matrices that are not to be used.
     transpose : sequence of str
         Views whose files have a column a sample.
+    decimal : {".", ","}, optional
+        What stands before decimals.
+    usual_decimal : {".", ","}, optional
+        The same, where a file does not tell.
+    types : dict of str to str
+        --type: what columns are, "number", "category" or "text".
+    impute : {"median", "mean"}, optional
+        What blank cells are filled in with; None if they are refused.
+    id_names : sequence of str
+        Columns that have ids, besides the usual ones, where a file has them.
     """
 
     id_column: str | None = None
@@ -50,10 +64,30 @@ class Options:
     prefix_separator: str | None = None
     drop: Sequence[str] = ()
     transpose: Sequence[str] = ()
+    decimal: str | None = None
+    usual_decimal: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    impute: str | None = "median"
+    id_names: Sequence[str] = ()
 
     def keep_text(self, name: str) -> bool:
-        """Whether a column is to be kept as written, because it may have ids or labels."""
-        return _may_be(name, self.id_column, (*ID_NAMES, NAMELESS)) or _may_be(name, self.label_column, LABEL_NAMES)
+        """Whether a column is to be kept as written, because it may have ids or labels, or is not numbers."""
+        return (
+            _may_be(name, self.id_column, (*ID_NAMES, NAMELESS))
+            or _may_be(name, self.label_column, LABEL_NAMES)
+            or name in self.id_names
+            or self.types.get(name, NUMBER) != NUMBER
+        )
+
+    def read(self, path: str) -> Table:
+        """Read a file of views."""
+        return read_table(
+            path,
+            delimiter=self.delimiter,
+            decimal=self.decimal,
+            usual_decimal=self.usual_decimal,
+            keep_text=self.keep_text,
+        )
 
 
 def _may_be(name: str, wanted: str | None, usual: Sequence[str]) -> bool:
@@ -124,9 +158,11 @@ def read_sources(arguments: Sequence[str], options: Options) -> list[Source]:
     sources = []
     for argument in arguments:
         name, path = split_argument(argument)
-        table = read_table(path, delimiter=options.delimiter, keep_text=options.keep_text)
+        table = options.read(path)
         sources.append(
-            Source(name or stem(path), bool(name), table, find_id_column(table, options), _label_column(table, options))
+            Source(
+                name or stem(path), bool(name), table, find_id_column(table, options), find_label_column(table, options)
+            )
         )
     paths = [source.table.path for source in sources]
     repeated = [path for path in paths if paths.count(path) > 1]
@@ -146,11 +182,11 @@ def split_argument(argument: str) -> tuple[str, str]:
     name, equals, path = argument.partition("=")
     if not equals or Path(argument).exists() or "/" in name or not name:
         return "", argument
-    return name, path
+    return readable(name), path
 
 
 def find_id_column(table: Table, options: Options) -> str | None:
-    """The column with ids: the one that was named, else "id", else a first one without a name.
+    """The column with ids: the one that was named or found, else "id", else a first one without a name.
 
     Parameters
     ----------
@@ -171,10 +207,26 @@ def find_id_column(table: Table, options: Options) -> str | None:
                 f"{table.path} has no column {options.id_column!r}, which --id names; it has {some(table.columns)}"
             )
         return None
-    return next((name for name in table.columns if _may_be(name, None, (*ID_NAMES, NAMELESS))), None)
+    found = (name for name in options.id_names if name in table.columns)
+    return next(found, None) or next(
+        (name for name in table.columns if _may_be(name, None, (*ID_NAMES, NAMELESS))), None
+    )
 
 
-def _label_column(table: Table, options: Options) -> str | None:
+def find_label_column(table: Table, options: Options) -> str | None:
+    """The column with labels: the one that was named, else "label".
+
+    Parameters
+    ----------
+    table : Table
+        A file.
+    options : Options
+        What was said about the files.
+
+    Returns
+    -------
+    str or None
+    """
     return next((name for name in table.columns if _may_be(name, options.label_column, LABEL_NAMES)), None)
 
 
@@ -216,6 +268,10 @@ def check_ids(table: Table, column: str) -> NDArray:
     return ids
 
 
+# A source, the name of the view, and its columns or its block.
+Plan = tuple[Source, str, list[str], str | None]
+
+
 def make_views(sources: Sequence[Source], options: Options, notes: list[str]) -> list[FileView]:
     """All views of the files.
 
@@ -232,44 +288,81 @@ def make_views(sources: Sequence[Source], options: Options, notes: list[str]) ->
     -------
     list of FileView
     """
-    _check_dropped(sources, options)
+    _check_named(sources, options)
+    for source in sources:
+        _ = source.ids  # checked before anything else
+    kinds = {id(source): _recognise_all(source, options) for source in sources}
     plans = _plan_selected(sources, options)
     selected = {id(source) for source, *_ in plans}
     for source in sources:
+        known = kinds[id(source)]
         if id(source) not in selected:
-            plans += _plan_whole(source, options)
-            unused = [name for name, column in source.table.columns.items() if not _is_feature(source, name, options)]
+            plans += _plan_whole(source, options, known)
+            notes += describe_kinds(source.table.path, known)
+            unused = [name for name in source.table.columns if name not in known]
             unused = [name for name in unused if name not in (source.id_column, source.label_column)]
             if unused:
                 notes.append(f"Not used in {source.table.path}: {some(unused)}.")
         else:
             used = {column for plan in plans if plan[0] is source for column in plan[2]}
-            rest = [name for name in feature_columns(source, options) if name not in used]
+            rest = [name for name in known if name not in used]
             if rest:
                 notes.append(f"Not used in {source.table.path}: {some(rest)} (in no --view).")
+    _check_names(plans, options)
+    views = []
+    for source, view, columns, block in plans:
+        known = {name: kinds[id(source)][name] for name in columns}
+        if len(columns) == 1:  # someone wants it, whatever it is
+            known = {name: _as_it_is(source, name, kind) for name, kind in known.items()}
+        if id(source) in selected:
+            notes += describe_kinds(source.table.path, known)
+        views.append(_make_view(source, view, known, block, options, notes))
+    return views
+
+
+def _check_names(plans: Sequence[Plan], options: Options) -> None:
     names = [name for _, name, *_ in plans]
     for _, name, *_ in plans:
-        if names.count(name) > 1:
-            paths = [source.table.path for source, other, *_ in plans if other == name]
+        homes = [source.table for source, other, *_ in plans if other == name]
+        if len(homes) > 1:
+            ids = f"--id {name} if it has the ids, else " if all(name in table.columns for table in homes) else ""
             raise InputFileError(
-                f"two views would be named {name!r}, from {' and '.join(paths[:2])}; give them names with "
-                "NAME=FILE or --view NAME=COLUMNS"
+                f"two views would be named {name!r}, from {homes[0].path} and {homes[1].path}; {ids}give them names "
+                "with NAME=FILE or --view NAME=COLUMNS"
             )
     unknown = [name for name in options.transpose if name not in names]
     if unknown:
         raise InputFileError(f"--transpose {unknown[0]}: there is no such view; the views are {some(names)}")
-    return [_make_view(plan, plan[1] in options.transpose) for plan in plans]
 
 
-# A source, the name of the view, and its columns or its block.
-Plan = tuple[Source, str, list[str], str | None]
+def _recognise_all(source: Source, options: Options) -> dict[str, Kind]:
+    """What the columns are that may be features."""
+    names = feature_columns(source, options)
+    for name in names:
+        if source.table.columns[name].kind == OTHER:
+            raise InputFileError(source.table.columns[name].fault)
+    return {
+        name: recognise(source.table, name, wanted=options.types.get(name), decimal=options.decimal) for name in names
+    }
 
 
-def _check_dropped(sources: Sequence[Source], options: Options) -> None:
+def _as_it_is(source: Source, name: str, kind: Kind) -> Kind:
+    """What a column is if it is to be used, whatever is in it."""
+    if kind.used:
+        return kind
+    column = source.table.columns[name]
+    return Kind(WORDS) if column.kind == TEXT else Kind(NUMBER, unit=column.unit)
+
+
+def _check_named(sources: Sequence[Source], options: Options) -> None:
     everything = [name for source in sources for name in (*source.table.columns, *source.table.blocks)]
     for name in options.drop:
         if name not in everything:
             raise InputFileError(f"--drop {name}: no file has such a column or matrix{_close(name, everything)}")
+    columns = [name for source in sources for name in source.table.columns]
+    for name in options.types:
+        if name not in columns:
+            raise InputFileError(f"--type {name}: no file has such a column{_close(name, columns)}")
 
 
 def _close(name: str, names: Any) -> str:
@@ -302,31 +395,36 @@ def feature_columns(source: Source, options: Options) -> list[str]:
     return [name for name in source.table.columns if _is_feature(source, name, options)]
 
 
-def _plan_whole(source: Source, options: Options) -> list[Plan]:
+def _plan_whole(source: Source, options: Options, kinds: Mapping[str, Kind]) -> list[Plan]:
     """The views of a file of which nothing was said: its numbers, each column of text, each block."""
-    table, features = source.table, feature_columns(source, options)
-    faulty = [table.columns[name].fault for name in features if table.columns[name].kind not in (NUMBER, TEXT)]
-    if faulty:
-        raise InputFileError(faulty[0])
+    table = source.table
+    features = [name for name, kind in kinds.items() if kind.used]
+    if not features and not table.blocks:
+        features = [name for name, kind in kinds.items() if kind.role == BLANK]
     plans: list[Plan] = []
     groups: dict[str, list[str]] = {}
     for name in features:
-        if table.columns[name].kind == NUMBER:
+        if kinds[name].role != WORDS:
             prefix, found, _ = name.partition(options.prefix_separator) if options.prefix_separator else ("", "", "")
             groups.setdefault(prefix if found and prefix else source.name, []).append(name)
     plans += [(source, group, columns, None) for group, columns in groups.items()]
-    plans += [(source, name, [name], None) for name in features if table.columns[name].kind == TEXT]
+    plans += [(source, name, [name], None) for name in features if kinds[name].role == WORDS]
     plans += [(source, name, [], name) for name in table.blocks if name not in options.drop]
     if not plans:
-        vectors = [name for name in table.columns if name not in (source.id_column, source.label_column)]
-        why = f"only {some(vectors)}, which is a vector" if vectors else "no column beside ids and labels"
-        raise InputFileError(f"{table.path} has no view in it: {why}")
+        raise InputFileError(f"{table.path} has no view in it: {_why_none(source, kinds)}")
     if len(plans) == 1:
         (_, _, columns, block) = plans[0]
         return [(source, source.name if not options.prefix_separator or source.named else plans[0][1], columns, block)]
     if source.named and not groups:
         raise InputFileError(f"{source.name}={table.path}: the file has several views, {some(p[1] for p in plans)}")
     return plans
+
+
+def _why_none(source: Source, kinds: Mapping[str, Kind]) -> str:
+    if kinds:
+        return "; ".join(describe_kinds(source.table.path, kinds))
+    vectors = [name for name in source.table.columns if name not in (source.id_column, source.label_column)]
+    return f"only {some(vectors)}, which is a vector" if vectors else "no column beside ids and labels"
 
 
 def _plan_selected(sources: Sequence[Source], options: Options) -> list[Plan]:
@@ -382,29 +480,42 @@ def _match(source: Source, pattern: str, options: Options) -> tuple[list[str], l
     return [name for name in features if fnmatchcase(name, pattern)], []
 
 
-def _make_view(plan: Plan, transposed: bool) -> FileView:
-    source, view, columns, block = plan
+def _make_view(
+    source: Source, view: str, kinds: Mapping[str, Kind], block: str | None, options: Options, notes: list[str]
+) -> FileView:
     table = source.table
+    transposed = view in options.transpose
     if block is not None:
-        return block_view(source, view, block, transposed)
+        return block_view(source, view, block, transposed, options, notes)
     if transposed:
         raise InputFileError(f"--transpose {view}: {table.path} is a table with named columns, one row a sample")
-    texts = [name for name in columns if table.columns[name].kind == TEXT]
-    if texts and len(columns) > 1:
+    used = {name: kind for name, kind in kinds.items() if kind.used}
+    texts = [name for name, kind in used.items() if kind.role == WORDS]
+    if texts and len(used) > 1:
         raise InputFileError(
-            f"view {view!r}: column {texts[0]!r} of {table.path} is text; a view is numbers or one column of text. "
-            "Leave it out with --drop, or make it a view of its own with --view"
+            f"view {view!r}: column {texts[0]!r} of {table.path} is text; a view is numbers and categories, or one "
+            "column of text. Leave it out with --drop, or make it a view of its own with --view"
         )
     if texts:
         words = learn_words(table.texts(texts[0]))
         if not words:
             raise InputFileError(f"{table.path}, column {texts[0]!r}: there are no words in it")
         return text_view(source, view, texts[0], words)
-    return number_view(source, view, columns)
+    if not used:
+        raise InputFileError(f"--view {view}: {'; '.join(describe_kinds(table.path, kinds))}")
+    return number_view(source, view, used, options, notes)
 
 
-def number_view(source: Source, view: str, columns: Sequence[str]) -> FileView:
-    """A view of columns of numbers; rows that are all blank lack it.
+def number_view(
+    source: Source,
+    view: str,
+    kinds: Mapping[str, Kind],
+    options: Options,
+    notes: list[str],
+    *,
+    unknown: list[str] | None = None,
+) -> FileView:
+    """A view of columns of numbers and categories; rows that are all blank lack it.
 
     Parameters
     ----------
@@ -412,25 +523,35 @@ def number_view(source: Source, view: str, columns: Sequence[str]) -> FileView:
         The file.
     view : str
         Name of the view.
-    columns : sequence of str
-        Its columns.
+    kinds : dict of str to Kind
+        Its columns, and what they are.
+    options : Options
+        What was said about the files.
+    notes : list of str
+        Gets a line on blank cells.
+    unknown : list of str, optional
+        Gets a line on values of categories that are not known.
 
     Returns
     -------
     FileView
     """
     table = source.table
-    first = table.numbers(columns[0])
-    single = True
-    data = np.empty((table.rows.count, len(columns)), dtype=np.float32 if first.dtype == np.float32 else np.float64)
-    for place, name in enumerate(columns):
-        values = table.numbers(name)
-        single = single and values.dtype == np.float32
-        if not single and data.dtype == np.float32:
-            data = data.astype(np.float64)
-        data[:, place] = values
-    present = _check_dense(data, table.rows, columns)
-    recipe = {"kind": "numbers", "columns": list(columns)}
+    parts, names = [], []
+    for name, kind in kinds.items():
+        part = make_features(table, name, kind, decimal=options.decimal, notes=unknown)
+        parts.append(part)
+        names += [name] * (1 if part.ndim == 1 else part.shape[1])
+    single = all(part.dtype == np.float32 for part in parts)
+    data = np.empty((table.rows.count, len(names)), dtype=np.float32 if single else np.float64)
+    place = 0
+    for part in parts:
+        width = 1 if part.ndim == 1 else part.shape[1]
+        data[:, place : place + width] = part.reshape(len(part), -1)
+        place += width
+    present = _check_dense(data, table.rows, names, options.impute, notes)
+    special = {name: kind.as_data() for name, kind in kinds.items() if kind != Kind(NUMBER)}
+    recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special}
     return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe)
 
 
@@ -457,7 +578,7 @@ def text_view(source: Source, view: str, column: str, words: Sequence[str]) -> F
     return FileView(view, counts, present, source.table.rows, source.ids, source.id_column, recipe)
 
 
-def block_view(source: Source, view: str, block: str, transposed: bool) -> FileView:
+def block_view(source: Source, view: str, block: str, transposed: bool, options: Options, notes: list[str]) -> FileView:
     """A view of a matrix.
 
     Parameters
@@ -470,6 +591,10 @@ def block_view(source: Source, view: str, block: str, transposed: bool) -> FileV
         Name of the matrix.
     transposed : bool
         Whether it has a column for each sample.
+    options : Options
+        What was said about the files.
+    notes : list of str
+        Gets a line on blank cells.
 
     Returns
     -------
@@ -486,7 +611,9 @@ def block_view(source: Source, view: str, block: str, transposed: bool) -> FileV
         raise InputFileError(f"{table.path}: view {view!r} has no columns")
     if data.dtype not in (np.float32, np.float64):
         data = data.astype(np.float64)
-    present = _check_sparse(data, rows) if sparse.issparse(data) else _check_dense(data, rows, None)
+    present = (
+        _check_sparse(data, rows) if sparse.issparse(data) else _check_dense(data, rows, None, options.impute, notes)
+    )
     recipe: dict[str, Any] = {"kind": "matrix", "columns": None}
     if block in table.block_columns:
         recipe = {"kind": "numbered", "columns": None, "first": table.block_columns[block]}
@@ -497,20 +624,43 @@ def block_view(source: Source, view: str, block: str, transposed: bool) -> FileV
     return FileView(view, data, present, rows, ids, source.id_column, recipe)
 
 
-def _check_dense(data: NDArray, rows: Rows, columns: Sequence[str] | None) -> NDArray:
-    """Rows that are not all NaN; an error for what is infinite or too large, and for rows that are partly NaN."""
+def _check_dense(
+    data: NDArray, rows: Rows, columns: Sequence[str] | None, impute: str | None, notes: list[str]
+) -> NDArray:
+    """Rows that are not all NaN; an error for what is infinite or too large, and for a NaN that is not filled in."""
     largest = _largest(data.dtype)
     if -largest <= data.min() <= data.max() <= largest:  # False if there is a NaN
         return np.ones(len(data), dtype=bool)
-    missing = np.isnan(data).all(axis=1)
-    wrong = np.argwhere(~(np.abs(data) <= largest) & ~missing[:, None])
-    if len(wrong):
-        row, place = (int(number) for number in wrong[0])
+    blank = np.isnan(data)
+    missing = blank.all(axis=1)
+    if missing.all():
+        shown = "the matrix" if columns is None else some(dict.fromkeys(columns))
+        raise InputFileError(f"{rows.path}: all rows of {shown} are blank")
+    wrong = ~(np.abs(data) <= largest) & ~missing[:, None]
+    if impute is not None:
+        wrong &= ~blank
+    if wrong.any():
+        row, place = (int(number) for number in np.argwhere(wrong)[0])
         name = place + 1 if columns is None else repr(columns[place])
         raise InputFileError(f"{rows.place(row)}, column {name}: {_complaint(float(data[row, place]))}")
-    if missing.all():
-        raise InputFileError(f"{rows.path}: all rows of {'the matrix' if columns is None else some(columns)} are blank")
+    notes += _describe_blanks(blank[~missing], rows.path, columns, impute)
     return ~missing
+
+
+def _describe_blanks(blank: NDArray, path: str, columns: Sequence[str] | None, impute: str | None) -> list[str]:
+    counts = blank.sum(axis=0)
+    named: dict[Any, int] = {}
+    for place in np.flatnonzero(counts).tolist():
+        # All features of a category are blank in the same rows.
+        named[place + 1 if columns is None else columns[place]] = int(counts[place])
+    if not named:
+        return []
+    listed = some(f"{name} ({count:,})" for name, count in named.items())
+    where = "" if columns is not None else "column "
+    return [
+        f"{path}: {counted(sum(named.values()), 'blank cell')} filled in with the {impute} of the column: "
+        f"{where}{listed}."
+    ]
 
 
 def _check_sparse(data: Any, rows: Rows) -> NDArray:
@@ -528,7 +678,7 @@ def _largest(dtype: np.dtype) -> float:
 
 def _complaint(value: float) -> str:
     if np.isnan(value):
-        return "blank or NaN; fill it in (only a sample that lacks the whole view has blanks, in all of its row)"
+        return "blank or NaN; fill it in, or let --impute do it (a sample that lacks the whole view has only blanks)"
     if np.isinf(value):
         return "infinity; values have to be finite"
     return f"{value:g} is too large; if it stands for a value that is not known, leave it blank"

@@ -1,0 +1,293 @@
+"""Numbers as people write them: thousands apart, a decimal comma, a unit, a percent or currency sign."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Cells that stand for "not known".
+MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
+POINT, COMMA = ".", ","
+CURRENCY = "$€£¥₹"
+
+
+def _shape(decimal: str, group: str) -> re.Pattern[str]:
+    """What a number looks like: groups of three digits, if any, all set apart by the same mark."""
+    whole = rf"(?:\d+|[1-9]\d{{0,2}}(?P<group>[{group}'’ \u00a0\u202f])\d{{3}}(?:(?P=group)\d{{3}})*)"
+    return re.compile(
+        rf"\s*(?P<sign>[+-]?)(?P<before>[{CURRENCY}]?)\s?"
+        rf"(?P<body>{whole}(?:{decimal}\d*)?|{decimal}\d+)(?P<power>[eE][+-]?\d+)?"
+        rf"\s?(?P<after>[%‰{CURRENCY}]|[A-Za-zµ°²³/]{{1,5}})?\s*"
+    )
+
+
+SHAPES = {POINT: _shape(r"\.", ","), COMMA: _shape(",", ".")}
+
+
+def parse(cell: str, decimal: str = POINT) -> tuple[float, str] | None:
+    """Number and unit of a cell, or None if it is no number.
+
+    Parameters
+    ----------
+    cell : str
+        What is written.
+    decimal : {".", ","}
+        What stands before the decimals; the other may set thousands apart.
+
+    Returns
+    -------
+    tuple of float and str, or None
+
+    Examples
+    --------
+    >>> parse("1,234.50"), parse("1.234,50", ","), parse("-$3"), parse("12 %")
+    ((1234.5, ''), (1234.5, ''), (-3.0, '$'), (12.0, '%'))
+    >>> parse("3,14"), parse("1_000"), parse("high")
+    (None, None, None)
+    """
+    match = SHAPES[decimal].fullmatch(cell)
+    if match is None:
+        return (float(cell), "") if is_plain(cell) and POINT not in cell else None
+    if match["before"] and match["after"]:
+        return None
+    body = match["body"].replace(match["group"], "") if match["group"] else match["body"]
+    number = f"{match['sign']}{body.replace(decimal, POINT)}{match['power'] or ''}"
+    return float(number), match["before"] or match["after"] or ""
+
+
+def is_plain(cell: str) -> bool:
+    """Whether a cell is a number without more ado, as programs write it.
+
+    Examples
+    --------
+    >>> is_plain("-1.5e3"), is_plain("1,5"), is_plain("1_000")
+    (True, False, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell stands for "not known".
+
+    Examples
+    --------
+    >>> is_missing(" NA "), is_missing("0")
+    (True, False)
+    """
+    return cell.strip().lower() in MISSING
+
+
+def is_mostly_numbers(cells: Sequence[str]) -> bool:
+    """Whether most of the cells are numbers, in whatever notation, and most of those of one unit.
+
+    Examples
+    --------
+    >>> is_mostly_numbers(["1", "2,5", "x"]), is_mostly_numbers(["5 cm", "7 cm"]), is_mostly_numbers(["5a", "5b"])
+    (True, True, False)
+    """
+    found = [(0.0, "") if is_plain(cell) else parse(cell) or parse(cell, COMMA) for cell in cells]
+    units = [number[1] for number in found if number is not None]
+    return bool(units) and 2 * max(units.count(unit) for unit in set(units)) > len(cells)
+
+
+def decimal_of(cells: Iterable[str]) -> str | None:
+    """The one decimal mark that cells have for certain, if they have one.
+
+    Examples
+    --------
+    >>> decimal_of(["3,14", "2,948"]), decimal_of(["2,948"])
+    (',', None)
+    """
+    certain, _ = marks(cells)
+    return certain.pop() if len(certain) == 1 else None
+
+
+def marks(cells: Iterable[str]) -> tuple[set[str], str]:
+    """Which decimal marks cells have for certain, and a cell that has marks but might be read either way.
+
+    Examples
+    --------
+    >>> marks(["3,14", "7"]), marks(["1,234.5"]), marks(["2,948", "12"])
+    (({','}, ''), ({'.'}, ''), (set(), '2,948'))
+    """
+    certain, either = set(), ""
+    for cell in cells:
+        if POINT in cell or COMMA in cell:
+            readings = {mark for mark in SHAPES if SHAPES[mark].fullmatch(cell)}
+            if len(readings) == 1:
+                certain |= readings
+            elif readings:
+                either = either or cell
+    return certain, either
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of a column.
+
+    Attributes
+    ----------
+    values : ndarray
+        NaN where there is none.
+    unit : str
+        What stands beside each, such as "%"; empty if nothing does.
+    grouped : bool
+        Whether some have their thousands set apart.
+    fault : str
+        Why they cannot be used; empty if they can.
+    """
+
+    values: NDArray
+    unit: str
+    grouped: bool
+    fault: str
+
+
+class Numerals:
+    """One column of numbers while it is read.
+
+    Parameters
+    ----------
+    where : callable
+        How a message names the cell in a line.
+    decimal : {".", ","}
+        What stands before the decimals.
+    told : bool
+        Whether someone has said so; else cells that may be read either way are looked at with suspicion.
+
+    Examples
+    --------
+    >>> column = Numerals("a.csv, line {}, column 'x'".format, ".", told=False)
+    >>> column.extend(["948", "2,948", ""], [2, 3, 4])
+    >>> column.finish()
+    Numbers(values=array([ 948., 2948.,   nan]), unit='', grouped=True, fault='')
+    >>> column.extend(["3,14"], [5])
+    >>> column.finish().fault
+    "a.csv, line 5, column 'x': '3,14' has a decimal comma; write a point, or say --decimal , if all have it"
+    """
+
+    def __init__(self, where: Callable[[int], str], decimal: str, *, told: bool) -> None:
+        self._where, self._decimal, self._told = where, decimal, told
+        self._values: list[NDArray] = []
+        # For each unit, how many cells have it, and the first of them with its line.
+        self._units: dict[str, tuple[int, int, str]] = {}
+        self._grouped = False
+        self._either: list[tuple[int, str]] = []  # cells such as "2,948"
+        self._fault = ""
+
+    def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
+        """More cells, and the lines that they are in."""
+        if self._decimal == POINT:
+            try:
+                values = np.fromiter(map(float, cells), np.float64, len(cells))
+            except ValueError:
+                pass
+            else:
+                if "_" not in "\n".join(cells):  # float() takes "1_000"
+                    self._values.append(values)
+                    written = np.flatnonzero(~np.isnan(values))
+                    if len(written):
+                        self._count("", len(written), lines[written[0]], cells[written[0]])
+                    return
+        self._values.append(np.array([self._value(cell, line) for cell, line in zip(cells, lines, strict=True)]))
+
+    def _value(self, cell: str, line: int) -> float:
+        if is_missing(cell):
+            return np.nan
+        if self._decimal == POINT and is_plain(cell):
+            self._count("", 1, line, cell)
+            return float(cell)
+        found = parse(cell, self._decimal)
+        if found is None:
+            self._fault = self._fault or self._place(line, cell) + self._complaint(cell)
+            return np.nan
+        self._count(found[1], 1, line, cell)
+        match = SHAPES[self._decimal].fullmatch(cell)
+        self._grouped |= match is not None and match["group"] is not None
+        if marks([cell])[1]:
+            self._either.append((line, cell))
+        return found[0]
+
+    def _count(self, unit: str, number: int, line: int, cell: str) -> None:
+        before, *first = self._units.get(unit, (0, line, cell))
+        self._units[unit] = (before + number, *first)  # type: ignore[assignment]
+
+    def _place(self, line: int, cell: str) -> str:
+        shown = cell if len(cell) < 40 else cell[:37] + "..."
+        return f"{self._where(line)}: {shown!r} "
+
+    def _complaint(self, cell: str) -> str:
+        other = COMMA if self._decimal == POINT else POINT
+        if parse(cell, other) is None:
+            return "is not a number, as the other cells of the column are"
+        names = {POINT: "point", COMMA: "comma"}
+        return f"has a decimal {names[other]}; write a {names[self._decimal]}, or say --decimal {other} if all have it"
+
+    def finish(self) -> Numbers:
+        """The column, once all of it is read."""
+        values = np.concatenate(self._values) if self._values else np.empty(0)
+        unit = max(self._units, key=lambda unit: self._units[unit][0], default="")
+        fault = self._fault or self._other_units(unit) or self._either_way(values)
+        return Numbers(values, unit, self._grouped, fault)
+
+    def _other_units(self, unit: str) -> str:
+        for other, (_, line, cell) in self._units.items():
+            if other != unit:
+                lacking = f"is not in {unit!r}" if unit else "has a unit"
+                others = "as the other cells of the column are" if unit else "which the other cells of the column lack"
+                return f"{self._place(line, cell)}{lacking}, {others}; write all alike"
+        return ""
+
+    def _either_way(self, values: NDArray) -> str:
+        """Cells like "2,948" beside "1948" and no decimals: are they thousands, or of a decimal comma?"""
+        if self._told or not self._either or (values[np.isfinite(values)] % 1).any():
+            return ""
+        n_large = int((np.abs(values) >= 1000).sum())
+        if n_large <= len(self._either):
+            return ""
+        line, cell = self._either[0]
+        return (
+            f"{self._place(line, cell)}may be thousands or have a decimal comma, and others of the column are written "
+            "without it; say which with --decimal . or --decimal ,"
+        )
+
+
+def read_numbers(
+    cells: Sequence[str | None],
+    decimal: str,
+    *,
+    told: bool,
+    where: Callable[[int], str] = str,
+) -> Numbers:
+    """Numbers of a column of text.
+
+    Parameters
+    ----------
+    cells : sequence of str or None
+        What is written.
+    decimal : {".", ","}
+        The decimal mark.
+    told : bool
+        Whether that is certain.
+    where : callable
+        How a message names the cell in a row.
+
+    Returns
+    -------
+    Numbers
+
+    Examples
+    --------
+    >>> read_numbers(["12 %", None, "7%"], ".", told=True).values
+    array([12., nan,  7.])
+    """
+    column = Numerals(where, decimal, told=told)
+    if len(cells):
+        column.extend(["" if cell is None else cell for cell in cells], range(len(cells)))
+    return column.finish()

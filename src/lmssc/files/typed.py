@@ -1,0 +1,65 @@
+"""Files into which a person types: never overwritten once something is typed."""
+
+import csv
+import re
+from pathlib import Path
+
+# What `outputs.write_to_label` writes after the ids and the blank labels.
+GUESSES = ("guess", "confidence", "runner_up")
+
+
+def free_name(folder: Path, name: str) -> str:
+    r"""The name for a new file to type into: `name`, or ``name-2``, ... if labels are typed into the last one.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it will be.
+    name : str
+        Such as ``to_label.csv``.
+
+    Returns
+    -------
+    str
+        The highest number is the newest file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> free_name(folder, "to_label.csv")
+    'to_label.csv'
+    >>> _ = (folder / "to_label.csv").write_text("id,label,guess,confidence,runner_up\np,yes,no,0.5,yes\n")
+    >>> free_name(folder, "to_label.csv")
+    'to_label-2.csv'
+    """
+    stem, suffix = Path(name).stem, Path(name).suffix
+    pattern = re.compile(rf"{re.escape(stem)}(?:-(\d{{1,9}}))?{re.escape(suffix)}")
+    found = [pattern.fullmatch(path.name) for path in folder.iterdir()] if folder.is_dir() else []
+    last = max((int(match[1] or 1) for match in found if match), default=1)
+    newest = name if last == 1 else f"{stem}-{last}{suffix}"
+    return f"{stem}-{last + 1}{suffix}" if has_labels(folder / newest) else newest
+
+
+def has_labels(path: Path) -> bool:
+    """Whether something may be typed into a file: all but a file as it was written.
+
+    Parameters
+    ----------
+    path : Path
+        A file as `outputs.write_to_label` writes it, perhaps filled in.
+
+    Returns
+    -------
+    bool
+        False if it does not exist.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, csv.Error):  # saved by another program in a form of its own
+        return True
+    as_written = len(header) == 2 + len(GUESSES) and all(len(row) == len(header) for row in rows)
+    return not as_written or any(row[1].strip() for row in rows)
