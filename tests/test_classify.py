@@ -52,7 +52,7 @@ def run(command, code=0):
 
 def check_predictions(path, expected, ids=IDS):
     """Labels, confidence and the rest are those of the estimator."""
-    rows = {row["id"]: row for row in read_rows(path)}
+    rows = {next(iter(row.values())): row for row in read_rows(path)}  # the ids come first, by whatever name
     assert set(rows) == set(ids)
     for number, key in enumerate(ids):
         row, shares = rows[key], expected.label_distributions_[number]
@@ -79,8 +79,8 @@ def test_the_same_data_in_each_format_give_the_same_predictions(form, expected):
     assert sorted(path.name for path in Path("out").iterdir()) == FILES
     # The same files are known again; a model does not care in which format they come.
     run(f"predict out/model.lmssc {' '.join(names)} --out again.csv -q")
-    before = {row["id"]: row["label"] for row in read_rows("out/predictions.csv")}
-    assert {row["id"]: row["label"] for row in read_rows("again.csv")} == before
+    before = [(*list(row.values())[:1], row["label"]) for row in read_rows("out/predictions.csv")]
+    assert [(*list(row.values())[:1], row["label"]) for row in read_rows("again.csv")] == before
 
 
 @pytest.mark.parametrize("form", [form for form, (_, has_ids) in WRITERS.items() if has_ids])
@@ -268,7 +268,9 @@ def test_parameters_by_cross_validation(capsys, monkeypatch):
     write_plain()
     run("classify a.csv b.csv --labels labels.csv --out out --cv --seed 2")
     assert re.search(
-        r"Parameters chosen by cross-validation: .*; accuracy on held-out labels \d", capsys.readouterr().out
+        r"Parameters chosen by cross-validation: .*; accuracy on held-out labels \d+\.\d % "
+        r"\(95 % interval with \d+ labels: \d",
+        capsys.readouterr().out,
     )
     search = lmssc.LMSSCCV(random_state=2).fit(VIEWS, np.array([label or None for label in LABELS], dtype=object))
     check_predictions("out/predictions.csv", search.best_estimator_)
@@ -336,6 +338,39 @@ def test_prediction_in_batches_is_prediction_at_once(monkeypatch):
     monkeypatch.setattr("lmssc.files.run.BATCH", 7)
     run("predict out/model.lmssc a.csv b.csv --out parts.csv -q")
     assert Path("once.csv").read_bytes() == Path("parts.csv").read_bytes()
+
+
+def test_predict_with_a_file_fewer_takes_the_view_as_missing(capsys):
+    write_plain()
+    run("classify a.csv b.csv --labels labels.csv --out out -q")
+    write_csv(Path(), "a", VIEWS["a"].round(4) + 0.5, IDS)
+    run("predict out/model.lmssc a.csv --out p.csv", code=0)
+    printed = capsys.readouterr()
+    assert "No file has the view 'b': it is missing for all samples." in printed.out
+    assert "Warning" not in printed.err
+    model = lmssc.load("out/model.lmssc")
+    with pytest.warns(UserWarning, match="'b'"):
+        expected = model.predict({"a": VIEWS["a"].round(4) + 0.5})
+    assert [row["label"] for row in read_rows("p.csv")] == expected.tolist()
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "-1", "nan"])
+def test_labels_that_stand_for_nothing_are_told_of_as_in_python(word, capsys):
+    rows = [[n % 2 + n / 100, ["u", "v", word][n % 3]] for n in range(12)]
+    Path("a.csv").write_text(table_text(["x", "label"], rows))
+    run("classify a.csv --dry-run")
+    text = capsys.readouterr().out
+    assert f"4 labels are {word}, taken as not labelled (if it is a class: --unlabelled '')." in text
+    assert "2 classes" in text
+    main(["classify", "a.csv", "--out", "out", "--unlabelled", "", "-q"])
+    assert lmssc.load("out/model.lmssc").classes_.tolist() == sorted(["u", "v", word])
+
+
+def test_labels_that_differ_in_blanks_alone_are_refused(capsys):
+    rows = [[n % 2 + n / 100, ["red cat", "red  cat", "dog"][n % 3]] for n in range(12)]
+    Path("a.csv").write_text(table_text(["x", "label"], rows))
+    run("classify a.csv --dry-run", code=2)
+    assert "column 'label': the labels 'red cat' and 'red cat' differ in blanks alone" in capsys.readouterr().err
 
 
 def test_a_model_saved_in_python_takes_files_by_name_or_place():
@@ -485,7 +520,7 @@ def test_a_column_named_id_is_a_feature_if_the_ids_are_elsewhere(capsys):
     assert [row["label"] for row in read_rows("out/predictions.csv")] == ["u", "v"] * 6
     # The model knows which column the ids were in.
     run("predict out/model.lmssc a.csv --out p.csv -q")
-    assert [row["id"] for row in read_rows("p.csv")] == [row[0] for row in rows]
+    assert [row["key"] for row in read_rows("p.csv")] == [row[0] for row in rows]
 
 
 def test_columns_and_matrices_can_be_left_out(expected, capsys):

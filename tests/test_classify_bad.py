@@ -22,6 +22,7 @@ VIEWS, IDS, LABELS = make_problem(N)
 A, B = VIEWS["a"], VIEWS["b"]
 GOOD = {"a.csv": view_text("a", A, IDS), "b.csv": view_text("b", B, IDS), "labels.csv": label_text(IDS, LABELS)}
 CALL = "classify a.csv b.csv --labels labels.csv --out out"
+REFUSE_BLANKS = CALL + " --impute none"
 PREDICT = "predict model.lmssc a.csv b.csv --out out.csv"
 BY_PLACE = {"y.csv": table_text(["label"], [[label or "NA"] for label in LABELS])}
 
@@ -104,7 +105,7 @@ TEXT_FILES = {
     "no such view": ({}, "classify a.csv c.csv --labels labels.csv --out out", r"c\.csv: there is no such file"),
     "no such labels": ({}, "classify a.csv --labels c.csv --out out", r"c\.csv: there is no such file"),
     "semicolons": (
-        *third(GOOD["b.csv"].replace(",", ";")),
+        *third(GOOD["b.csv"].replace(",", ";"), XCALL + " --delimiter comma"),
         r"x\.csv, line 1: no ',' in it, but ';' \(semicolon\).*--delim",
     ),
     "tabs": (
@@ -183,21 +184,20 @@ TEXT_FILES = {
     "a unit beside a number": (
         cell("b.csv", 2, 2, "5 cm"),
         CALL,
-        r"b\.csv, line 2, column 'b1': '5 cm' is not a number",
+        r"b\.csv, line 2, column 'b1': '5 cm' has a unit, which the other cells of the column lack",
     ),
     "a long text": (cell("b.csv", 2, 2, "x" * 500), CALL, r"b\.csv, line 2, column 'b1': 'xxx.*\.\.\.' is not"),
-    "blank cell": (cell("b.csv", 6, 3, ""), CALL, r"b\.csv, line 6, column 'b2': blank or NaN; fill it in"),
-    "NaN cell": (cell("b.csv", 6, 3, "NaN"), CALL, r"b\.csv, line 6, column 'b2': blank or NaN"),
-    "NA cell": (cell("b.csv", 6, 3, "NA"), CALL, r"b\.csv, line 6, column 'b2': blank or NaN"),
+    "blank cell": (cell("b.csv", 6, 3, ""), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN; fill it in"),
+    "NaN cell": (cell("b.csv", 6, 3, "NaN"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
+    "NA cell": (cell("b.csv", 6, 3, "NA"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
     "infinite cell": (cell("b.csv", 6, 3, "-inf"), CALL, r"b\.csv, line 6, column 'b2': infinity"),
     "a number too large": (cell("b.csv", 6, 3, "1e300"), CALL, r"b\.csv, line 6, column 'b2': 1e\+300 is too large"),
-    "blank column": (*third("id,x,y\n" + "".join(f"{key},1,\n" for key in IDS)), r"x\.csv, line 2, column 'y': blank"),
     "blank rows everywhere": (
         *third("id,x\n" + "".join(f"{key},\n" for key in IDS)),
         r"x\.csv: all rows of x are blank",
     ),
     "text without words": (
-        *third("id,t\n" + "".join(f"{key},!!\n" for key in IDS)),
+        *third("id,t\n" + "".join(f"{key},{'! ' * row}!\n" for row, key in enumerate(IDS))),
         r"x\.csv, column 't': there are no words",
     ),
     "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv has no view in it: no column beside ids and labels"),
@@ -404,12 +404,14 @@ LABEL_FILES = {
     "labels in two views": (
         {
             "a.csv": table_text(
-                ["id", "x", "label"], [[key, n, label] for n, (key, label) in enumerate(zip(IDS, LABELS, strict=True))]
+                ["id", "x", "label"],
+                [[key, n % 7, label] for n, (key, label) in enumerate(zip(IDS, LABELS, strict=True))],
             )
         }
         | {
             "b.csv": table_text(
-                ["id", "y", "label"], [[key, n, label] for n, (key, label) in enumerate(zip(IDS, LABELS, strict=True))]
+                ["id", "y", "label"],
+                [[key, n % 7, label] for n, (key, label) in enumerate(zip(IDS, LABELS, strict=True))],
             )
         },
         "classify a.csv b.csv --out out",
@@ -417,7 +419,7 @@ LABEL_FILES = {
     ),
     "no two labels the same": (
         {
-            "a.csv": table_text(["x", "label"], [[n, f"class{n}"] for n in range(80)]),
+            "a.csv": table_text(["x", "label"], [[n % 7, f"class{n}"] for n in range(80)]),
         },
         "classify a.csv --out out",
         r"a\.csv, column 'label': no two of the 80 labels are the same; is this the right column",
@@ -464,7 +466,7 @@ LABEL_FILES = {
         r"y\.txt: \.txt is not a format",
     ),
     "labels with the wrong delimiter": (
-        {"labels.csv": GOOD["labels.csv"].replace(",", ";")},
+        {"labels.csv": GOOD["labels.csv"].replace(",", "\t")},
         CALL,
         r"labels\.csv, line 1: no ','",
     ),
@@ -515,7 +517,7 @@ ARRAYS = {
     "no rows": ({"x.npy": npy(np.ones((0, 3)))}, XCALL.replace("x.csv", "x.npy"), r"x\.npy has no rows"),
     "NaN in a matrix": (
         {"x.npy": npy(holed(B, (4, 2), np.nan))},
-        XCALL.replace("x.csv", "x.npy"),
+        XCALL.replace("x.csv", "x.npy") + " --impute none",
         r"x\.npy, row 5, column 3: blank or NaN",
     ),
     "infinity in a matrix": (
@@ -609,9 +611,14 @@ ARRAYS = {
         XCALL.replace("x.csv", "x.mtx"),
         r"x\.mtx, line 3: 3 numbers have to be in it",
     ),
-    "dates in Parquet": (
-        {"x.parquet": parquet(id=IDS, day=[DAY] * N, x=np.ones(N))},
+    "only dates in Parquet": (
+        {"x.parquet": parquet(id=IDS, day=[DAY] * N)},
         XCALL.replace("x.csv", "x.parquet"),
+        r"x\.parquet has no view in it: Not used in x\.parquet: day \(dates",
+    ),
+    "a view of dates in Parquet": (
+        {"x.parquet": parquet(id=IDS, day=[DAY] * N, x=np.ones(N))},
+        XCALL.replace("x.csv", "x.parquet") + " --view v=day",
         r"x\.parquet, column 'day': it holds date32.*--drop",
     ),
     "lists in Parquet": (
@@ -626,7 +633,7 @@ ARRAYS = {
     ),
     "null in Parquet": (
         {"x.parquet": parquet(id=IDS, x=[1.0] * (N - 1) + [None], y=[2] * N)},
-        XCALL.replace("x.csv", "x.parquet"),
+        XCALL.replace("x.csv", "x.parquet") + " --impute none",
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
     ),
 }
@@ -656,7 +663,7 @@ OPTIONS = {
     ),
     "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
-        *third("id,x,t\n" + "".join(f"{key},1,word\n" for key in IDS), XCALL + " --view v=x,t"),
+        *third("id,x,t\n" + "".join(f"{key},1,a word on {key}\n" for key in IDS), XCALL + " --view v=x,t"),
         r"view 'v': column 't' of x\.csv is text",
     ),
     "--view of a column with a fault": (
@@ -709,10 +716,10 @@ PREDICTIONS = {
         r"m\.lmssc is not a model file",
     ),
     "no such view file": ({}, PREDICT.replace("b.csv", "c.csv"), r"c\.csv: there is no such file"),
-    "a view too few": (
-        {},
-        PREDICT.replace(" b.csv", ""),
-        r"no file has the view 'b' of the model, whose views are a, b",
+    "no view": (
+        {"c.csv": GOOD["b.csv"].replace("b", "c")},
+        PREDICT.replace("a.csv b.csv", "c.csv"),
+        r"no file has the view 'a' of the model, whose views are a, b",
     ),
     "a view too many": (
         *third(GOOD["b.csv"], PREDICT.replace("b.csv", "b.csv x.csv")),
@@ -743,7 +750,6 @@ PREDICTIONS = {
         PREDICT,
         r"b\.csv, line 7, column 'b3': 'high'",
     ),
-    "NaN in new samples": (cell("b.csv", 7, 4, "NaN"), PREDICT, r"b\.csv, line 7, column 'b3': blank or NaN"),
     "infinity in new samples": (cell("b.csv", 7, 4, "inf"), PREDICT, r"b\.csv, line 7, column 'b3': infinity"),
     "duplicate ids in new samples": (changed("b.csv", 4, lines("b.csv")[2]), PREDICT, r"b\.csv, line 4.*twice"),
     "ids of another type in new samples": (
@@ -762,7 +768,7 @@ PREDICTIONS = {
         r"a\.csv, line 5: nothing is known of the sample 's003'",
     ),
     "empty new samples": ({"b.csv": ""}, PREDICT, r"b\.csv is empty"),
-    "wrong delimiter in new samples": ({"b.csv": GOOD["b.csv"].replace(",", ";")}, PREDICT, r"b\.csv, line 1: no ','"),
+    "wrong delimiter in new samples": ({"b.csv": GOOD["b.csv"].replace(",", "|")}, PREDICT, r"b\.csv, line 1: no ','"),
     "no header in new samples": (without("b.csv", 1), PREDICT, r"b\.csv, line 1: numbers"),
     "no such --id for new samples": ({}, PREDICT + " --id key", r"a\.csv has no column 'key'"),
     "one file that could be either view": (

@@ -1,13 +1,15 @@
 """The command ``lmssc``: its parser, and what becomes of errors. The commands themselves are in ``lmssc.commands``."""
 
 import argparse
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmssc.commands import COMMANDS, CommandError
+from lmssc.commands.errors import OutputError
+from lmssc.console import safe_streams
+from lmssc.signals import Stopped, exit_code, stop_by_signals
 
 DESCRIPTION = """\
 Labels for every sample, from a few labels and several views of the same samples.
@@ -46,24 +48,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 if all went well, 2 for a call that cannot be carried out, 3 for output that cannot be written, 130 after
-        Ctrl-C.
+        Ctrl-C, 143 after SIGTERM.
     """
-    parser = _make_parser()
-    args = parser.parse_args(argv)
-    args.argv = list(sys.argv[1:] if argv is None else argv)
+    with safe_streams() as out:
+        code = _run(argv)
+        if out is not None:
+            out.flush()
+            if out.error is not None and code == 0:  # files are written, but what was to be printed is not
+                print(f"lmssc: error: stdout cannot be written to: {out.error.strerror}", file=sys.stderr)
+                return OutputError.exit_code
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
     try:
-        with warnings.catch_warnings():
+        with stop_by_signals(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            args = _make_parser().parse_args(argv)
+            args.argv = list(sys.argv[1:] if argv is None else argv)
             return args.run(args)
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (CommandError, OSError) as error:
         print(f"lmssc: error: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, CommandError) else 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as error:
         print("\nlmssc: interrupted", file=sys.stderr)
-        return 130
+        return exit_code(error)
 
 
 def _make_parser() -> argparse.ArgumentParser:

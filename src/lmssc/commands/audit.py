@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.commands.errors import CommandError
+from lmssc.signals import Stopped, exit_code
 
 
 def add(commands: Any) -> None:
@@ -46,7 +47,13 @@ def add(commands: Any) -> None:
         help="shares of the labels that are given (default: 0.2 0.5)",
     )
     parser.add_argument("--repeats", type=int, default=10, metavar="N", help="draws of labels (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time (default: %(default)s)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs at the same time, -1 for one a core (default: %(default)s)",
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -85,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
         written = write_page(rows, args.out, figures=not args.no_figures)
     except (ValueError, ImportError) as error:
         raise CommandError(error) from error
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as error:
         print(
             f"\nlmssc: interrupted; all finished runs are kept in {args.out}, and the same command goes on from there",
             file=sys.stderr,
         )
-        return 130
+        return exit_code(error)
     if not args.quiet:
         print(make_page(rows))
         print(

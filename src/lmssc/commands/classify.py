@@ -1,12 +1,17 @@
 """``lmssc classify``."""
 
 import argparse
-import json
+import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 from lmssc.commands.errors import CommandError
+from lmssc.io import readable
+
+KINDS = ("number", "category", "text")  # lmssc.files.kinds.TYPES, which takes long to import
 
 EPILOG = """\
 examples:
@@ -24,6 +29,8 @@ examples:
       say what would be done; a column of text becomes a view of its words, with tf-idf weights
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices in a MATLAB file, with X1 turned round; y has 0, 1, 2, ... and -1 where not known
+  lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
+      once more, with the labels that you typed into to_label.csv; that file is kept as it is
 
 views:
   A file has a row for each sample. Formats, by the ending of the name:
@@ -33,25 +40,43 @@ views:
     .mat                 every matrix, and every matrix in a cell; 7.3 needs 'lmssc[files]'
     .svm .mtx            SVMlight and MatrixMarket, for sparse views (also .gz)
   The columns of numbers of a file are a view, named like the file (NAME=FILE names it otherwise);
-  each column of text is a view of its own.
+  each column of text is a view of its own. A packed file may unpack to 1 GiB, or to 100 times its size up to
+  64 GiB; the environment variable LMSSC_MAX_UNPACKED (16G) sets another limit.
+
+columns of tables, whatever the format; what was understood tells of all but plain numbers and text:
+  numbers              also 1,234.50, 12%, $12 and 5 kg, if the unit is the same in all cells. In files with
+                       ';' or tabs between the cells decimal commas are seen; --decimal says it
+  yes/no, true/false   1 and 0, among the numbers
+  categories           few values, each in several rows: a feature for each of the 20 most frequent
+  text                 a view of its words
+  dates, ids           left out, as are columns with one value only
+  --type NAMES=KIND says otherwise: number, category or text. A blank cell is filled in with the median of
+  its column (--impute).
 
 rows:
   If files have a column "id" (or the one that --id names), rows with the same id are the same sample,
-  in whatever order. A sample may be missing from some views: no row, or a row of blanks. Files without
-  ids have to have the same samples in the same order.
+  in whatever order. So are they if files share another column in which no two rows are alike. A sample may
+  be missing from some views: no row, or a row of blanks. Files without ids have to have the same samples in
+  the same order.
 
 labels:
   --labels FILE with columns id and label, for some samples; or a column of a view (--label-column, or
   one that is named "label"), blank where the label is not known. -1 among whole numbers is "not known".
+  --labels may be given more than once; a sample with two different labels is an error.
 
 what is written, all of it together or nothing:
-  predictions.csv   id, label, confidence, runner_up, p_<class> for each class, given, unreached
-  to_label.csv      what to label next, most useful first: 100 samples (of more than 100,000 fewer, down to 20)
+  predictions.csv   id (by the name that it has in the files), label, confidence, runner_up, p_<class> for
+                    each class, given, unreached
+  to_label.csv      what to label next, most useful first: 100 samples (of more than 100,000 fewer, down to 20).
+                    Type labels into it and give it to --labels. --force does not replace one with labels in
+                    it: the next is to_label-2.csv
   model.lmssc       for 'lmssc predict', 'lmssc info' and lmssc.load in Python
   report.html       how sure it is and why, to be opened in a browser
+  In the CSV files an id or label that a spreadsheet would compute (=A1) has an apostrophe before it, which
+  is taken off when it is read again.
 
 exit codes: 0 all is written; 2 something is wrong with the call or a file (one line says what and
-where); 3 the output cannot be written; 130 stopped by Ctrl-C."""
+where); 3 the output cannot be written; 130 stopped by Ctrl-C, 143 by SIGTERM: nothing is half-written."""
 
 
 def add(commands: Any) -> None:
@@ -67,20 +92,34 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
-    parser.add_argument("--labels", metavar="FILE", help="file with the labels that are known")
+    parser.add_argument(
+        "--labels",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file with the labels that are known; if given more than once, all of them count",
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
-    parser.add_argument("--force", action="store_true", help="replace results that are in the folder already")
-    parser.add_argument("--label-column", metavar="NAME", help='column with the labels (default: "label")')
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace results that are in the folder already, but no list with labels in it",
+    )
+    parser.add_argument(
+        "--label-column", type=readable, metavar="NAME", help='column with the labels (default: "label")'
+    )
     parser.add_argument(
         "--unlabelled",
+        type=readable,
         metavar="TEXT",
-        help="what is written where a label is not known, besides nothing (default: NA, NaN, null, N/A, "
-        "and -1 among whole numbers)",
+        help="what is written where a label is not known, besides nothing (default: NA, NaN, null, None, "
+        "N/A and the like, and -1)",
     )
     parser.add_argument(
         "--view",
+        type=readable,
         action="append",
         default=[],
         metavar="NAME=COLUMNS",
@@ -88,11 +127,30 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--prefix-sep",
+        type=readable,
         metavar="TEXT",
         help="columns of a file are of the view that their name starts with, up to TEXT (such as _)",
     )
     parser.add_argument(
-        "--transpose", action="append", default=[], metavar="VIEW", help="this matrix has a column for each sample"
+        "--transpose",
+        type=readable,
+        action="append",
+        default=[],
+        metavar="VIEW",
+        help="this matrix has a column for each sample",
+    )
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="NAMES=KIND",
+        help="say what columns are, where it was not understood: number, category or text, such as 'zip,ward=category'",
+    )
+    parser.add_argument(
+        "--impute",
+        choices=("median", "mean", "none"),
+        default="median",
+        help="what a blank cell is filled in with, of its column; none: refuse it (default: %(default)s)",
     )
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     parser.add_argument(
@@ -103,7 +161,7 @@ def add(commands: Any) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="fits at the same time, for --cv and the report (default: %(default)s)",
+        help="fits at the same time, for --cv and the report; -1 for one a core (default: %(default)s)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what was understood of the files")
     add_reading_options(parser)
@@ -112,14 +170,27 @@ def add(commands: Any) -> None:
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Describe what `classify` and `predict` have in common."""
-    parser.add_argument("--id", metavar="NAME", help='column with the ids of the samples (default: "id")')
     parser.add_argument(
-        "--drop", default="", metavar="NAMES", help="columns that are not to be used, with commas between"
+        "--id", type=readable, metavar="NAME", help='column with the ids of the samples (default: "id")'
+    )
+    parser.add_argument(
+        "--drop",
+        type=readable,
+        default="",
+        metavar="NAMES",
+        help="columns that are not to be used, with commas between",
     )
     parser.add_argument(
         "--delimiter",
         metavar="WORD",
-        help="between cells of text files: comma, tab, semicolon or bar (default: by ending)",
+        help="between cells of text files: comma, tab, semicolon or bar (default: by ending; a semicolon is seen)",
+    )
+    parser.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        metavar="MARK",
+        help="'.' or ',': what stands before decimals in text files; the other may set thousands apart (default: a "
+        "point, or a comma where something else is between the cells and all numbers have it)",
     )
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="how to print what was understood and found"
@@ -131,8 +202,9 @@ def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     _check(args)
     from lmssc.bar import progress_bar
+    from lmssc.console import print_json
     from lmssc.files.problem import as_data, describe, read_problem
-    from lmssc.files.run import MODEL, PREDICTIONS, REPORT, TO_LABEL, classify
+    from lmssc.files.run import classify
     from lmssc.files.views import Options
 
     texts = args.format == "text" and not args.quiet
@@ -145,6 +217,9 @@ def run(args: argparse.Namespace) -> int:
             prefix_separator=args.prefix_sep,
             drop=_names(args.drop),
             transpose=args.transpose,
+            decimal=args.decimal,
+            types=_types(args.type),
+            impute=None if args.impute == "none" else args.impute,
         )
         with progress_bar("reading", show=texts):
             problem = read_problem(args.views, args.labels, options, args.unlabelled)
@@ -158,24 +233,23 @@ def run(args: argparse.Namespace) -> int:
                 args.out,
                 options=options,
                 understood=understood,
-                command=shlex.join(["lmssc", *args.argv]),
+                command=_again(args),
                 search=args.cv,
                 seed=args.seed,
                 jobs=args.jobs,
                 force=args.force,
                 show=texts,
             )
-            written = [args.out / name for name in (PREDICTIONS, TO_LABEL, MODEL, REPORT)]
-            result |= {"outcome": outcome.data, "files": [str(path) for path in written]}
+            result |= {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
             if texts:
                 print("\n" + "\n".join(outcome.lines))
-                print(f"Written to {args.out}: {', '.join(path.name for path in written)}.")
+                print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(one_line(error)) from error
     except MemoryError as error:
         raise CommandError("not enough memory for these files") from error
     if args.format == "json" and not args.quiet:
-        print(json.dumps(result, ensure_ascii=False, indent=2))
+        print_json(result)
     return 0
 
 
@@ -192,6 +266,24 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError("--prefix-sep and --view are two ways to say the same; take one")
 
 
+def _again(args: argparse.Namespace) -> str:
+    """What to type to run it again: in the folder where it ran, over the results that are there then."""
+    options = [] if args.force else ["--force"]
+    words = [*args.argv[:1], *options, *args.argv[1:]] if "--" in args.argv else [*args.argv, *options]
+    return f"cd {shlex.quote(os.getcwd())} && {shlex.join([*_program(), *words])}"
+
+
+def _program() -> list[str]:
+    """How the command was started: `lmssc`, unless that would not find this one."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return [sys.executable, "-m", "lmssc"]
+    found = shutil.which("lmssc")
+    if called.stem == "lmssc" and called.exists() and (found is None or not called.samefile(found)):
+        return [str(called.absolute())]
+    return ["lmssc"]
+
+
 def _selections(given: list[str]) -> dict[str, str]:
     selections: dict[str, str] = {}
     for text in given:
@@ -202,6 +294,16 @@ def _selections(given: list[str]) -> dict[str, str]:
             raise CommandError(f"--view {name} is given twice; put commas between its columns")
         selections[name] = columns
     return selections
+
+
+def _types(given: list[str]) -> dict[str, str]:
+    types: dict[str, str] = {}
+    for text in given:
+        names, equals, kind = (part.strip() for part in text.rpartition("="))
+        if not (names and equals and kind in KINDS):
+            raise CommandError(f"--type {text!r} has to be NAMES=KIND, where KIND is {', '.join(KINDS)}")
+        types |= dict.fromkeys(_names(names), kind)
+    return types
 
 
 def _names(given: str) -> list[str]:

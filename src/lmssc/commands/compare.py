@@ -51,7 +51,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the first split (default: %(default)s)"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time (default: %(default)s)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs at the same time, -1 for one a core (default: %(default)s)",
+    )
     parser.add_argument(
         "--metric",
         nargs="+",
@@ -89,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
     from lmssc.experiments.scores import METRICS
     from lmssc.io import prepare_folder
 
+    if args.jobs == 0:
+        raise CommandError("--jobs must be 1 or more, or -1 for all cores")
     try:
         unknown = sorted(set(args.metric) - set(METRICS))
         if unknown:

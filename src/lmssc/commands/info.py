@@ -1,7 +1,6 @@
 """``lmssc info``."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
+    from lmssc.console import print_json
     from lmssc.persistence import describe, read_model
 
     try:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(error) from error
     if args.format == "json":
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(facts)
     else:
         print("\n".join(_lines(args.model, facts)))
     return 0

@@ -1,12 +1,12 @@
 """``lmssc predict``."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from lmssc.commands.classify import add_reading_options, one_line
 from lmssc.commands.errors import CommandError
+from lmssc.io import readable
 
 EPILOG = """\
 examples:
@@ -16,13 +16,16 @@ examples:
 
 A file is taken for the view of the model that has its name (NAME=FILE says it otherwise), or whose columns
 it has; columns may be in another order, and others are left aside. Rows are joined as by 'lmssc classify'.
-A sample may lack some of the views, but not all. The samples that the model was made with get the
-labels that they had.
+Columns are read as they were then: a category that was not there is none of those that were, a blank cell is
+filled in as it was learned. A sample may lack some of the views, but not all; a view that is in no file is
+missing for all samples.
+The samples that the model was made with get the labels that they had.
 
-The file that is written has the columns id, label, confidence, runner_up, and p_<class> for each class.
+The file that is written has the columns id (by the name that it has in the files), label, confidence,
+runner_up, and p_<class> for each class.
 
 exit codes: 0 it is written; 2 something is wrong with the call or a file (one line says what and
-where); 3 the output cannot be written; 130 stopped by Ctrl-C."""
+where); 3 the output cannot be written; 130 stopped by Ctrl-C, 143 by SIGTERM: nothing is half-written."""
 
 
 def add(commands: Any) -> None:
@@ -48,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     import lmssc
     from lmssc.bar import progress_bar
+    from lmssc.console import print_json
     from lmssc.files.problem import describe_views
     from lmssc.files.run import predict, read_new_samples
     from lmssc.files.views import Options
@@ -61,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(one_line(error)) from error
     try:
         drop = [name.strip() for name in args.drop.split(",") if name.strip()]
-        options = Options(id_column=args.id, delimiter=args.delimiter, drop=drop)
+        options = Options(id_column=args.id, delimiter=args.delimiter, decimal=args.decimal, drop=drop)
         with progress_bar("reading", show=texts):
             samples = read_new_samples(args.views, model, options)
         if texts:
@@ -77,6 +81,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"Labels: {', '.join(f'{name} ({count:,})' for name, count in found.items())}.")
         print(f"Written to {args.out}.")
     elif not args.quiet:
-        data = {"samples": len(labels), "found_per_class": found, "notes": samples.notes, "files": [str(args.out)]}
-        print(json.dumps(data, ensure_ascii=False, indent=2))
+        data = {
+            "samples": len(labels),
+            "found_per_class": found,
+            "notes": samples.notes,
+            "files": [readable(str(args.out))],
+        }
+        print_json(data)
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.commands.errors import CommandError
+from lmssc.signals import Stopped, exit_code
 
 
 def add(commands: Any) -> None:
@@ -60,7 +61,13 @@ def add(commands: Any) -> None:
         metavar="N",
         help="how many of the splits cv and best-by-test use, because they take many fits (default: %(default)s)",
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time (default: %(default)s)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs at the same time, -1 for one a core (default: %(default)s)",
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -97,12 +104,12 @@ def run(args: argparse.Namespace) -> int:
         _reproduce(args)
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(error) from error
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as error:
         print(
             f"\nlmssc: interrupted; all finished runs are kept in {args.out}, and the same command goes on from there",
             file=sys.stderr,
         )
-        return 130
+        return exit_code(error)
     return 0
 
 

@@ -1,0 +1,99 @@
+"""Ctrl-C and the signals that ask a program to end: a command cleans up and ends with an exit code that says so."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+# Sections that are not to be interrupted and have not ended; the signal that came last.
+_held = 0
+_came: int | None = None
+
+
+class Stopped(BaseException):
+    """A signal asks the command to end.
+
+    It is no `KeyboardInterrupt`, because that one ends a fit with the model so far.
+
+    Examples
+    --------
+    >>> Stopped(signal.SIGTERM).exit_code
+    143
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of a command that was interrupted.
+
+    Examples
+    --------
+    >>> exit_code(KeyboardInterrupt()), exit_code(Stopped(signal.SIGTERM))
+    (130, 143)
+    """
+    return error.exit_code if isinstance(error, Stopped) else 128 + signal.SIGINT
+
+
+@contextmanager
+def stop_by_signals() -> Iterator[None]:
+    """Raise `Stopped` when a signal asks the process to end; signals that are ignored (``nohup``) stay so."""
+    global _came
+    if threading.current_thread() is not threading.main_thread():  # Python lets no other thread handle signals
+        yield
+        return
+    _came = None
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    try:
+        for number in before:
+            signal.signal(number, _handle)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handle(number: int, frame: Any) -> None:
+    global _came
+    _came = number
+    if not _held:
+        raise Stopped(number)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let signals wait for the end of a short section.
+
+    Examples
+    --------
+    >>> with stop_by_signals():
+    ...     try:
+    ...         with uninterrupted():
+    ...             signal.raise_signal(signal.SIGTERM)
+    ...             print("done")
+    ...     except Stopped as stopped:
+    ...         print(stopped)
+    done
+    SIGTERM
+    """
+    global _held
+    _held += 1
+    try:
+        yield
+    finally:
+        _held -= 1
+        if not _held:
+            raise_if_stopped()
+
+
+def raise_if_stopped() -> None:
+    """Raise `Stopped` if a signal came, for one whose exception was lost (in a destructor, for example)."""
+    global _came
+    if _came is not None:
+        number, _came = _came, None
+        raise Stopped(number)
