@@ -1,13 +1,11 @@
 """Models on disk: the same answers as before, and nothing but models is read."""
 
-import contextlib
 import hashlib
 import json
 import pickle
 import re
 import shutil
 import struct
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -107,7 +105,7 @@ def test_pickle_and_joblib_work_too(name, keep, data, tmp_path):
     [
         np.array(["ant", "bee", "cow"]),
         np.array(["ant", "bee", "cow"], dtype=object),
-        np.array(["Ü <b>", "\ud800", ""], dtype=object),
+        np.array(["Ü <b>", "\ud800", "'"], dtype=object),
         np.array([b"a", b"b", b"c"]),
         np.array([2.0, 5.0, -7.0]),
         np.array([2**63, 5, 6], dtype=np.uint64),
@@ -480,9 +478,7 @@ def test_forged_at_random_a_file_is_refused_or_a_classifier(model, path, data):
             continue
         assert type(clf) in (lmssc.LMSSC, lmssc.GFHF, lmssc.AMGL, lmssc.MLAN, lmssc.LMSSCCV)
         loaded += 1
-        # It may not be able to answer, but it does not bring the interpreter down.
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
             clf.predict_proba(new_samples(data))
     assert 0 < loaded < 400
 

@@ -4,10 +4,11 @@ import hashlib
 import json
 import os
 import time
-import zipfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from lmssc.encoding import DamagedTreeError, Decoder, Encoder, is_by_columns
 from lmssc.io import open_atomically
 from lmssc.machine import version
+from lmssc.temporary import remove_leftovers
 
 # Seconds between two writings.
 EVERY = 120.0
@@ -68,15 +70,20 @@ lmssc; name another file, or remove it
 
     def read(self) -> dict[str, Any] | None:
         """What was written last; None if there is no such file."""
+        remove_leftovers(self.path.parent, self.path.name)
         if not self.path.exists():
             return None
         try:
+            size = self.path.stat().st_size
             with np.load(self.path, allow_pickle=False) as file:
+                if sum(member.file_size for member in file.zip.infolist()) > size:
+                    raise DamagedTreeError("it is packed, or its members lie over each other")
                 header = json.loads(file["header"].tobytes())
                 if header["identity"] == self._identity:
-                    decoder = Decoder(lambda number, _: file[f"block{number}"], lambda *_: None)
+                    blocks = cache(lambda number: file[f"block{number}"])
+                    decoder = Decoder(lambda number, _: blocks(number), lambda *_: None, size)
                     return decoder.decode(header["tree"])
-        except (OSError, ValueError, LookupError, zipfile.BadZipFile, DamagedTreeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(
                 f"checkpoint='{self.path}' is no checkpoint of lmssc, or is damaged; name another file, or remove it"
             ) from error

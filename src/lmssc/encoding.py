@@ -15,12 +15,18 @@ from sklearn.base import BaseEstimator
 
 # Parts of fitted models that are neither numbers nor lists of them. A file can name these and nothing else.
 PARTS = {
+    "Calibration": "lmssc.calibration",
     "ContentOrder": "lmssc.order",
     "Expectation": "lmssc.expectation",
     "Features": "lmssc.expectation",
+    "GroupedCalibration": "lmssc.calibration",
     "Geometry": "lmssc.geometry",
     "Layout": "lmssc.inputs",
+    "Newcomers": "lmssc.newcomers",
+    "Outliers": "lmssc.outliers",
     "RawView": "lmssc.views",
+    "Targets": "lmssc.targets",
+    "Trust": "lmssc.newcomers",
     "View": "lmssc.views",
     "ViewScaling": "lmssc.scaling",
 }
@@ -28,6 +34,8 @@ PARTS = {
 NOT_KEPT = ("callback", "checkpoint", "n_jobs", "verbose")
 # Booleans, integers, floats, bytes and text, little-endian; a file of any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
+# What is copied, at most, as a multiple of the file.
+MOST_COPIED = 4
 # Dimensions beyond this are in no file that fits on a disk.
 LONGEST = 1 << 48
 
@@ -157,22 +165,29 @@ class Decoder:
         `DamagedTreeError` if the file does not have them.
     upgrade : callable
         (class, parameters, fitted attributes) ↦ None: fills in, in place, what a file of an earlier version lacks.
+    n_bytes : int
+        Size of the file. Arrays are views of its blocks, and what has to be copied is at most a few times as large:
+        one block that a file refers to many times takes no more memory than once.
     """
 
     def __init__(
         self,
         read: Callable[[int, int], NDArray],
         upgrade: Callable[[type, dict[str, Any], dict[str, Any]], None],
+        n_bytes: int,
     ) -> None:
         self._read = read
         self._upgrade = upgrade
+        self._most_copied = MOST_COPIED * n_bytes
+        self._arrays: dict[tuple, NDArray] = {}
+        self._sparse: dict[tuple, sparse.csr_array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": _special_float,
             "tuple": lambda body: tuple(self.decode(_typed(body, list))),
             "slice": self._slice,
             "dict": lambda body: {self.decode(k): self.decode(v) for k, v in _typed(body, list)},
             "scalar": lambda body: self._array(body)[()],
-            "masked": lambda body: np.ma.MaskedArray(*(self.decode(part) for part in _typed(body, list, 2))),
+            "masked": self._masked,
             "array": self._array,
             "objects": self._objects,
             "csr": self._csr,
@@ -207,7 +222,7 @@ class Decoder:
             raise DamagedTreeError(f"{name} has no parameter {strange[0]!r} in this version of lmssc")
         for key in fitted:
             # An attribute must not stand in for a method, nor be one that Python itself looks at.
-            if not key.isidentifier() or key.startswith("__") or key in known or _is_behaviour(cls, key):
+            if not key.isidentifier() or key.startswith("__") or key in known or _is_of_class(cls, key):
                 raise DamagedTreeError(f"{name} cannot have a fitted attribute {key!r}")
         estimator = cls(**parameters)
         vars(estimator).update(fitted)
@@ -218,28 +233,51 @@ class Decoder:
         if not DTYPES.fullmatch(text):
             raise DamagedTreeError(f"it has an array of the unknown dtype {text!r}")
         dtype = np.dtype(text)
+        order = "F" if body["order"] == "F" else "C"
+        key = (_typed(body["block"], int), text, shape, order)
+        if key in self._arrays:
+            return self._arrays[key]
         flat = self._read(_typed(body["block"], int), dtype.itemsize * math.prod(shape))
         if dtype.kind == "b" and flat.max(initial=0) > 1:
             raise DamagedTreeError("it has booleans that are neither true nor false")
         if dtype.kind == "U" and flat.view("<u4").max(initial=0) > 0x10FFFF:
             raise DamagedTreeError("it has text with characters that do not exist")
         native = flat.view(dtype).astype(dtype.newbyteorder("="), copy=False)
-        return native.reshape(shape, order="F" if body["order"] == "F" else "C")
+        self._arrays[key] = native.reshape(shape, order=order)
+        return self._arrays[key]
+
+    def _copy(self, *arrays: NDArray) -> None:
+        """These are about to be copied."""
+        self._most_copied -= sum(array.nbytes for array in arrays)
+        if self._most_copied < 0:
+            raise DamagedTreeError("it refers to its numbers so often that they would not fit into memory")
+
+    def _masked(self, body: Any) -> np.ma.MaskedArray:
+        values, mask = (self.decode(part) for part in _typed(body, list, 2))
+        self._copy(values, mask)
+        return np.ma.MaskedArray(values, mask)
 
     def _objects(self, body: Any) -> NDArray:
         different = np.empty(len(_typed(body["different"], list)), dtype=object)
         for i, item in enumerate(body["different"]):
             different[i] = self.decode(item)
         codes = self._array(body["codes"])
-        if codes.dtype.kind != "i" or (codes.size and not 0 <= codes.min() <= codes.max() < len(different)):
+        if codes.dtype != np.int32 or (codes.size and not 0 <= codes.min() <= codes.max() < len(different)):
             raise DamagedTreeError("it has an array of labels that refers to a label it does not have")
+        self._copy(codes)
         return different[codes]
 
     def _csr(self, body: Any) -> sparse.csr_array:
         data, indices, indptr = (self._array(part) for part in _typed(body["parts"], list, 3))
-        matrix = sparse.csr_array((data, indices, indptr), shape=_shape(body["shape"]))
+        shape = _shape(body["shape"])
+        key = (id(data), id(indices), id(indptr), shape)
+        if key in self._sparse:
+            return self._sparse[key]
+        self._copy(indices, indptr)
+        matrix = sparse.csr_array((data, indices, indptr), shape=shape)
         # The compiled code that multiplies sparse matrices trusts the indices.
         matrix.check_format(full_check=True)
+        self._sparse[key] = matrix
         return matrix
 
     def _slice(self, body: Any) -> slice:
@@ -275,9 +313,9 @@ def _field_names(cls: Any) -> Sequence[str]:
     return [field.name for field in fields(cls)] if is_dataclass(cls) else cls._fields
 
 
-def _is_behaviour(cls: type, name: str) -> bool:
-    """Whether `name` is a method, a property or the like of the class; a plain default may be replaced."""
-    return hasattr(type(getattr_static(cls, name, None)), "__get__")
+def _is_of_class(cls: type, name: str) -> bool:
+    """Whether `name` is a method, a table or the like of the class; a default of None may be replaced."""
+    return getattr_static(cls, name, None) is not None
 
 
 def _typed(value: Any, kind: type, length: int | None = None) -> Any:

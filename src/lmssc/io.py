@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lmssc.signals import uninterrupted
+from lmssc.temporary import lock, making_temporary, remove_leftovers, temporary_path, unlock
+
 
 @contextmanager
 def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
@@ -24,13 +27,43 @@ def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
     file
         Open for bytes.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_path(path.parent, path.name)
+    locked = None
     try:
-        with open(temporary, "wb") as file:
+        with making_temporary(path.parent):
+            file = open(temporary, "wb")  # noqa: SIM115 (closed below)
+            locked = lock(file.fileno(), shared=True)
+        with file:
             yield file
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with uninterrupted():
+            temporary.unlink(missing_ok=True)
+            unlock(locked)
+
+
+def readable(text: str) -> str:
+    r"""Text from the command line, or the name of a file, whatever the locale: its bytes are UTF-8.
+
+    Parameters
+    ----------
+    text : str
+        With half characters for the bytes that the locale could not decode.
+
+    Returns
+    -------
+    str
+        The same if its bytes are not UTF-8.
+
+    Examples
+    --------
+    >>> readable("gr\udcc3\udcb6n"), readable("grün"), readable("gr\udcf6n")
+    ('grön', 'grün', 'gr\udcf6n')
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return text
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -84,7 +117,8 @@ def prepare_folder(folder: Path) -> None:
         raise NotADirectoryError(f"--out {folder} is a file; it has to be a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".lmssc-{os.getpid()}.tmp"
+        remove_leftovers(folder)
+        probe = temporary_path(folder)
         probe.touch()
         probe.unlink()
     except OSError as error:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.encoding import NOT_KEPT, DamagedTreeError, Decoder, Encoder, estimators, is_by_columns
+from lmssc.fitted_state import check_fitted
 from lmssc.io import open_atomically
 from lmssc.machine import version
 
@@ -28,8 +29,6 @@ PREFIX = struct.Struct("<8sIQ")
 DIGEST = 32
 ALIGNMENT = 64
 CHUNK = 1 << 20
-# What every fitted classifier has.
-ALWAYS_THERE = ("classes_", "label_distributions_", "transduction_", "unreached_", "view_names_", "n_iter_", "_layout")
 
 
 class ModelFileError(ValueError):
@@ -219,6 +218,7 @@ def _read_version_1(file: BinaryIO, size: int, header_length: int) -> tuple[Any,
     header = json.loads(file.read(header_length).decode("ascii"), parse_constant=_no_constant)
     places, made = header["blocks"], header["made"]
     blocks: dict[int, NDArray] = {}
+    left = end - start
 
     def read(number: int, n_bytes: int) -> NDArray:
         if not 0 <= number < len(places):
@@ -229,6 +229,10 @@ def _read_version_1(file: BinaryIO, size: int, header_length: int) -> tuple[Any,
             raise DamagedTreeError(f"its block {number} is not where the header says")
         if number in blocks:
             return blocks[number]
+        nonlocal left
+        left -= n_bytes
+        if left < 0:
+            raise DamagedTreeError("its blocks lie over each other")
         data = blocks[number] = np.empty(n_bytes, dtype=np.uint8)
         file.seek(start + offset)
         if file.readinto(data.data) != n_bytes:  # type: ignore[attr-defined]
@@ -238,11 +242,9 @@ def _read_version_1(file: BinaryIO, size: int, header_length: int) -> tuple[Any,
     if not isinstance(made, dict) or not all(isinstance(text, str) for text in made.values()):
         raise DamagedTreeError("its header does not say what it was made with")
     saved_by = made.get("lmssc", "unknown")
-    decoder = Decoder(read, lambda cls, parameters, fitted: cls._upgrade(parameters, fitted, saved_by))  # type: ignore[attr-defined]
+    decoder = Decoder(read, lambda cls, parameters, fitted: cls._upgrade(parameters, fitted, saved_by), size)  # type: ignore[attr-defined]
     model = decoder.decode_estimator(header["model"])
-    for name in ALWAYS_THERE:
-        if not hasattr(model, name):
-            raise DamagedTreeError(f"its model has no {name}")
+    check_fitted(model)
     return model, made
 
 
