@@ -1,13 +1,17 @@
 """The report of one model: what it says is checked against the model and the data."""
 
+import copy
 import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
-from lmssc import AMGL, GFHF, LMSSC, LMSSCCV
+import lmssc
+from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.refits import hold_out
 from lmssc.report import charts, page, write_report
@@ -117,14 +121,14 @@ def test_hidden_labels_are_counted_right(report, model, views, y, data):
     text, parsed, calls = report
     found = hold_out(model, views, y)[None]
     right = found.distributions.argmax(axis=1) == data.y[found.rows]
-    assert f"{right.sum()} of 45 came back right, {100 * right.mean():.1f} %" in text
+    assert f"{right.sum()} of 45 were found, {100 * right.mean():.1f} %" in text
     for code, name in enumerate(["ant", "bee <b>", "cow"]):
         mine = right[data.y[found.rows] == code]
         assert rows_of(parsed, name)[1][1:3] == [str(len(mine)), f"{100 * mine.mean():.1f} %"]
     sure = found.distributions.max(axis=1)
     top = (sure >= 0.9) & (sure <= 1)
     shown = next(row for row in parsed.rows if row[0] == "90 to 100 %")
-    assert shown[1:] == [str(top.sum()), f"{100 * sure[top].mean():.1f} %", f"{100 * right[top].mean():.1f} %"]
+    assert shown[1:4] == [str(top.sum()), f"{100 * sure[top].mean():.1f} %", f"{100 * right[top].mean():.1f} %"]
     assert calls == [(i, 15) for i in range(1, 16)]  # 3 fits, and 3 with each of 3 views left out and with none
 
 
@@ -152,11 +156,13 @@ def test_homophily_of_the_graph(report, model, data):
     text, _, _ = report
     graph = model.graph_.toarray()
     same = model.transduction_[:, None] == model.transduction_
-    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight joins samples of one class" in text
+    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight links two samples of the same class" in text
     known = data.y >= 0
     among = graph[np.ix_(known, known)]
     truth = among[data.y[known][:, None] == data.y[known]].sum() / among.sum()
-    assert f"labels were both given it is {100 * truth:.1f} %" in text
+    assert f"whose label was given it is {100 * truth:.1f} %" in text
+    linked = int((among + among.T).any(axis=1).sum())
+    assert f"It comes from the labels of {linked} samples" in text
 
 
 def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
@@ -218,7 +224,7 @@ def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, mode
     assert {names[row] for row in model.most_informative(page.LISTED)} <= set(drawn["ids"])
     assert "A random 60 of the 150 samples are shown" in text
     assert "this was done on 100 of the 150 samples" in text
-    assert "30 came back" in text
+    assert "30 were found" in text
 
 
 def test_methods_without_a_map_or_weights(tmp_path, views, y):
@@ -290,3 +296,82 @@ def test_points_on_a_line_or_in_one_place_can_be_drawn():
     positions, _ = charts.place(np.column_stack([np.arange(5.0), np.zeros(5)]))
     assert positions[0, 0] == 30
     assert positions[-1, 0] == 970
+
+
+def test_a_model_reports_by_itself(tmp_path, model):
+    """No ids, title or command, and no views: what the model knows."""
+    model.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>LMSSC: labels for 150 samples</h1>" in text
+    assert "LMSSC(max_iter=4).fit(X, y)" in text
+    assert "Not checked:" in text
+    assert map_data(text)["ids"] == [str(row) for row in range(150)]
+    assert map_data(text)["given"] == model._labelled.astype(int).tolist()
+    assert ".csv" not in text  # nothing else was written
+
+
+def test_a_model_reports_on_the_views_of_its_fit(tmp_path, model, views, y, report):
+    """The same page as with everything told, but for what was told."""
+    path = tmp_path / "report.html"
+    model.report(str(path), views, y)
+    rows = Page(path.read_text(encoding="utf-8")).rows
+    before = report[1].rows
+    start = next(i for i, row in enumerate(before) if row[0] == "sample")
+    assert rows[:start] == before[:start]
+    assert [row[1:] for row in rows[start:]] == [row[1:] for row in before[start:]]
+
+
+@pytest.mark.parametrize("form", ["list", "stacked", "frames", "search", "precomputed", "loaded"])
+def test_models_of_all_forms_of_input_report(tmp_path, data, model, form):
+    X, clf = data.views, LMSSC(max_iter=2)
+    if form == "stacked":
+        X, blocks = stack_views(data.views)
+        clf = LMSSC(max_iter=2, views=blocks)
+    elif form == "frames":
+        X = [pd.DataFrame(view, index=[f"name {i}" for i in range(150)]) for view in data.views]
+    elif form == "search":
+        clf = LMSSCCV(param_grid=[{}], n_repeats=1, estimator=clf)
+    elif form == "precomputed":
+        X, clf = model.graph_, GFHF(graph="precomputed")
+    clf.fit(X, data.y)
+    if form == "loaded":
+        clf.save(tmp_path / "model.lmssc")
+        clf = lmssc.load(tmp_path / "model.lmssc")
+    for given in [(), (X, data.y)]:
+        clf.report(tmp_path / "report.html", *given)
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert ("of 45 hidden labels found again" in text) == bool(given)
+    if form == "frames":
+        assert map_data(text)["ids"] == X[0].index.tolist()
+
+
+def test_what_a_report_cannot_be_made_of(tmp_path, model, views, y):
+    path = tmp_path / "report.html"
+    with pytest.raises(NotFittedError):
+        LMSSC().report(path)
+    for given in [(views,), (None, y), (None, None, {"image": np.ones(150, bool)})]:
+        with pytest.raises(ValueError, match="views and y belong together"):
+            model.report(path, *given)
+    with pytest.raises(ValueError, match="the views have 149 samples, but LMSSC was fitted to 150"):
+        model.report(path, {name: view[1:] for name, view in views.items()}, y[1:])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_from_files_names_them(tmp_path, model):
+    clf = copy.copy(model)
+    clf.files_ = {}
+    clf.report(tmp_path / "report.html")
+    assert "to_label.csv" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_with_few_labels_says_that_they_are_few(report, views):
+    """45 labels tell nothing to ±5 points: no sentence may say that the confidence fits, or that a view is useless."""
+    text, parsed, _ = report
+    assert "That fits" not in text
+    assert "45 hidden labels are too few to tell" in text or "It is too" in text
+    assert {row[5] for row in parsed.rows if re.fullmatch(r"\d+ to \d+ %", row[0]) and len(row) == 6} <= {
+        "too few to tell",
+        "too sure",
+        "too modest",
+    }
+    assert any("too few labels to tell (about " in row[5] for name in views for row in rows_of(parsed, name)[1:])

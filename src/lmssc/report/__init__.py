@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -10,16 +11,20 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from lmssc.held_out import count_folds
-from lmssc.inputs import make_raw_views, read_collection
-from lmssc.io import open_atomically
+from lmssc.inputs import check_rows, is_view_collection
+from lmssc.io import open_atomically, readable
 from lmssc.labels import encode_labels
 from lmssc.machine import version
 from lmssc.refits import hold_out, sample_rows, shortened, view_shares
 from lmssc.report import page
 from lmssc.report.html import style_sheet
+from lmssc.report.subject import Subject
+from lmssc.views import RawView
 
 __all__ = ["write_report"]
 
@@ -30,15 +35,15 @@ MOST_ITERATIONS = 5
 
 
 def write_report(
-    path: Path,
+    path: str | os.PathLike[str],
     clf: Any,
-    views: Mapping[str, Any],
-    y: ArrayLike,
+    views: Any = None,
+    y: ArrayLike | None = None,
     *,
-    ids: Sequence[str],
-    title: str,
-    command: str,
-    present: Mapping[str, Any] | None = None,
+    ids: Sequence[str] | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    present: Any = None,
     notes: Sequence[str] = (),
     first: Sequence[int] | None = None,
     random_state: int = 0,
@@ -47,26 +52,27 @@ def write_report(
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
-    To say how right the labels are it fits again, three times with a third of the labels hidden; and to say what the
-    views contribute, the same without each view in turn, with few iterations.
+    With `views` and `y` it says how right the labels are: it fits again, three times with a third of the labels hidden;
+    and to say what the views contribute, the same without each view in turn, with few iterations. Without them it
+    shows what the model itself knows.
 
     Parameters
     ----------
-    path : Path
+    path : str or path
         Name of the file; it appears once it is complete.
     clf : classifier of lmssc
-        Fitted to `views` and `y`.
-    views : dict of str to array, data frame or sparse matrix
-        As given to `fit`.
-    y : array-like of shape (n,)
-        As given to `fit`.
-    ids : sequence of str
-        Names of the samples.
-    title : str
-        Heading of the page.
-    command : str
-        What to type to run it again.
-    present : dict of str to boolean array, optional
+        Fitted.
+    views : as X in `fit`, optional
+        As given to `fit`. Without them nothing is fitted again.
+    y : array-like of shape (n,), optional
+        As given to `fit`; needed with `views`.
+    ids : sequence of str, optional
+        Names of the samples. Without them, those of the index of a pandas frame among `views`, or row numbers from 0.
+    title : str, optional
+        Heading of the page; else it names the class of the model and the number of samples.
+    command : str, optional
+        What to type to run it again; else the line of Python.
+    present : as in `fit`, optional
         As given to `fit`.
     notes : sequence of str
         What was understood about the input, a sentence each.
@@ -82,25 +88,95 @@ def write_report(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from lmssc import LMSSC
     >>> from lmssc.datasets import make_multiview
     >>> data = make_multiview(60, labelled=0.3, random_state=0)
-    >>> views = {"first": data.views[0], "second": data.views[1]}
-    >>> clf = LMSSC(max_iter=2).fit(views, data.y)
+    >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_report(path, clf, views, data.y, ids=[f"s{i}" for i in range(60)], title="Made up", command="lmssc …")
-    >>> "of hidden labels found again" in path.read_text(encoding="utf-8")
+    >>> write_report(path, clf, data.views, data.y, title="Made up", ids=[f"s{i}" for i in range(60)])
+    >>> "of 18 hidden labels found again" in path.read_text(encoding="utf-8")
     True
     """
-    raws = make_raw_views(read_collection(views), present)
-    n_samples = raws[0].data.shape[0]
+    check_is_fitted(clf)
+    n_samples = len(clf.transduction_)
+    raws = _raw_views(clf, views, y, present)
+    if ids is None:
+        ids = _row_names(views, n_samples)
     if len(ids) != n_samples:
         raise ValueError(f"ids must have one name for each of the {n_samples} samples, got {len(ids)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fit has said it
-        _, codes = encode_labels(y, n_samples)
+    codes = _given_codes(clf, y)
     if first is None:
         first = clf.most_informative(page.LISTED) if (codes < 0).any() else []
+    subject = Subject(
+        clf=clf,
+        ids=ids,
+        codes=codes,
+        widths=dict(zip(clf._layout.names, clf._layout.widths, strict=True)),
+        missing=None
+        if raws is None
+        else {raw.name: 0 if raw.present is None else int((~raw.present).sum()) for raw in raws},
+        notes=notes,
+        command=f"{clf!r}.fit(X, y)" if command is None else command,
+        **({} if raws is None else _hide_labels(clf, raws, codes, random_state, n_jobs, progress)),
+        first=[int(row) for row in first[: page.LISTED]],
+        shares=view_shares(clf),
+        random_state=random_state,
+    )
+    if title is None:
+        title = f"{type(clf).__name__}: labels for {n_samples:,} samples"
+    with open_atomically(Path(path)) as file:
+        # Half of a character, which text from a file may have, has no encoding.
+        file.write(readable(_fill(subject, title)).encode(errors="replace"))
+
+
+def _raw_views(clf: Any, views: Any, y: ArrayLike | None, present: Any) -> list[RawView] | None:
+    """The views in the order of fit, which they must match; None without them."""
+    if views is None and y is None and present is None:
+        return None
+    if views is None or y is None:
+        raise ValueError("views and y belong together: give both, as they were given to fit, or neither")
+    check_rows(views, y, present)
+    raws = clf._read_views(views, present=present, reset=False)
+    n_samples, n_fitted = raws[0].data.shape[0], len(clf.transduction_)
+    if n_samples != n_fitted:
+        raise ValueError(
+            f"the views have {n_samples} samples, but {type(clf).__name__} was fitted to {n_fitted}: give those of fit"
+        )
+    return raws
+
+
+def _given_codes(clf: Any, y: ArrayLike | None) -> NDArray:
+    """Class of each sample whose label was given, −1 for the others."""
+    if y is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fit has said it
+            return encode_labels(y, len(clf.transduction_))[1]
+    labelled = getattr(clf, "_labelled", None)
+    if labelled is None:
+        raise ValueError("the model was saved by a version that did not keep which labels were given: give views and y")
+    return np.where(labelled, np.searchsorted(clf.classes_, clf.transduction_), -1)
+
+
+def _row_names(views: Any, n_samples: int) -> list[str]:
+    """Names of the samples from the index of a pandas frame, or row numbers."""
+    frames = views.values() if isinstance(views, Mapping) else views if is_view_collection(views) else [views]
+    for frame in frames:
+        index = getattr(frame, "index", None)
+        if index is not None and not callable(index):  # a list has a method of this name
+            return [str(name) for name in index]
+    return [str(row) for row in range(n_samples)]
+
+
+def _hide_labels(
+    clf: Any,
+    raws: list[RawView],
+    codes: NDArray,
+    random_state: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> dict[str, Any]:
+    """What a `Subject` knows from fits with labels hidden, with all views and without each."""
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
@@ -122,27 +198,10 @@ def write_report(
         progress=told(n_folds),
         **settings,
     )
-    subject = page.Subject(
-        clf=clf,
-        ids=ids,
-        codes=codes,
-        widths={raw.name: raw.data.shape[1] for raw in raws},
-        missing={raw.name: 0 if raw.present is None else int((~raw.present).sum()) for raw in raws},
-        notes=notes,
-        command=command,
-        held_out=held_out,
-        without=without,
-        n_refitted=len(rows),
-        first=[int(row) for row in first[: page.LISTED]],
-        shares=view_shares(clf),
-        random_state=random_state,
-    )
-    with open_atomically(Path(path)) as file:
-        # Half of a character, which text from a file may have, has no encoding.
-        file.write(_fill(subject, title).encode(errors="replace"))
+    return {"held_out": held_out, "without": without, "n_refitted": len(rows)}
 
 
-def _fill(subject: page.Subject, title: str) -> str:
+def _fill(subject: Subject, title: str) -> str:
     folder = files("lmssc.report")
     script = folder.joinpath("map.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

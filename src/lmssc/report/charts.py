@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.intervals import wilson
 from lmssc.plotting.style import COLOURS
 
-# Fewer answers than this in a bin say little; their mark is hollow.
-FEW = 10
 WIDTH = 1000
 MARGIN = 30
 # Shapes of the dots of a class, in turn, told apart without colours; with ten of these they make twenty pairs.
@@ -19,7 +18,7 @@ SHAPES = ("disc", "square", "ring", "frame")
 
 
 def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
-    """Accuracy over confidence: a mark a bin, the larger the more answers it has; hollow if it has few.
+    """Accuracy over confidence: a dot a bin, the larger the more answers it has, with the 95 % interval of accuracy.
 
     Parameters
     ----------
@@ -44,11 +43,15 @@ def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
         f'<text x="48" y="{344 - 3 * t}" text-anchor="end">{t}</text>'
         for t in range(0, 101, 20)
     )
-    marks = "".join(
-        f'<circle cx="{57 + 300 * one["confidence"]:.4g}" cy="{340 - 300 * one["accuracy"]:.4g}" '
-        f'r="{4 + 8 * (one["n"] / most) ** 0.5:.3g}" class="{"few" if one["n"] < FEW else "mark"}"/>'
-        for one in bins
-    )
+    marks = ""
+    for one in bins:
+        x = f"{57 + 300 * one['confidence']:.4g}"
+        low, high = (340 - 300 * bound for bound in wilson(one["accuracy"], one["n"]))
+        radius = 4 + 8 * (one["n"] / most) ** 0.5
+        marks += (
+            f'<path d="M{x} {low:.4g}V{high:.4g}" class="interval"/>'
+            f'<circle cx="{x}" cy="{340 - 300 * one["accuracy"]:.4g}" r="{radius:.3g}" class="mark"/>'
+        )
     return (
         '<svg viewBox="0 0 380 400" role="img" class="chart" aria-label="Share of right answers over confidence; '
         'the table has the numbers"><path d="M57 340L357 40" class="guide"/><path d="M57 40V340H357" class="axis"/>'

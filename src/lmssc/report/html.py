@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
+from lmssc.intervals import wilson
+
 
 def style_sheet() -> str:
     """The style of all pages: light and dark, on screens of any width and on paper.
@@ -92,3 +94,15 @@ def percent(share: float) -> str:
     ('45.7 %', '–')
     """
     return "–" if share != share else f"{100 * share:.1f} %"
+
+
+def between(share: float, n: int) -> str:
+    """The 95 % interval of a share that was measured on `n` samples.
+
+    Examples
+    --------
+    >>> between(0.9, 10)
+    '59.6 % to 98.2 %'
+    """
+    low, high = wilson(share, n)
+    return f"{percent(low)} to {percent(high)}"

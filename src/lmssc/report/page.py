@@ -1,95 +1,28 @@
 """Sections of the report, each from what was measured and in words that need no statistics."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import binomtest
 
-from lmssc.experiments.scores import expected_calibration_error
-from lmssc.plotting.calibration import reliability
+from lmssc.intervals import judge_change
 from lmssc.plotting.graph import homophily
 from lmssc.plotting.latent_map import principal_plane
 from lmssc.plotting.style import COLOURS
 from lmssc.refits import HeldOut
-from lmssc.report.charts import FEW, SHAPES, as_data, calibration_chart, map_svg, mark, place
-from lmssc.report.html import bar, percent, table
+from lmssc.report.charts import SHAPES, as_data, map_svg, mark, place
+from lmssc.report.hidden_labels import BINS, hidden_labels
+from lmssc.report.html import bar, between, percent, table
+from lmssc.report.subject import Subject
 
 # More dots than this are slow to draw and hide each other.
 MOST_DOTS = 5000
 # Samples to look at first that are listed.
 LISTED = 20
-BINS = 10
 # Colours and shapes of classes, used in turn, that are different together.
 PAIRS = math.lcm(len(COLOURS), len(SHAPES))
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What the report is about.
-
-    Attributes
-    ----------
-    clf : classifier of lmssc
-        Fitted.
-    ids : list of str
-        Names of the samples.
-    codes : ndarray of int of shape (n,)
-        Given class of each sample as a number in `clf.classes_`, −1 without a label.
-    widths, missing : dict of str to int
-        Features of each view, and samples that lack it.
-    notes : list of str
-        What was understood about the input.
-    command : str
-        What made it.
-    held_out : HeldOut
-        Answers with labels hidden.
-    without : dict of str or None to HeldOut
-        The same with few iterations, with all views (None) and without each; empty if none can be left out.
-    n_refitted : int
-        Samples that those fits had.
-    first : list of int
-        Samples to look at first.
-    shares : dict of str to float
-        What the method itself learned about the views.
-    random_state : int
-        Seed of all that is drawn by chance here.
-    """
-
-    clf: Any
-    ids: Sequence[str]
-    codes: NDArray
-    widths: Mapping[str, int]
-    missing: Mapping[str, int]
-    notes: Sequence[str]
-    command: str
-    held_out: HeldOut
-    without: Mapping[str | None, HeldOut]
-    n_refitted: int
-    first: Sequence[int]
-    shares: Mapping[str, float]
-    random_state: int
-
-    @property
-    def given(self) -> NDArray:
-        """Samples whose label was given."""
-        return self.codes >= 0
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the classes."""
-        return [str(label) for label in self.clf.classes_]
-
-    @cached_property
-    def predicted(self) -> NDArray:
-        """Class that each sample got, as a number."""
-        return np.searchsorted(self.clf.classes_, self.clf.transduction_)
 
 
 def in_short(subject: Subject) -> str:
@@ -98,22 +31,31 @@ def in_short(subject: Subject) -> str:
     confidence = subject.clf.label_distributions_.max(axis=1)[unknown]
     facts = [
         (f"{len(subject.codes):,}", "samples"),
-        (f"{len(subject.widths):,}", "views"),
+        (f"{len(subject.widths):,}", "view" if len(subject.widths) == 1 else "views"),
         (f"{len(subject.labels):,}", "classes"),
         (f"{int(subject.given.sum()):,}", "labels given"),
         (f"{int(unknown.sum()):,}", "labels found"),
     ]
-    if len(subject.held_out.rows):
-        facts.append((percent(subject.held_out.accuracy), "of hidden labels found again"))
+    found = subject.held_out
+    if found is not None and len(found.rows):
+        n = len(found.rows)
+        words = f"of {n:,} hidden labels found again (95 % interval: {between(found.accuracy, n)})"
+        facts.append((percent(found.accuracy), words))
     if len(confidence):
-        facts.append((percent(float((confidence >= 0.9).mean())), "of the found labels at least 90 % sure"))
+        sure = float((confidence >= 0.9).mean())
+        facts.append((percent(sure), "of the found labels have a confidence of 90 % or more"))
     items = "".join(f"<li><strong>{escape(number)}</strong> {escape(what)}</li>" for number, what in facts)
     warning = ""
     if len(subject.clf.unreached_):
         warning = (
-            f"<p><strong>{len(subject.clf.unreached_):,} samples are reached by no label</strong>: nothing like them "
-            "is labelled, and what they got is only how frequent the classes are. Label one of each such group; "
-            "<code>predictions.csv</code>, beside this page, marks them.</p>"
+            f"<p><strong>{len(subject.clf.unreached_):,} samples are reached by no label</strong>: no path in the "
+            "graph joins them to a labelled sample. Their probabilities are the class frequencies of the labels and "
+            "say nothing about them. Label one sample of each such group; "
+            + (
+                "the column <code>unreached</code> of <code>predictions.csv</code> marks them.</p>"
+                if subject.from_files
+                else "<code>clf.unreached_</code> has their row numbers.</p>"
+            )
         )
     return f'<ul class="facts">{items}</ul>{warning}'
 
@@ -124,6 +66,7 @@ def what_went_in(subject: Subject) -> str:
     scalings = getattr(subject.clf, "scalings_", {})
     words = {
         "zscore": "each column standardised",
+        "mixed": "numbers standardised, categories weighed against them",
         "unit": "rows of length 1",
         "tfidf": "word counts weighted (tf-idf)",
         "sample": "each row standardised",
@@ -137,8 +80,11 @@ def what_went_in(subject: Subject) -> str:
             [
                 escape(name),
                 f"{width:,}",
-                f"{len(subject.codes) - subject.missing[name]:,}",
-                f"{subject.missing[name]:,}",
+                *(
+                    ("–", "–")
+                    if subject.missing is None
+                    else (f"{len(subject.codes) - subject.missing[name]:,}", f"{subject.missing[name]:,}")
+                ),
                 escape(words.get(scalings.get(name, ""), scalings.get(name, "–"))),
             ]
             for name, width in subject.widths.items()
@@ -148,8 +94,8 @@ def what_went_in(subject: Subject) -> str:
     totals = np.bincount(subject.predicted, minlength=len(subject.labels))
     classes = table(
         "classes",
-        "The classes: labels that were given, and all samples after classification",
-        ["class", "labels given", "samples in the end", "share", ""],
+        "The classes: labels that were given, and samples that have the label now",
+        ["class", "labels given", "samples with this label now", "share", ""],
         [
             [escape(label), f"{given:,}", f"{total:,}", percent(total / len(subject.codes)), bar(total / totals.max())]
             for label, given, total in zip(subject.labels, counts, totals, strict=True)
@@ -160,87 +106,7 @@ def what_went_in(subject: Subject) -> str:
 
 def how_sure(subject: Subject) -> str:
     """Held-out labels, calibration, and how the confidence is spread."""
-    return _held_out(subject) + _confidence(subject)
-
-
-def _held_out(subject: Subject) -> str:
-    found = subject.held_out
-    if not len(found.rows):
-        return (
-            "<p><strong>Nothing could be checked:</strong> every class has one label only, and a label cannot be "
-            "hidden and learned from at once. Give each class at least two labels to see how right the answers are.</p>"
-        )
-    n, right = len(found.rows), int(found.right.sum())
-    low, high = binomtest(right, n).proportion_ci(method="wilson")
-    counts = np.bincount(found.codes, minlength=len(subject.labels))
-    most = int(counts.argmax())
-    claimed = float(found.confidence.mean())
-    verdict = (
-        "That is too sure of itself: read its confidence with caution."
-        if claimed > high
-        else "That is too modest: the answers are better than it says."
-        if claimed < low
-        else "That fits."
-    )
-    sampled = ""
-    if subject.n_refitted < len(subject.codes):
-        sampled = (
-            f" To save time this was done on {subject.n_refitted:,} of the {len(subject.codes):,} samples, drawn "
-            "at random with as large a share of labels; with all samples the answers tend to be better."
-        )
-    chosen = ""
-    if hasattr(subject.clf, "best_estimator_"):
-        chosen = " The parameters had been chosen with these labels in view, which makes the number a little too good."
-    text = (
-        f'<p class="big">The given labels were hidden in turns and looked for again: <strong>{right:,} of {n:,} '
-        f"came back right, {percent(right / n)}</strong>.</p>"
-        f"<p>With that many labels the true rate is probably between {percent(low)} and {percent(high)} (95 % "
-        f"interval). Always answering “{escape(subject.labels[most])}”, the most frequent class, would be right for "
-        f"{percent(counts[most] / n)}. If the labelled samples are not like the others, the others may fare "
-        f"worse.{sampled}{chosen}</p>"
-    )
-    answers = found.distributions.argmax(axis=1)
-    rows = []
-    for code, label in enumerate(subject.labels):
-        mine = found.codes == code
-        if not mine.any():
-            rows.append([escape(label), "0", "–", "", "only one label: could not be hidden"])
-            continue
-        wrong = np.bincount(answers[mine & ~found.right], minlength=len(subject.labels))
-        taken = f"{escape(subject.labels[int(wrong.argmax())])} ({wrong.max()})" if wrong.any() else "–"
-        share = float(found.right[mine].mean())
-        rows.append([escape(label), f"{int(mine.sum()):,}", percent(share), bar(share), taken])
-    by_class = table(
-        "by-class",
-        "Hidden labels by class",
-        ["class", "hidden", "found again", "", "most often taken for"],
-        rows,
-    )
-    bins = reliability(found.right, found.confidence, BINS)
-    error = expected_calibration_error(found.right, found.confidence, BINS)
-    calibration = table(
-        "calibration",
-        "Hidden labels by confidence",
-        ["confidence", "answers", "mean confidence", "right"],
-        [
-            [
-                f"{100 * one['bin'] // BINS} to {100 * (one['bin'] + 1) // BINS} %",
-                f"{one['n']:,}",
-                percent(one["confidence"]),
-                percent(one["accuracy"]),
-            ]
-            for one in bins
-        ],
-    )
-    return (
-        f"<h3>Labels that were hidden</h3>{text}{by_class}"
-        "<h3>Is it as right as it is sure?</h3>"
-        f"<p>For the hidden labels it claimed {percent(claimed)} on average and was right for {percent(right / n)}. "
-        f"{verdict} Mean gap between the two over all levels of confidence: {percent(error)}.</p>"
-        f'<figure><div class="card" role="group" aria-label="Calibration" tabindex="0">{calibration_chart(bins)}</div>'
-        "<figcaption>On the dashed line it is right as often as it is sure; below it, it is too sure. "
-        f"The larger a mark, the more answers; hollow: fewer than {FEW}.</figcaption></figure>{calibration}"
-    )
+    return hidden_labels(subject) + _confidence(subject)
 
 
 def _confidence(subject: Subject) -> str:
@@ -257,8 +123,8 @@ def _confidence(subject: Subject) -> str:
     ]
     return (
         "<h3>How sure the found labels are</h3>"
-        f"<p>{percent(float((confidence >= 0.9).mean()))} of the {len(confidence):,} found labels are at least 90 % "
-        f"sure, {percent(float((confidence < 0.5).mean()))} less than 50 %.</p>"
+        f"<p>{percent(float((confidence >= 0.9).mean()))} of the {len(confidence):,} found labels have a confidence of "
+        f"90 % or more, {percent(float((confidence < 0.5).mean()))} of less than 50 %.</p>"
         + table("confidence", "Found labels by confidence", ["confidence", "samples", "share", ""], rows)
     )
 
@@ -310,13 +176,16 @@ def latent_map(subject: Subject) -> tuple[str, str, dict[int, int]]:
     if len(subject.labels) > PAIRS:
         repeated = "Colours and shapes repeat; choose a class in the legend to see it alone. "
     html = (
-        "<p>Each dot is a sample, where the method has put it: samples that are alike in all views lie together. "
-        f"Colours and shapes are the labels they got; a black rim marks a label that was given. {sample}{repeated}The "
-        f"picture is flat, the positions are not: it shows {percent(sum(explained))} of how they differ.</p>"
+        "<p>Each dot is a sample at its latent position: samples that are alike in their views lie close together. "
+        "Colour and shape show the label that a sample got; a black rim marks a label that was given. "
+        f"{sample}{repeated}The map has two dimensions, the latent positions have {fitted.latent_.shape[1]:,}: it "
+        f"shows {percent(sum(explained))} of their variance, and samples that lie close together here may still be far "
+        "apart.</p>"
         '<p id="map-help">Point at a dot to see which sample it is, click to keep it marked. Zoom with the buttons, '
-        "with + and −, or with the wheel while the map has the focus; drag or use the arrow keys to move, 0 shows all. "
-        f"With the tab key you come to the {len(stops)} samples to look at first; from a marked sample the arrow keys "
-        "go on to its neighbours, Enter marks the one in the middle, Escape none.</p>"
+        "with the keys + and −, or with the wheel once you have clicked on the map; drag it or use the arrow keys to "
+        "move it; the key 0 shows all of it. "
+        f"The tab key goes through the {len(stops)} samples to look at first. From a marked sample the arrow keys go "
+        "to its neighbours. Enter marks the sample in the middle of the map, Escape removes the mark.</p>"
         '<div id="map-controls" hidden><button type="button" id="map-in">Zoom in</button>'
         '<button type="button" id="map-out">Zoom out</button><button type="button" id="map-home">Show all</button>'
         '<form id="map-find"><label for="map-id">Find a sample:</label><input id="map-id" autocomplete="off">'
@@ -333,27 +202,29 @@ def what_views_contribute(subject: Subject) -> str:
     names = list(subject.widths)
     if len(names) == 1:
         return "<p>There is one view only.</p>"
-    whole = subject.without.get(None, subject.held_out)
     largest = max(subject.shares.values(), default=1.0)
-    compared = None in subject.without and len(whole.rows) > 0
+    whole = subject.without.get(None)
+    if whole is not None and not len(whole.rows):
+        whole = None  # nothing was hidden
     rows = []
     for name in names:
         share = subject.shares.get(name, float("nan"))
         cells = [escape(name), percent(share), bar(share / largest) if share == share else ""]
-        rows.append([*cells, *(_change(subject.without[name], whole) if compared else ("–", "–", ""))])
+        changed = _change(subject.without[name], whole) if whole is not None else ("–", "–", "")
+        rows.append([*cells, *changed])
     learned = (
-        "The share is how much of what the latent positions reproduce of the data lies in the view."
+        "The share is the view's part of what the latent positions reproduce of all views."
         if hasattr(getattr(subject.clf, "best_estimator_", subject.clf), "loadings_")
         else "The share is the weight that the method gave the view."
         if subject.shares
         else "This method does not weigh the views."
     )
     tested, caption = "", "What each view contributes"
-    if compared:
+    if whole is not None:
         tested = (
-            "Then the hidden labels were looked for again without the view (with few iterations, to save time): what "
-            "is lost is what only this view knows. With few labels most changes are "
-            "within chance (two standard errors)."
+            "Then the labels were hidden again, and the model had to find them without the view (with few iterations, "
+            "to save time). What is lost without a view is what only this view knows; what two views both know is not "
+            "lost. “No difference” means less than 5 points either way (95 % interval)."
         )
         caption += f"; with all views {percent(whole.accuracy)} of the hidden labels are found again"
     return f"<p>{learned} {tested}</p>" + table(
@@ -366,14 +237,18 @@ def what_views_contribute(subject: Subject) -> str:
 
 def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
     """Accuracy without a view, its change in points, and what that means."""
-    change = without.right.astype(float) - whole.right
-    noise = 2 * float(change.std()) / len(change) ** 0.5
-    step = float(change.mean())
-    words = "within chance" if abs(step) <= noise else "worse without it" if step < 0 else "better without it"
+    verdict, enough = judge_change(whole.right, without.right)
+    words = {
+        "worse": "worse without it",
+        "better": "better without it",
+        "same": "no difference",
+        "too few": f"too few labels to tell (about {enough:,} would)",
+    }[verdict]
     lost = int((~without.answered).sum())
     if lost:
         words += f"; {lost} of the hidden have this view only"
-    return percent(without.accuracy), f"{100 * step:+.1f}".replace("-", "−"), words
+    step = 100 * (without.accuracy - whole.accuracy)
+    return percent(without.accuracy), f"{step:+.1f}".replace("-", "−"), words
 
 
 def about_the_graph(subject: Subject) -> str:
@@ -383,19 +258,22 @@ def about_the_graph(subject: Subject) -> str:
     known = np.flatnonzero(subject.given)
     among = sparse.csr_array(graph)[known][:, known]
     text = (
-        "<p>The method joins each sample to those most like it, and labels flow along these joins. "
-        f"<strong>{percent(share)} of their weight joins samples of one class</strong>, by the labels in the end; "
-        f"among samples joined at random it would be {percent(chance)}. "
+        "<p>The graph links each sample to the samples most like it, and labels spread along these links. "
+        f"<strong>{percent(share)} of their weight links two samples of the same class</strong>, by the labels that "
+        f"all samples have now; links drawn at random would have {percent(chance)}. "
     )
-    if among.nnz:
+    # Links of one sample are no independent evidence: the labels that are linked are counted, not the links.
+    linked = int(np.count_nonzero((among + among.T).sum(axis=1)))
+    if linked:
         truth, by_chance = homophily(among, subject.codes[known])
         text += (
-            f"Between samples whose labels were both given it is {percent(truth)} (random: {percent(by_chance)}; "
-            f"{among.nnz:,} such joins): no label in this number is the method's own. "
+            f"Among samples whose label was given it is {percent(truth)} (at random: {percent(by_chance)}), a number "
+            f"in which no label is the method's own. It comes from the labels of {linked:,} samples, which leaves "
+            f"{between(truth, linked)} (95 % interval). "
         )
     else:
-        text += "No two samples with given labels are joined, so it cannot be checked by given labels alone. "
-    return text + f"The graph has {graph.nnz:,} joins, {graph.nnz / graph.shape[0]:.1f} a sample.</p>"
+        text += "No two samples whose labels were given are linked, so given labels alone cannot confirm that. "
+    return text + f"The graph has {graph.nnz:,} links, {graph.nnz / graph.shape[0]:.1f} a sample.</p>"
 
 
 def look_first(subject: Subject, place_of: Mapping[int, int]) -> str:
@@ -418,10 +296,20 @@ def look_first(subject: Subject, place_of: Mapping[int, int]) -> str:
                 percent(float(distributions[row, second])),
             ]
         )
+    more = (
+        "<code>to_label.csv</code>, which <code>lmssc classify</code> wrote, has more."
+        if subject.from_files
+        else "<code>clf.most_informative(n)</code> names more."
+    )
     return (
-        "<p>If you can label a few more samples, take these: the method is unsure of them, and they are joined to many "
-        "others that would learn from them. <code>to_label.csv</code>, beside this page, has more.</p>"
-        + table("first", "The samples to look at first", ["sample", "label", "sure", "runner-up", "its share"], rows)
+        "<p>If you can label a few more samples, take these: the model is unsure of them, and they are linked to many "
+        f"others that would learn from them. {more}</p>"
+        + table(
+            "first",
+            "The samples to look at first",
+            ["sample", "label", "confidence", "second label", "its probability"],
+            rows,
+        )
     )
 
 
@@ -435,12 +323,12 @@ def run_again(subject: Subject) -> str:
     )
     iterations = f"{fitted.n_iter_} iteration{'s' if fitted.n_iter_ != 1 else ''}"
     if getattr(fitted, "converged_", True) is False:
-        iterations += ", when max_iter ended it; raise it to see whether more of them change the labels"
+        iterations += " and was stopped by max_iter; raise it to see whether the labels still change"
     return (
         f'<h3>Run it again</h3><pre tabindex="0"><code>{escape(subject.command)}</code></pre>'
         f"<p>The model is of the class {type(fitted).__name__}; it took {iterations}. Its parameters:</p>"
         f"<ul>{parameters}</ul>"
         "<h3>Cite</h3><p>The method: Bo, Kang, Zhao, Su and Chen, <cite>Latent Multi-view Semi-Supervised "
-        "Classification</cite>, 2019. The program: lmssc, with its version from the foot of this page, because "
-        "its defaults differ from the paper’s.</p>"
+        "Classification</cite>, 2019. The program: lmssc, with the version that this page names at its foot; its "
+        "defaults differ from the paper’s.</p>"
     )
