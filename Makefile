@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help demo docs reproduce pages ablation fresh bench bench-active bench-million bench-classify bench-disk test lint types \
+.PHONY: help kill-test demo docs reproduce pages ablation fresh bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -50,6 +50,9 @@ fresh: $(VENV)/.ready-demo  ## LMSSC and its peers on data that it was not made 
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
 
+bench-confidence: $(VENV)/.ready-demo  ## share right and mean confidence on hard cases, into results/confidence (five minutes)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/confidence.py
+
 bench: $(VENV)/.ready-demo  ## time and memory beside peers on one core, as ratios, into results/speed (20 minutes)
 	$(BIN)/python -m pip install --quiet --editable '.[all,large]' quadprog
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
@@ -68,8 +71,13 @@ bench-disk: $(VENV)/.ready-demo  ## memory of a fit to views that stay on disk, 
 	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/on_disk.py
 
-test: lint types  ## lint, type checks, all tests
+# Only tests that ask for the paper's data have it, if it is there; then these run once more as where it is not.
+test: lint types  ## lint, type checks, all tests; without a network once the environment is made
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
+	LMSSC_DATA=$(VENV)/no-data XDG_CACHE_HOME=$(VENV)/no-data $(BIN)/python -m pytest -m data -q -p no:cacheprovider
+
+kill-test: $(VENV)/.ready-dev  ## kill lmssc classify 100 times at random moments; nothing may be lost or left (minutes)
+	LMSSC_KILLS=100 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_killed.py
 
 lint: $(VENV)/.ready-dev  ## ruff: rules and format
 	$(BIN)/ruff check .

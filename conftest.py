@@ -1,23 +1,69 @@
-"""Where tests and doctests find the paper's data: in $LMSSC_DATA, or in ../shared/data."""
+"""What holds for all tests and examples: they have no network, and the paper's data only where they ask for it."""
 
 import os
+import signal
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-_BESIDE = Path(__file__).resolve().parent.parent / "shared" / "data"
-if _BESIDE.is_dir():
-    os.environ.setdefault("LMSSC_DATA", str(_BESIDE))
+from no_network import sitecustomize
+
+_HERE = Path(__file__).resolve().parent
+# Folder that may have the paper's data.
+_DATA = Path(os.environ.get("LMSSC_DATA") or _HERE.parent / "shared" / "data")
+
+# Importing it has blocked the network here; this blocks it in every Python that a test starts.
+_BLOCK = os.path.dirname(sitecustomize.__file__)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_BLOCK, os.environ.get("PYTHONPATH")]))
+collect_ignore = [_BLOCK]  # a module of this name may be there already
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some tests raise.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
-    """Skip the examples of the loaders where they could not run without a network."""
-    from lmssc.datasets.fetch import find
+@pytest.fixture(scope="session", autouse=True)
+def _no_data():
+    """Whoever needs the paper's data must say so: all other tests run as on a machine that has none."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.delenv("LMSSC_DATA", raising=False)
+        yield
+
+
+@pytest.fixture
+def paper_file(monkeypatch):
+    """Give the path of a file of the paper's data by the name of the data set, or skip the test; $LMSSC_DATA is set."""
     from lmssc.datasets.registry import FILES
 
-    if all(find(file) for file in FILES.values()) and find_spec("h5py"):
-        return
+    monkeypatch.setenv("LMSSC_DATA", str(_DATA))
+
+    def path_of(name):
+        path = _DATA / FILES[name].filename
+        if not path.exists():
+            pytest.skip(f"needs {path.name}, which is not in {_DATA} (set LMSSC_DATA to a folder that has it)")
+        if name == "bbc" and not find_spec("h5py"):
+            pytest.skip("needs h5py, to read BBC")
+        return path
+
+    return path_of
+
+
+@pytest.fixture(autouse=True)
+def _data_of_the_loaders(request):
+    """The examples in the docstrings of the loaders load the data sets."""
+    if request.path.name == "loaders.py":
+        from lmssc.datasets.registry import FILES
+
+        for name in FILES:
+            request.getfixturevalue("paper_file")(name)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items):
+    """Mark what uses the paper's data, for `-m data`."""
     for item in items:
-        if item.path.name == "loaders.py":
-            item.add_marker(pytest.mark.skip(reason="needs the data files (LMSSC_DATA) and h5py"))
+        if item.path.name == "loaders.py" or "paper_file" in item.fixturenames:
+            item.add_marker("data")

@@ -1,5 +1,7 @@
 """What several test files use."""
 
+import socket
+
 import matplotlib
 import pytest
 
@@ -12,6 +14,16 @@ def digits():
     from lmssc.datasets import load_digits_views
 
     return load_digits_views()
+
+
+@pytest.fixture(scope="session")
+def loopback():
+    """Skip where not even this machine can be reached, as in a bare network namespace."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        try:
+            socket.create_connection(server.getsockname(), 5).close()
+        except OSError as error:
+            pytest.skip(f"needs the loopback interface (ip link set lo up): {error}")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.semi_supervised import LabelSpreading
 
 import lmssc
-from lmssc import AMGL, GFHF, LMSSC, MLAN
+from lmssc import AMGL, GFHF, LMSSC, MLAN, datasets
 from lmssc.audit import order_sensitivity, take_rows
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
@@ -159,7 +159,8 @@ def made_up(monkeypatch):
     order = np.argsort(made.target, kind="stable")
     views = [take_rows(view, order) for view in made.views]
     monkeypatch.setattr(audit_runs, "_data", lambda dataset: (views, made.target[order]))
-    monkeypatch.setattr(experiment, "load", lambda name: type("Bunch", (), {"target": made.target[order]}))
+    for module in (experiment, datasets):  # the command looks for BBC before it starts
+        monkeypatch.setattr(module, "load", lambda name: type("Bunch", (), {"target": made.target[order]}))
     return views, made.target[order]
 
 

@@ -4,12 +4,12 @@ import errno
 import hashlib
 import io
 import os
+import socket
 import subprocess
 import sys
 import threading
 from functools import cache as remember
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,21 +43,6 @@ SUMS = {
     "reuters": [165418.54145, 164855.551912, 160747.646228, 162050.638599, 160097.380896],
     "msrc": [429577.452767996, 15138.205487292, 5028.032731591, 42460108, 11527644],
 }
-
-
-@pytest.fixture
-def real():
-    """Give the path of a real file, or skip."""
-
-    def path_of(name):
-        path = Path(os.environ.get("LMSSC_DATA", "nowhere")) / FILES[name].filename
-        if not path.exists():
-            pytest.skip(f"{path} is not there; set LMSSC_DATA to the folder with the data files")
-        if name == "bbc":
-            pytest.importorskip("h5py")
-        return path
-
-    return path_of
 
 
 @pytest.fixture
@@ -110,8 +95,8 @@ def loaded(name):
 
 class TestRealFiles:
     @pytest.mark.parametrize("name", list(KNOWN))
-    def test_shapes_types_and_classes(self, name, real):
-        real(name)
+    def test_shapes_types_and_classes(self, name, paper_file):
+        paper_file(name)
         data, known = loaded(name), KNOWN[name]
         assert [view.shape for view in data.views] == [(sum(known["classes"]), width) for width in known["widths"]]
         assert len(data.view_names) == len(set(data.view_names)) == len(data.views)
@@ -128,17 +113,17 @@ class TestRealFiles:
             np.testing.assert_allclose([view.sum() for view in data.views], SUMS[name], rtol=1e-12)
 
     @pytest.mark.parametrize("name", ["handwritten", "reuters", "msrc", "bbcsport", "leaves"])
-    def test_matlab_values(self, name, real):
-        raw = loadmat(real(name))
+    def test_matlab_values(self, name, paper_file):
+        raw = loadmat(paper_file(name))
         data = loaded(name)
         np.testing.assert_array_equal(data.target + 1, raw["y"].ravel())
         for view, cell in zip(data.views, raw["X"].ravel(), strict=True):
             np.testing.assert_array_equal(view.toarray() if sp.issparse(view) else view, cell)
 
-    def test_bbc_values(self, real):
+    def test_bbc_values(self, paper_file):
         import h5py
 
-        with h5py.File(real("bbc"), "r") as file:
+        with h5py.File(paper_file("bbc"), "r") as file:
             first, last = (np.array(file[file["data"][0, v]]) for v in (0, 3))
             labels = np.array(file["labels"])[0]
         data = loaded("bbc")
@@ -148,16 +133,16 @@ class TestRealFiles:
         assert all((view.data == np.rint(view.data)).all() and view.min() == 0 for view in data.views)  # word counts
         assert data.target_names == ["1", "2"]
 
-    def test_sonar_values(self, real):
-        numbers = np.genfromtxt(real("sonar"), delimiter=",")[:, :60]
-        letters = [line[-1] for line in real("sonar").read_text().splitlines()]
+    def test_sonar_values(self, paper_file):
+        numbers = np.genfromtxt(paper_file("sonar"), delimiter=",")[:, :60]
+        letters = [line[-1] for line in paper_file("sonar").read_text().splitlines()]
         data = loaded("sonar")
         np.testing.assert_array_equal(np.hstack(data.views), numbers)
         assert [{"R": "rock", "M": "mine"}[letter] for letter in letters] == [data.target_names[c] for c in data.target]
 
-    def test_handwritten_targets_are_the_digits(self, real):
+    def test_handwritten_targets_are_the_digits(self, paper_file):
         """Judged by a classifier of other digits: the best naming of the classes is the one that is used."""
-        real("handwritten")
+        paper_file("handwritten")
         data = loaded("handwritten")
         images = data.views[data.view_names.index("pixels")].reshape(-1, 16, 15)
         small = ndimage.zoom(np.pad(images, ((0, 0), (0, 0), (3, 2))), (1, 0.5, 0.4), order=1)
@@ -168,9 +153,9 @@ class TestRealFiles:
         np.testing.assert_array_equal(linear_sum_assignment(votes, maximize=True)[1], np.arange(10))
         assert data.target_names == list("0123456789")
 
-    def test_views_of_handwritten_and_leaves_are_what_they_are_called(self, real):
-        real("handwritten")
-        real("leaves")
+    def test_views_of_handwritten_and_leaves_are_what_they_are_called(self, paper_file):
+        paper_file("handwritten")
+        paper_file("leaves")
         digits = dict(zip(loaded("handwritten").view_names, loaded("handwritten").views, strict=True))
         assert set(np.unique(digits["pixels"])) == set(range(7))  # averages of 2 × 3 bits, times 6
         assert set(np.unique(digits["morphology"][:, 0])) <= {0, 1, 2, 3}  # holes
@@ -181,23 +166,23 @@ class TestRealFiles:
         np.testing.assert_allclose(leaves["texture"][0], leaves["texture"][1:16].mean(axis=0), atol=1e-15)
         assert "mean of the other fifteen" in loaded("leaves").DESCR
 
-    def test_one_document_of_reuters_is_empty_as_described(self, real):
-        real("reuters")
+    def test_one_document_of_reuters_is_empty_as_described(self, paper_file):
+        paper_file("reuters")
         data = loaded("reuters")
         empty = [int((np.diff(view.indptr) == 0).sum()) for view in data.views]
         assert dict(zip(data.view_names, empty, strict=True)) == {
             "english": 0, "french": 0, "german": 0, "spanish": 1, "italian": 0,
         }  # fmt: skip
 
-    def test_each_has_its_own_function(self, real):
+    def test_each_has_its_own_function(self, paper_file):
         for name in KNOWN:
-            real(name)
+            paper_file(name)
             one, other = getattr(datasets, f"load_{name}")(), loaded(name)
             assert one.view_names == other.view_names
             assert one.DESCR == other.DESCR == describe(name)
 
-    def test_a_set_can_be_compared(self, real, tmp_path, capsys):
-        real("bbc")
+    def test_a_set_can_be_compared(self, paper_file, tmp_path, capsys):
+        paper_file("bbc")
         words = ["--methods", "LMSSC", "1-NN", "--rates", "0.2", "--repeats", "1", "--out", str(tmp_path)]
         assert main(["compare", "bbc", *words]) == 0
         assert "2 runs (0 failed)" in capsys.readouterr().out
@@ -205,9 +190,9 @@ class TestRealFiles:
 
 class TestDescriptions:
     @pytest.mark.parametrize("name", NAMES)
-    def test_catalogue_is_what_the_loaders_give(self, name, real):
+    def test_catalogue_is_what_the_loaders_give(self, name, paper_file):
         if name != "digits":
-            real(name)
+            paper_file(name)
         data, facts = loaded(name), FACTS[name]
         assert list(facts.views) == data.view_names
         assert list(facts.views.values()) == [view.shape[1] for view in data.views]
@@ -227,16 +212,16 @@ class TestDescriptions:
         assert "right for 134 of 145 samples (92.4 %)" in describe("bbc")
 
     @pytest.mark.parametrize("name", list(FILES))
-    def test_registry_is_that_of_the_shared_folder(self, name, real):
+    def test_registry_is_that_of_the_shared_folder(self, name, paper_file):
         """The table beside the data was written by others."""
-        table = real(name).with_name("README.md")
+        table = paper_file(name).with_name("README.md")
         if not table.exists():
             pytest.skip(f"no {table}")
         file = FILES[name]
         row = next(line for line in table.read_text().splitlines() if line.startswith(f"| {file.filename} "))
         assert file.address.removeprefix("https://") in row
         assert file.sha256 in row
-        assert file.size == real(name).stat().st_size
+        assert file.size == paper_file(name).stat().st_size
 
     def test_addresses_are_encrypted_and_pinned(self):
         for file in FILES.values():
@@ -286,18 +271,14 @@ class TestDamagedFiles:
 
     @pytest.mark.parametrize("name", list(KNOWN))
     @pytest.mark.parametrize("damage", [cut, flip])
-    def test_real_files_too(self, name, damage, real, data_home, monkeypatch):
-        monkeypatch.undo()
-        content = real(name).read_bytes()
-        monkeypatch.setenv("LMSSC_DATA", str(data_home))
+    def test_real_files_too(self, name, damage, paper_file, data_home):
+        content = paper_file(name).read_bytes()
         (data_home / FILES[name].filename).write_bytes(damage(content))
         with pytest.raises(DataFileError, match="is damaged or not the file it should be"):
             load(name)
 
-    def test_another_set_under_its_name(self, real, data_home, monkeypatch):
-        monkeypatch.undo()
-        other = real("msrc").read_bytes()
-        monkeypatch.setenv("LMSSC_DATA", str(data_home))
+    def test_another_set_under_its_name(self, paper_file, data_home):
+        other = paper_file("msrc").read_bytes()
         (data_home / "Handwritten.mat").write_bytes(other)
         with pytest.raises(DataFileError, match=r"Handwritten\.mat is damaged or not the file it should be"):
             load("handwritten")
@@ -373,8 +354,9 @@ class TestPlaces:
             load("sonar")
         assert FILES["sonar"].address in str(caught.value)
 
-    def test_without_h5py_only_bbc_fails(self, real, monkeypatch, tmp_path, capsys):
-        real("bbc")
+    def test_without_h5py_only_bbc_fails(self, paper_file, monkeypatch, tmp_path, capsys):
+        paper_file("bbc")
+        paper_file("msrc")
         monkeypatch.setitem(sys.modules, "h5py", None)
         assert len(load("msrc").target) == 210
         with pytest.raises(ImportError, match=r"the BBC data need h5py: pip install 'lmssc\[data\]'"):
@@ -416,7 +398,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server():
+def server(loopback):
     """A server on this machine, with the paths that were asked for."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.paths = []
@@ -464,7 +446,11 @@ class TestDownload:
         assert "refused" in self.failure(make_file(CONTENT, f"{address}/good"), cache)
         assert contents(cache) == []
 
-    def test_no_such_host(self, cache):
+    def test_no_such_host(self, cache, monkeypatch):
+        def unknown(*args, **kwargs):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
         self.failure(make_file(CONTENT, "http://no-such-host.invalid/sonar.csv"), cache)
         assert contents(cache) == []
 

@@ -15,6 +15,8 @@ from lmssc.datasets.catalogue import FACTS, NAMES, describe
 from lmssc.datasets.digits import load_digits_views
 from lmssc.datasets.fetch import DataFileError, fetch
 from lmssc.datasets.registry import FILES
+from lmssc.files.hdf5 import SafeHDF5
+from lmssc.files.unpacking import Unpacked
 
 Content = tuple[list[npt.NDArray], npt.NDArray]  # views as samples × features, and a class number for each sample
 
@@ -330,8 +332,10 @@ def _read_bbc(content: bytes) -> Content:
     """Read a MATLAB 7.3 file, which is HDF5: a cell of views, there features × samples, and labels from 1."""
     h5py = import_optional("h5py", purpose="the BBC data", extra="data")
     with h5py.File(io.BytesIO(content), "r") as file:
-        views = [file[reference][()].T for reference in file["data"][()].ravel()]
-        return views, file["labels"][()].ravel()
+        inside = SafeHDF5(h5py, file, Unpacked("the BBC data", len(content)))
+        references = inside.values(inside.item(file, "data")).ravel()
+        views = [inside.values(inside.referred(reference, "data")).T for reference in references]
+        return views, inside.values(inside.item(file, "labels")).ravel()
 
 
 def _read_sonar(content: bytes) -> Content:
