@@ -106,13 +106,14 @@ def assert_bad_input_is_refused(make, parameters):
     for name, values in {"n_neighbors": [0, -1, 2.5, "many", None, True], **parameters}.items():
         for value in values:
             assert_refused(make, [A, B], y, ValueError, f"^{name} must be .*, got ", **{name: value})
-    clf = make().fit({"image": A, "text": B}, y)
-    for X, message in {
-        "one": ([A], "1 views.*fitted with 2"),
-        "swapped": ([B, A], "'image' has 3 features"),
-    }.values():
+    for fitted, new, message in (
+        ([A, B], [A], "1 views.*fitted with 2"),
+        ([A, B], [B, A], "'view0' has 3 features"),
+        ({"image": A, "text": B}, {"image": B, "text": A}, "'image' has 3 features"),
+        ({"image": A, "text": B}, [A, B], "pass a dict with the names"),
+    ):
         with pytest.raises(ValueError, match=message):
-            clf.predict(X)
+            make().fit(fitted, y).predict(new)
 
 
 def assert_unreached_are_named(make):

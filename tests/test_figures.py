@@ -18,6 +18,7 @@ from lmssc.experiments import figure_data, figures
 from lmssc.experiments.figure_data import by_dimension, first_graph
 from lmssc.experiments.runs import Data
 from lmssc.experiments.scores import expected_calibration_error
+from lmssc.targets import Targets
 from made_up import draw_tiny_figures
 
 NAMES = [
@@ -117,7 +118,7 @@ def test_the_graph_before_learning_is_the_one_the_model_starts_from(words):
     ordered = [raws[v].take(model._order.samples) for v in model._order.views]
     codes = np.full(80, -1)
     codes[:3] = [0, 1, 2]
-    problem = Problem(ordered, codes, 3)
+    problem = Problem(ordered, Targets.from_codes(codes, 3))
     _, state, _ = model._start(model._fit_scalings(problem), problem)
     back = np.argsort(model._order.samples)
     np.testing.assert_allclose(first_graph(raws, codes).toarray(), state.graph.toarray()[np.ix_(back, back)], atol=1e-5)

@@ -9,7 +9,7 @@ import lmssc
 
 
 def test_everything_promised_is_there():
-    for name in [*lmssc.__all__, "datasets", "model_selection", "plotting"]:
+    for name in [*lmssc.__all__, "audit", "datasets", "model_selection", "plotting", "report"]:
         assert getattr(lmssc, name).__name__.endswith(name)
         assert name in dir(lmssc)
 
@@ -19,12 +19,19 @@ def test_unknown_names_are_attribute_errors():
         lmssc.LMSCC  # noqa: B018
 
 
+def test_the_report_is_there_without_an_import_of_its_own():
+    program = "import lmssc; lmssc.report.write_report"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
         ("import lmssc.cli", "sklearn"),
         ("from lmssc import LMSSC", "matplotlib"),
         ("from lmssc import LMSSC", "tqdm"),
+        ("import lmssc", "numpy"),
+        ("from lmssc import LMSSC", "lmssc.report"),
         ("from lmssc.plotting import LatentMapDisplay", "matplotlib"),
     ],
 )

@@ -29,7 +29,7 @@ _HOMES = {
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.inputs",
 }
-_MODULES = ("audit", "datasets", "model_selection", "plotting")
+_MODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 
 __all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "open_view", "paper_settings", "stack_views"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmssc.datasets import load_digits_views
 from lmssc.demo import Task
-from lmssc.files.outputs import staged_folder
+from lmssc.files.staging import staged_folder
 
 # The views that are written, each in a format of its own, all of which a plain installation reads.
 FORMATS = {"pixels": ".csv", "fourier": ".tsv.gz", "profiles": ".npz", "gradients": ".mat"}

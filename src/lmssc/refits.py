@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from lmssc.held_out import hide, labelled_folds
-from lmssc.inputs import make_raw_views, read_collection
+from lmssc.inputs import check_rows, make_raw_views, read_collection
 from lmssc.labels import encode_labels
+from lmssc.n_jobs import worker_count
 from lmssc.views import RawView
 from lmssc.workers import end_with
 
@@ -103,12 +104,13 @@ def hold_out(
     >>> len(found[None].rows), found[None].accuracy > found["b"].accuracy > 0.5
     (60, True)
     """
+    check_rows(views, y, present)
     blocks = read_collection(views)
-    raws = make_raw_views(blocks, present)
+    raws = make_raw_views(blocks, present, gaps=True)  # each fit fills them in, or refuses them
     classes, codes = encode_labels(y, raws[0].data.shape[0])
     folds = labelled_folds(raws, codes, random_state)
     jobs = [(name, fold) for name in without for fold in folds]
-    fits = Parallel(n_jobs=n_jobs, return_as="generator")(
+    fits = Parallel(n_jobs=worker_count(n_jobs), return_as="generator")(
         delayed(_answer)(
             _prepare(clf, raws, name),
             [raw for raw in raws if raw.name != name],

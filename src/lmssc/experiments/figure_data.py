@@ -27,6 +27,7 @@ from lmssc.geometry import PLAIN, Geometry
 from lmssc.graph import learn_graph, usual_neighbors
 from lmssc.io import open_atomically
 from lmssc.machine import version
+from lmssc.n_jobs import worker_count
 from lmssc.plotting import principal_plane
 from lmssc.scaling import WORDS, fit_scalings, scale_views
 from lmssc.start import latent_start, most_components
@@ -320,7 +321,7 @@ def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDAr
     """
     methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in figures.data.raws], 0)
     tasks = list(product(CALIBRATION_RATES, methods, range(CALIBRATION_REPEATS)))
-    done = Parallel(n_jobs=figures.jobs)(
+    done = Parallel(n_jobs=worker_count(figures.jobs))(
         delayed(_confidence)(figures, name, methods[name], rate, seed) for rate, name, seed in tasks
     )
     result: dict[float, dict[str, tuple[NDArray, NDArray]]] = {rate: {} for rate in CALIBRATION_RATES}

@@ -9,6 +9,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from lmssc.experiments.store import Store
+from lmssc.n_jobs import worker_count
 from lmssc.progress import Progress, TimeLeft
 from lmssc.workers import end_with
 
@@ -52,6 +53,7 @@ def do_missing(
     progress : bool
         Show how far it is.
     """
+    n_jobs = worker_count(n_jobs)
     by_key = {job.key: job for job in jobs}
     missing = {key: job for key, job in by_key.items() if (store.read(key) or {"error": "missing"}).get("error")}
     left = TimeLeft((job.kind for job in missing.values()), effective_n_jobs(n_jobs))
