@@ -156,7 +156,8 @@ def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
     squares += np.einsum("ij,ij->i", points, points)[:, None]
     squares += np.einsum("ij,ij->i", landmarks, landmarks)
     np.maximum(squares, 0, out=squares)
-    squares *= points.dtype.type(-1 / (2 * energy))
+    with np.errstate(over="ignore"):  # very far away is −∞, of which the exponential is 0
+        squares *= points.dtype.type(-1 / (2 * energy))
     return np.exp(squares, out=squares)
 
 
