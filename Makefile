@@ -42,7 +42,7 @@ pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduc
 	$(BIN)/python docs/fill.py
 
 ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; goes on where it stopped)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/ablation.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=docs $(BIN)/python benchmarks/ablation.py
 
 fresh: $(VENV)/.ready-demo  ## LMSSC and its peers on data that it was not made on, into results/accuracy (half an hour; goes on where it stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py

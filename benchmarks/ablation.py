@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accuracy_page import CHOSEN, parts_markdown
 
 from lmssc import LMSSC, LMSSCCV, compare
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
-from lmssc.experiments.accuracy_page import CHOSEN, parts_markdown
-from lmssc.experiments.compare import Comparison
-from lmssc.io import write_csv
+from lmssc.evaluation.comparison import Comparison
+from lmssc.persistence.atomic import write_csv
 
 RATES = {
     "bbc": (0.1, 0.2, 0.3, 0.5),

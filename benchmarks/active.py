@@ -19,7 +19,7 @@ import numpy as np
 
 from lmssc import LMSSC
 from lmssc.datasets import load
-from lmssc.io import open_atomically, write_csv
+from lmssc.persistence.atomic import open_atomically, write_csv
 
 START = 2
 STEPS = {

@@ -21,8 +21,8 @@ import numpy as np
 
 from lmssc import load
 from lmssc.datasets import make_multiview
-from lmssc.io import open_atomically
-from lmssc.machine import describe_machine, version
+from lmssc.persistence.atomic import open_atomically
+from lmssc.persistence.provenance import describe_machine, version
 
 OUT = Path(__file__).parent.parent / "results" / "speed" / "classify.md"
 FEATURES = (40, 30, 30)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from lmssc import LMSSC
 from lmssc.datasets import load, make_multiview
-from lmssc.experiments.scores import expected_calibration_error
-from lmssc.experiments.splits import stratified_split
-from lmssc.io import open_atomically, write_csv
+from lmssc.evaluation.splits import stratified_split
+from lmssc.metrics import expected_calibration_error
+from lmssc.persistence.atomic import open_atomically, write_csv
 
 # Right and sure may be so far apart where so many labels are known.
 MOST_APART, FEWEST_LABELS = 0.06, 30

@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from wheel_data import DATASETS
 
 from lmssc import compare
-from lmssc.io import write_csv
+from lmssc.persistence.atomic import write_csv
 
 COLUMNS = {
     "cancer": (load_breast_cancer, {"mean": range(10), "error": range(10, 20), "worst": range(20, 30)}),

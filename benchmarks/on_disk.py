@@ -16,8 +16,8 @@ import numpy as np
 
 from lmssc import LMSSC, open_view
 from lmssc.datasets import make_multiview
-from lmssc.io import open_atomically
-from lmssc.machine import describe_machine
+from lmssc.persistence.atomic import open_atomically
+from lmssc.persistence.provenance import describe_machine
 
 OUT = Path(__file__).parent.parent / "results" / "speed" / "on_disk.md"
 SAMPLES, FEATURES, CLASSES = 40_000, (1000, 1000), 10

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
 from lmssc.datasets import make_multiview
-from lmssc.experiments.scores import PeakMemory
+from lmssc.metrics import PeakMemory
 
 METHODS = {"GFHF": GFHF, "AMGL": AMGL, "MLAN": MLAN, "LMSSC": LMSSC}
 

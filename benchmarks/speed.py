@@ -117,7 +117,7 @@ EXTRA = {
 
 def machine():
     """Versions, the machine, its processor and memory."""
-    from lmssc.machine import describe_machine
+    from lmssc.persistence.provenance import describe_machine
 
     parts = [f"{name} {value}" for name, value in describe_machine().items() if name != "date"]
     lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -59,7 +59,8 @@ def whole_fit(args, data):
     """A whole fit with the defaults, and where its time went."""
     import faiss  # noqa: F401  what is imported is in no one's time
 
-    from lmssc import LMSSC, model
+    from lmssc import LMSSC
+    from lmssc.core import objective as model
 
     times = PartTimes()
     times.watch(LMSSC, "_fit_scalings", "scaling")
@@ -80,7 +81,8 @@ def whole_fit(args, data):
 
 def exact_fit(args, data):
     """A whole fit whose neighbour search uses no index."""
-    from lmssc import LMSSC, approximate
+    from lmssc import LMSSC
+    from lmssc.numerics.knn import approximate
 
     approximate.FEWEST_SAMPLES = sys.maxsize
     watch = Stopwatch(len(data.y))

@@ -74,7 +74,7 @@ def some_handwritten(samples):
 def last_iteration(views, y):
     """The last of four iterations with settings of the paper: the model, the state before and after, and seconds."""
     from lmssc import LMSSC, paper_settings
-    from lmssc.model import Model
+    from lmssc.core.objective import Model
 
     done, original = [], Model.step
 

@@ -7,7 +7,7 @@ from speed_cases import PARTS
 from speed_figures import AXES, by_samples, draw_figures, fits_in_parts, shares, varied
 from speed_table import SHAPE, aligned, beside_lmssc, growth, number, read_rows
 
-from lmssc.experiments.markdown import markdown_table
+from lmssc.paper.markdown import markdown_table
 
 INTRODUCTION = """\
 # Speed

@@ -31,7 +31,7 @@ def leading_components(data, n_components=80):
 
 def usual_k(data):
     """The neighbours of a sample in the graph of LMSSC."""
-    from lmssc.graph import usual_neighbors
+    from lmssc.core.graph import usual_neighbors
 
     return usual_neighbors(len(data.y), int((data.y >= 0).sum()), len(set(data.target)))
 
@@ -118,7 +118,7 @@ def search_index(X, needed, target):
     """An inverted file of faiss that finds such a share of the nearest others; to find out how is not counted."""
     import faiss
 
-    from lmssc.neighbors import Blocks
+    from lmssc.numerics.knn.exact import Blocks
 
     X = X.astype(np.float32)
     rows = np.linspace(0, len(X) - 1, 300, dtype=int)

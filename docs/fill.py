@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from lmssc.experiments.pages import filled_pages
-from lmssc.io import open_atomically
+from pages import filled_pages
+
+from lmssc.persistence.atomic import open_atomically
 
 for page, text in filled_pages(Path(__file__).resolve().parents[1]).items():
     with open_atomically(page) as file:

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import lmssc
-import lmssc.files.run
+import lmssc.cli.classify_files
 from lmssc.cli import main
-from lmssc.files.staging import staged_folder
-from lmssc.signals import Stopped, stop_by_signals
+from lmssc.io.staging import staged_folder
+from lmssc.persistence.signals import Stopped, stop_by_signals
 from small_files import label_text, make_problem, write_csv
 
 SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT}
@@ -105,13 +105,13 @@ def kill_once(which, name, delay, *, at_the_end):
 
     def run():
         os.close(reading)
-        name_of = lmssc.files.run.free_name
+        name_of = lmssc.cli.classify_files.free_name
 
         def told(*args):
             os.close(writing)
             return name_of(*args)
 
-        lmssc.files.run.free_name = told
+        lmssc.cli.classify_files.free_name = told
         return classify(which, "--force")
 
     child = forked(run)

@@ -6,10 +6,10 @@ import math
 import numpy as np
 
 from lmssc.datasets import make_multiview
-from lmssc.experiments import figure_data, figures
-from lmssc.experiments.figure_data import Grid
-from lmssc.experiments.paper import paper_cell
-from lmssc.experiments.tables import RUN_COLUMNS, TABLE_COLUMNS
+from lmssc.paper import figure_data, figures
+from lmssc.paper.figure_data import Grid
+from lmssc.paper.printed_tables import paper_cell
+from lmssc.paper.tables import RUN_COLUMNS, TABLE_COLUMNS
 
 # (data set, rate, method) → (name in the paper, fixed mean, half of its interval, cross-validated, best by test)
 CELLS = {

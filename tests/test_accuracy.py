@@ -8,8 +8,8 @@ import pytest
 
 from lmssc import GFHF, LMSSC
 from lmssc.datasets import load
-from lmssc.experiments.scores import score
-from lmssc.experiments.splits import stratified_split
+from lmssc.evaluation.splits import stratified_split
+from lmssc.metrics import score
 
 # Data set, share of labels, splits, least mean accuracy: some points below what 20 splits have.
 FLOORS = [

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lmssc import LMSSC, approximate
-from lmssc.approximate import IndexedPoints, choose_search, nearest_by_index
+from lmssc import LMSSC
 from lmssc.datasets import make_multiview
-from lmssc.neighbors import MovingPoints
+from lmssc.numerics.knn import approximate
+from lmssc.numerics.knn.approximate import IndexedPoints, choose_search, nearest_by_index
+from lmssc.numerics.knn.exact import MovingPoints
 
 pytest.importorskip("faiss")
 
@@ -79,7 +80,7 @@ def test_the_recall_is_the_users_choice(monkeypatch):
     exact = LMSSC(neighbor_recall=1, max_iter=2).fit(data.views, data.y)
     assert exact.neighbor_recall_ == 1
     new = make_multiview(500, 3, 30, n_classes=4, random_state=1, dtype=np.float32).views
-    monkeypatch.setattr("lmssc.graph.nearest_by_index", None)  # it would be an error to ask it
+    monkeypatch.setattr("lmssc.core.graph.nearest_by_index", None)  # it would be an error to ask it
     assert exact.predict(new).shape == (500,)
 
 

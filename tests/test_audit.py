@@ -16,11 +16,11 @@ from lmssc import AMGL, GFHF, LMSSC, MLAN, datasets
 from lmssc.audit import order_sensitivity, take_rows
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.experiments import audit as experiment
-from lmssc.experiments import audit_runs
-from lmssc.experiments.audit_page import draw_row_order, make_page
-from lmssc.experiments.audit_runs import AuditRun, make_draw, plan, run_arm
-from lmssc.experiments.published import GRID, PublishedProgram
+from lmssc.paper import audit_runs
+from lmssc.paper import published_audit as experiment
+from lmssc.paper.audit_page import draw_row_order, make_page
+from lmssc.paper.audit_runs import AuditRun, make_draw, plan, run_arm
+from lmssc.paper.published import GRID, PublishedProgram
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from browsing import brightness, needs_browser, requests, show, start_browser
-from lmssc.experiments.report import write_report
+from lmssc.paper.reproduction_page import write_report
 from made_up import write_results
 
 needs_browser()

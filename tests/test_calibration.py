@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmssc import LMSSC
-from lmssc.calibration import (
+from lmssc.core.calibration import (
     FOLDS,
     USUAL,
     Calibration,
@@ -16,8 +16,8 @@ from lmssc.calibration import (
     temper,
 )
 from lmssc.datasets import make_multiview
-from lmssc.experiments.scores import score
-from lmssc.experiments.splits import stratified_split
+from lmssc.evaluation.splits import stratified_split
+from lmssc.metrics import score
 
 
 def _draw(rng, distributions):

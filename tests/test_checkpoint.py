@@ -7,18 +7,18 @@ import sys
 import numpy as np
 import pytest
 
-import lmssc.checkpoint
+import lmssc.persistence.checkpoint
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 
 SCRIPT = """
 import sys
 import numpy as np
-import lmssc.checkpoint
+import lmssc.persistence.checkpoint
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 
-lmssc.checkpoint.EVERY = 0
+lmssc.persistence.checkpoint.EVERY = 0
 data = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
 clf = LMSSC(checkpoint=sys.argv[1], tol=0.0, max_iter=25, callback=lambda p: print(p.iteration, flush=True))
 clf.fit(data.views, data.y)
@@ -29,7 +29,7 @@ DATA = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
 
 @pytest.fixture
 def eager(monkeypatch):
-    monkeypatch.setattr(lmssc.checkpoint, "EVERY", 0)
+    monkeypatch.setattr(lmssc.persistence.checkpoint, "EVERY", 0)
 
 
 def stop_after(iterations):
@@ -136,7 +136,7 @@ class TestInterrupt:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("lmssc.model.update_latent", interrupt)
+        monkeypatch.setattr("lmssc.core.objective.update_latent", interrupt)
         with pytest.warns(UserWarning, match="interrupted after 0 iterations"):
             clf = LMSSC().fit(DATA.views, DATA.y)
         assert clf.n_iter_ == len(clf.objective_) == 0
@@ -148,6 +148,6 @@ class TestInterrupt:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("lmssc.model.update_latent", interrupt)
+        monkeypatch.setattr("lmssc.core.objective.update_latent", interrupt)
         with pytest.raises(KeyboardInterrupt):
             LMSSCCV(estimator=LMSSC(), param_grid={"n_neighbors": [5, 6]}, n_jobs=1).fit(DATA.views, DATA.y)

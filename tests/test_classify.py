@@ -15,7 +15,7 @@ import pytest
 import lmssc
 from lmssc import LMSSC
 from lmssc.cli import main
-from lmssc.files.run import _suggestions
+from lmssc.cli.classify_files import _suggestions
 from small_files import WRITERS, label_text, make_problem, table_text, view_text, write_csv
 
 VIEWS, IDS, LABELS = make_problem()
@@ -264,7 +264,7 @@ def test_quiet_is_quiet(capsys):
 
 
 def test_parameters_by_cross_validation(capsys, monkeypatch):
-    monkeypatch.setattr("lmssc.estimators.search.DEFAULT_GRID", [{}, {"n_neighbors": [5]}])
+    monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}, {"n_neighbors": [5]}])
     write_plain()
     run("classify a.csv b.csv --labels labels.csv --out out --cv --seed 2")
     assert re.search(
@@ -335,7 +335,7 @@ def test_prediction_in_batches_is_prediction_at_once(monkeypatch):
     for name, view in new.items():
         write_csv(Path(), name, view.round(4), IDS)
     run("predict out/model.lmssc a.csv b.csv --out once.csv -q")
-    monkeypatch.setattr("lmssc.files.run.BATCH", 7)
+    monkeypatch.setattr("lmssc.cli.classify_files.BATCH", 7)
     run("predict out/model.lmssc a.csv b.csv --out parts.csv -q")
     assert Path("once.csv").read_bytes() == Path("parts.csv").read_bytes()
 
@@ -572,7 +572,7 @@ def test_windows_text_and_quotes_and_blank_lines():
 
 def test_full_report_on_the_demo_files(monkeypatch, capsys, tmp_path):
     """The README's example, as typed, on fewer digits."""
-    from lmssc import demo
+    from lmssc.cli import digits_demo as demo
     from lmssc.datasets import load_digits_views
 
     data = load_digits_views()

@@ -868,18 +868,21 @@ def full(*args, **kwargs):
 
 
 OUTPUTS = {
-    "predictions": ("lmssc.files.run.write_predictions", CALL),
-    "what to label": ("lmssc.files.run.write_to_label", CALL),
+    "predictions": ("lmssc.cli.classify_files.write_predictions", CALL),
+    "what to label": ("lmssc.cli.classify_files.write_to_label", CALL),
     "the model": ("lmssc.estimators.base.MultiViewClassifier.save", CALL),
     "the report": ("lmssc.report.write_report", CALL),
     "the folder": ("pathlib.Path.mkdir", CALL),
     "the last step": ("pathlib.Path.rename", CALL),
     "predictions into a folder that is there": (
-        "lmssc.files.run.write_predictions",
+        "lmssc.cli.classify_files.write_predictions",
         CALL.replace("--out out", "--out there"),
     ),
-    "predictions into deep folders": ("lmssc.files.run.write_predictions", CALL.replace("--out out", "--out p/q/r")),
-    "predictions of new samples": ("lmssc.files.run.write_predictions", PREDICT),
+    "predictions into deep folders": (
+        "lmssc.cli.classify_files.write_predictions",
+        CALL.replace("--out out", "--out p/q/r"),
+    ),
+    "predictions of new samples": ("lmssc.cli.classify_files.write_predictions", PREDICT),
     "the last step of new samples": ("os.replace", PREDICT),
 }
 
@@ -898,7 +901,7 @@ def test_disk_full(what, capsys, monkeypatch):
 def test_a_device_that_is_full(capsys):
     """The real thing: what is written to it is refused when it is flushed."""
     write({})
-    import lmssc.io
+    import lmssc.persistence.atomic
 
     original = open
 
@@ -906,7 +909,7 @@ def test_a_device_that_is_full(capsys):
         return original("/dev/full" if "w" in mode else path, mode, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lmssc.io, "open", open_full, raising=False)
+        patch.setattr(lmssc.persistence.atomic, "open", open_full, raising=False)
         check_refused(PREDICT + " -q", r"--out out\.csv cannot be written to: No space left", capsys, code=3)
 
 

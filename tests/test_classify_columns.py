@@ -11,8 +11,8 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.files.problem import read_problem
-from lmssc.files.views import Options
+from lmssc.io.classify_input import read_problem
+from lmssc.io.view_columns import Options
 from small_files import table_text
 
 N = 60

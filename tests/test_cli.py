@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from lmssc import demo
+from lmssc.cli import digits_demo as demo
 from lmssc.cli import main
 from lmssc.datasets import load_digits_views
-from lmssc.io import open_atomically
+from lmssc.persistence.atomic import open_atomically
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
 FIGURES = ["confusion_matrix", "convergence", "latent_map"]
@@ -335,7 +335,7 @@ def test_the_command_line_starts_without_the_heavy_modules():
         "sys.modules['lmssc'] = package; from lmssc.cli import main; main([]); "
         "sys.exit(str([m for m in ('numpy', 'scipy', 'sklearn', 'matplotlib') if m in sys.modules]))"
     )
-    command = [sys.executable, "-c", code, str(Path(demo.__file__).parent)]
+    command = [sys.executable, "-c", code, str(Path(demo.__file__).parents[1])]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.stderr == "[]\n"
     assert "lmssc demo" in ended.stdout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lmssc import clusters as module
+from lmssc.numerics.knn import ivf as module
 
 pytest.importorskip("faiss")
 

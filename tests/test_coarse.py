@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lmssc import coarse, propagation
-from lmssc.coarse import coarse_correction
-from lmssc.graph import laplacian
-from lmssc.propagation import propagate
-from lmssc.targets import Targets
+from lmssc.core import propagation
+from lmssc.core.graph import laplacian
+from lmssc.core.propagation import propagate
+from lmssc.core.targets import Targets
+from lmssc.numerics import two_level_preconditioner as coarse
+from lmssc.numerics.two_level_preconditioner import coarse_correction
 
 
 def chain(weights):

@@ -18,9 +18,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from lmssc import compare
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.experiments.methods import NAMES, resolve_methods
-from lmssc.experiments.scores import METRICS, expected_calibration_error, paired_p_value, score
-from lmssc.experiments.splits import stratified_split
+from lmssc.evaluation.methods import NAMES, resolve_methods
+from lmssc.evaluation.splits import stratified_split
+from lmssc.metrics import METRICS, expected_calibration_error, paired_p_value, score
 
 
 class SeesEverything(ClassifierMixin, BaseEstimator):

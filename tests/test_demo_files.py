@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmssc import demo
+from lmssc.cli import digits_demo as demo
 from lmssc.cli import main
 from lmssc.datasets import load_digits_views
-from lmssc.files.problem import read_problem
-from lmssc.files.views import Options
+from lmssc.io.classify_input import read_problem
+from lmssc.io.view_columns import Options
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import oracles
-from lmssc import expectation
-from lmssc.expectation import Features, Regression
+from lmssc.core import label_regression as expectation
+from lmssc.core.label_regression import Features, Regression
 
 
 def some_places(seed, n=60, r=4, n_classes=3):

@@ -12,13 +12,13 @@ import pytest
 from scipy import sparse
 
 from lmssc import LMSSC
+from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
 from lmssc.estimators.lmssc import Problem
-from lmssc.experiments import figure_data, figures
-from lmssc.experiments.figure_data import by_dimension, first_graph
-from lmssc.experiments.runs import Data
-from lmssc.experiments.scores import expected_calibration_error
-from lmssc.targets import Targets
+from lmssc.evaluation.runs import Data
+from lmssc.metrics import expected_calibration_error
+from lmssc.paper import figure_data, figures
+from lmssc.paper.figure_data import by_dimension, first_graph
 from made_up import draw_tiny_figures
 
 NAMES = [

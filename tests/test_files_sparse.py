@@ -9,8 +9,8 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from lmssc.files.sparse import read_matrix_market
-from lmssc.files.table import InputFileError
+from lmssc.io.sparse import read_matrix_market
+from lmssc.io.table import InputFileError
 
 RNG = np.random.default_rng(0)
 GENERAL = np.where(RNG.uniform(size=(7, 4)) < 0.4, RNG.normal(size=(7, 4)), 0)
@@ -30,7 +30,7 @@ MATRICES = {
 @pytest.mark.parametrize("kind", MATRICES)
 @pytest.mark.parametrize("packed", [False, True])
 def test_as_scipy_reads_it(kind, packed, tmp_path, monkeypatch):
-    monkeypatch.setattr("lmssc.files.sparse.CHUNK", 3)
+    monkeypatch.setattr("lmssc.io.sparse.CHUNK", 3)
     matrix, options = MATRICES[kind]
     buffer = io.BytesIO()
     scipy.io.mmwrite(buffer, matrix, comment="made up\n\nfor a test", **options)

@@ -12,7 +12,7 @@ from scipy import sparse
 import lmssc
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.persistence import ModelFileError, describe, read_model, save
+from lmssc.persistence.model_file import ModelFileError, describe, read_model, save
 from peak_memory import run_and_measure
 from small_files import make_problem, view_text
 from test_persistence import read_parts, write_parts

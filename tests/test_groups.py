@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from lmssc import groups as groups_module
-from lmssc.graph import laplacian
-from lmssc.groups import Groups
-from lmssc.propagation import propagate
-from lmssc.targets import Targets
+from lmssc.core import weak_components as groups_module
+from lmssc.core.graph import laplacian
+from lmssc.core.propagation import propagate
+from lmssc.core.targets import Targets
+from lmssc.core.weak_components import Groups
 
 SIZE = 30
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lmssc.held_out import count_folds, labelled_folds
-from lmssc.inputs import make_raw_views
+from lmssc.data.folds import count_folds, labelled_folds
+from lmssc.data.validation import make_raw_views
 from made_up import planted_views
 
 

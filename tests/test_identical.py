@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
+from lmssc.core.graph import laplacian
+from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
-from lmssc.graph import laplacian
-from lmssc.targets import Targets
 
 EVERY = pytest.mark.parametrize("method", [LMSSC, GFHF, AMGL, MLAN], ids=lambda method: method.__name__)
 # Rows and labels drawn from a few values are often too few for every warning not to come.

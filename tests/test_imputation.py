@@ -6,12 +6,13 @@ import pytest
 from scipy import sparse
 
 import lmssc
-from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, MLAN, imputation, stack_views
+from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, MLAN, stack_views
+from lmssc.data import imputation
+from lmssc.data.imputation import fill_gaps, learn_fills
+from lmssc.data.views import RawView
 from lmssc.datasets import make_multiview
-from lmssc.imputation import fill_gaps, learn_fills
-from lmssc.refits import hold_out
+from lmssc.model_selection.refit import hold_out
 from lmssc.report import write_report
-from lmssc.views import RawView
 
 METHODS = (LMSSC, GFHF, AMGL, MLAN)
 
@@ -151,8 +152,8 @@ def test_gaps_of_single_precision_are_filled_in_single_precision(data):
 @pytest.mark.parametrize("impute", ["median", "mean"])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_views_on_disk_are_filled_in_on_disk(data, tmp_path, monkeypatch, impute, kind):
-    monkeypatch.setattr("lmssc.views.FEWEST_BYTES", 0)
-    monkeypatch.setattr("lmssc.mapped.BLOCK_BYTES", 700)
+    monkeypatch.setattr("lmssc.data.views.FEWEST_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 700)
     monkeypatch.setattr(imputation, "STRIP_BYTES", 1500)
     in_memory = data.views[0]
     if kind == "dense":
@@ -164,7 +165,7 @@ def test_views_on_disk_are_filled_in_on_disk(data, tmp_path, monkeypatch, impute
         view = lmssc.open_view(tmp_path / "view.npz")
     raw = RawView("a", view, ~data.gaps.all(axis=1))
     filled, _ = fill_gaps(raw, learn_fills(raw, impute))
-    assert lmssc.mapped.memory_map(filled.data) is not None
+    assert lmssc.data.memmap.memory_map(filled.data) is not None
     clf = LMSSC(impute=impute, max_iter=3).fit([view, data.views[1]], data.y)
     same = LMSSC(impute=impute, max_iter=3).fit([in_memory, data.views[1]], data.y)
     np.testing.assert_allclose(clf.label_distributions_, same.label_distributions_, atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 from lmssc import LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.model_selection import labelled_scorer
-from lmssc.refits import hold_out
+from lmssc.model_selection.refit import hold_out
 
 N = 40
 DATA = make_multiview(N, n_views=2, n_features=4, labelled=0.5, random_state=0)

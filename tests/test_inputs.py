@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN, paper_settings, stack_views
+from lmssc.data.scaling import fit_scalings
+from lmssc.data.views import RawView
 from lmssc.datasets import make_multiview
-from lmssc.scaling import fit_scalings
-from lmssc.views import RawView
 
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"

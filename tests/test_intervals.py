@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from lmssc.experiments.scores import expected_calibration_error
-from lmssc.intervals import TELLING, gap_by_chance, judge_change, judge_confidence, labels_that_tell, wilson
+from lmssc.metrics import expected_calibration_error
+from lmssc.model_selection.intervals import (
+    TELLING,
+    gap_by_chance,
+    judge_change,
+    judge_confidence,
+    labels_that_tell,
+    wilson,
+)
 from lmssc.report.hidden_labels import say_confidence
 
 

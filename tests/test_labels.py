@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lmssc import LMSSC
-from lmssc.labels import ClassName, encode_labels
+from lmssc.data.labels import ClassName, encode_labels
 
 N = 30
 RNG = np.random.default_rng(0)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import lmssc.start
+import lmssc.core.initialization
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
+from lmssc.core.graph import laplacian
+from lmssc.core.initialization import latent_start, leading_directions, random_graph
+from lmssc.core.objective import Model, State
+from lmssc.core.targets import Targets
+from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
-from lmssc.graph import laplacian
-from lmssc.model import Model, State
-from lmssc.start import latent_start, leading_directions, random_graph
-from lmssc.targets import Targets
-from lmssc.views import View, Views
 
 
 def some_labels(target, rate, seed):
@@ -341,7 +341,7 @@ class TestStorage:
         program = """
 import resource, numpy as np
 from scipy import sparse
-import lmssc.start
+import lmssc.core.initialization
 from lmssc import LMSSC
 rng = np.random.default_rng(0)
 target = rng.integers(0, 4, 5000)
@@ -463,7 +463,7 @@ class TestStart:
         X = rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(6000, 20))
         views = Views.from_arrays([store(X[:, :8]), store(X[:, 8:])])
         every = leading_directions(views, 3)
-        monkeypatch.setattr("lmssc.start.MOST_IN_GRAM", 1000)
+        monkeypatch.setattr("lmssc.core.initialization.MOST_IN_GRAM", 1000)
         some = leading_directions(views, 3)
         np.testing.assert_allclose(some.values, every.values, rtol=0.1)
         assert some.median == pytest.approx(every.median, rel=0.1)
@@ -474,12 +474,14 @@ class TestStart:
     @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 1e-3)])
     @pytest.mark.parametrize("shape", [(120, 300), (300, 120)])
     def test_directions_of_many_sparse_samples(self, monkeypatch, shape, dtype, atol):
-        monkeypatch.setattr("lmssc.start.MOST_EXACT", 10)
+        monkeypatch.setattr("lmssc.core.initialization.MOST_EXACT", 10)
         rng, calls = np.random.default_rng(0), []
         X = rng.random(shape) * (rng.random(shape) < 0.2) * np.linspace(1, 3, shape[1])
         views = [sparse.csr_array(part.astype(dtype)) for part in (X[:, :50], X[:, 50:])]
-        real = lmssc.start.eigsh
-        monkeypatch.setattr("lmssc.start.eigsh", lambda *args, **options: calls.append(1) or real(*args, **options))
+        real = lmssc.core.initialization.eigsh
+        monkeypatch.setattr(
+            "lmssc.core.initialization.eigsh", lambda *args, **options: calls.append(1) or real(*args, **options)
+        )
         found = leading_directions(Views.from_arrays(views), 6)
         assert calls
         _, values, right = np.linalg.svd(X, full_matrices=False)
@@ -488,7 +490,7 @@ class TestStart:
         assert found.directions.dtype == dtype
 
     def test_sparse_samples_of_low_rank_and_of_nothing(self, monkeypatch):
-        monkeypatch.setattr("lmssc.start.MOST_EXACT", 10)
+        monkeypatch.setattr("lmssc.core.initialization.MOST_EXACT", 10)
         factor = np.random.default_rng(0).normal(size=(100, 2))
         for X in (factor @ factor.T, np.zeros((100, 100))):
             directions, values, _ = leading_directions(Views.from_arrays([sparse.csr_array(X)]), 5)
@@ -543,13 +545,13 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
     monkeypatch.setattr(LMSSC, "_extend", lambda self, raws: sizes.append(raws[0].data.shape[0]) or extend(self, raws))
     np.testing.assert_allclose(clf.predict_proba(data.views), whole, atol=1e-12)
     assert sizes == [150, 150, 50]  # the first 150 are known
-    monkeypatch.setattr("lmssc.mapped.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 1000)
     np.testing.assert_allclose(clf.transform(data.views), places, atol=1e-12)
 
 
 @pytest.mark.parametrize(("method", "stacked"), [("predict", False), ("transform", True)])
 def test_memory_does_not_follow_the_number_of_new_samples(monkeypatch, method, stacked):
-    monkeypatch.setattr("lmssc.mapped.BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 1 << 20)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 60)), np.arange(300) % 2
     clf = LMSSC(views=[30, 30] if stacked else None, n_components=5, max_iter=1, calibrate=False)

@@ -472,7 +472,9 @@ class TestDownload:
         def refuse(path, mode):
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-        monkeypatch.setattr("lmssc.io.open", refuse, raising=False)  # a mode of the folder would not stop root
+        monkeypatch.setattr(
+            "lmssc.persistence.atomic.open", refuse, raising=False
+        )  # a mode of the folder would not stop root
         assert "Permission denied" in self.failure(make_file(CONTENT, f"{server.address}/good"), cache)
         assert contents(cache) == []
 
@@ -482,7 +484,7 @@ class TestDownload:
                 super().write(data[:100])
                 raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr("lmssc.io.open", Full, raising=False)
+        monkeypatch.setattr("lmssc.persistence.atomic.open", Full, raising=False)
         assert "No space left on device" in self.failure(make_file(CONTENT, f"{server.address}/good"), cache)
         assert contents(cache) == []
 

@@ -5,7 +5,7 @@ import pytest
 
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
-from lmssc.locality import order_by_place
+from lmssc.numerics.spatial_order import order_by_place
 
 DATA = make_multiview(600, 3, 30, n_classes=4, labelled=0.05, random_state=0)
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lmssc import GFHF, LMSSC, mapped, open_view
+from lmssc import GFHF, LMSSC, open_view
+from lmssc.data import memmap as mapped
+from lmssc.data.memmap import MappedRows
+from lmssc.data.scaling import fit_scalings, scale_views
+from lmssc.data.validation import make_raw_views
+from lmssc.data.views import MappedView, RawView
 from lmssc.datasets import make_multiview
-from lmssc.inputs import make_raw_views
-from lmssc.mapped import MappedRows
-from lmssc.scaling import fit_scalings, scale_views
-from lmssc.views import MappedView, RawView
 
 
 def on_disk(array, folder, name):
@@ -25,7 +26,7 @@ def on_disk(array, folder, name):
 
 @pytest.fixture(autouse=True)
 def small_maps_too(monkeypatch):
-    monkeypatch.setattr("lmssc.views.FEWEST_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.views.FEWEST_BYTES", 0)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lmssc.experiments.markdown import markdown_to_html
+from lmssc.paper.markdown import markdown_to_html
 
 
 def test_a_table_keeps_every_cell_where_it_is():

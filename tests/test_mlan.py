@@ -6,9 +6,9 @@ import pytest
 import oracles
 import peers
 from lmssc import MLAN
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 from lmssc.estimators.mlan import WeightedNeighbors, nearest_rows
-from lmssc.views import Views
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import lmssc
 from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
-from lmssc.refits import hold_out
+from lmssc.model_selection.refit import hold_out
 from lmssc.report import charts, page, write_report
 from parsing import Page
 

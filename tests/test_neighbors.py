@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lmssc.graph import learn_graph
-from lmssc.locality import order_by_place
-from lmssc.neighbors import Blocks, MovingPoints, nearest_neighbors, smallest
+from lmssc.core.graph import learn_graph
+from lmssc.numerics.knn.exact import Blocks, MovingPoints, nearest_neighbors, smallest
+from lmssc.numerics.spatial_order import order_by_place
 
 
 def true_distances(points, length):

@@ -5,8 +5,8 @@ import pytest
 
 import lmssc
 from lmssc import LMSSC
+from lmssc.core.new_samples import FEWEST, place
 from lmssc.datasets import make_multiview
-from lmssc.newcomers import FEWEST, place
 
 
 def _halves(seed, n_fit=500, **options):

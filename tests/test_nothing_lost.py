@@ -16,9 +16,9 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.files.staging import staged_folder
-from lmssc.files.swap import replace_together
-from lmssc.temporary import lock, temporary_path, unlock
+from lmssc.io.staging import staged_folder
+from lmssc.io.swap import replace_together
+from lmssc.persistence.temporary import lock, temporary_path, unlock
 from small_files import label_text, make_problem, table_text, write_csv
 
 VIEWS, IDS, LABELS = make_problem(24)
@@ -228,8 +228,8 @@ class TestSignals:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     @pytest.mark.parametrize("options", ["", " --cv"])
     def test_during_the_fit_nothing_is_written(self, number, code, options, monkeypatch, capsys):
-        monkeypatch.setattr("lmssc.estimators.search.DEFAULT_GRID", [{}])
-        monkeypatch.setattr("lmssc.model.update_latent", lambda *_: signal.raise_signal(number))
+        monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}])
+        monkeypatch.setattr("lmssc.core.objective.update_latent", lambda *_: signal.raise_signal(number))
         before = names()
         run(CALL + options, code=code)
         assert capsys.readouterr().err == "\nlmssc: interrupted\n"
@@ -245,7 +245,9 @@ class TestSignals:
 
     def test_of_predict(self, monkeypatch):
         run(CALL + " -q")
-        monkeypatch.setattr("lmssc.files.run.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+        monkeypatch.setattr(
+            "lmssc.cli.classify_files.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+        )
         before = names()
         run("predict out/model.lmssc a.csv b.csv --out p.csv -q", code=143)
         assert names() == before
@@ -314,7 +316,7 @@ class TestLeftovers:
 
     def test_a_run_does_not_wait_for_itself(self, monkeypatch):
         """The folder in which results are gathered is in use, and files are made in it."""
-        monkeypatch.setattr("lmssc.temporary.time.sleep", lambda seconds: pytest.fail("waits for a lock"))
+        monkeypatch.setattr("lmssc.persistence.temporary.time.sleep", lambda seconds: pytest.fail("waits for a lock"))
         run(CALL + " -q")
         run(CALL + " --force -q")
 
@@ -337,7 +339,7 @@ class TestReplacement:
         return stage
 
     def test_without_links_files_are_moved_one_by_one(self, monkeypatch):
-        monkeypatch.setattr("lmssc.files.swap._can_link", lambda stage: False)
+        monkeypatch.setattr("lmssc.io.swap._can_link", lambda stage: False)
         replace_together(self.old_and_new(), Path("out"))
         assert {path.name: path.read_text() for path in Path("out").iterdir()} == {"a.txt": "new", "b.txt": "new"}
 

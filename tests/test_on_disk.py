@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import open_view
-from lmssc.mapped import memory_map
+from lmssc.data.memmap import memory_map
 
 NUMBERS = np.random.default_rng(0).normal(size=(50, 7))
 
@@ -73,7 +73,7 @@ def write_parquet(path, **columns):
 
 
 def test_columns_of_a_parquet_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("lmssc.on_disk.BATCH_ROWS", 7)
+    monkeypatch.setattr("lmssc.io.open_view.BATCH_ROWS", 7)
     single = NUMBERS.astype(np.float32)
     path = write_parquet(
         tmp_path / "a.parquet",

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from accuracy_page import SUMMARY as FRESH_SUMMARY
+from accuracy_page import summary_markdown
+from pages import AUDIT, TABLES, fill_blocks, filled_pages
 
-from lmssc.experiments.accuracy_page import SUMMARY as FRESH_SUMMARY
-from lmssc.experiments.accuracy_page import summary_markdown
-from lmssc.experiments.audit import SUMMARY
-from lmssc.experiments.pages import AUDIT, TABLES, fill_blocks, filled_pages
+from lmssc.paper.published_audit import SUMMARY
 
 ROOT = Path(__file__).parents[1]
 BLOCK = "<!-- results: {} -->\n{}\n<!-- end -->\n"
@@ -36,8 +36,8 @@ def test_bad_markers(page, message):
 
 
 def test_pages_come_from_the_csvs(tmp_path):
-    from lmssc.experiments.tables import TABLE_COLUMNS
-    from lmssc.io import write_csv
+    from lmssc.paper.tables import TABLE_COLUMNS
+    from lmssc.persistence.atomic import write_csv
 
     for path in (TABLES, AUDIT):
         (tmp_path / path).parent.mkdir(parents=True)

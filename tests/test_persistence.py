@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 import lmssc
 from lmssc.datasets import make_multiview
-from lmssc.persistence import ALIGNMENT, DIGEST, FORMAT_VERSION, MAGIC, PREFIX, ModelFileError, read_model
+from lmssc.persistence.model_file import ALIGNMENT, DIGEST, FORMAT_VERSION, MAGIC, PREFIX, ModelFileError, read_model
 
 ESTIMATORS = {
     "LMSSC": lmssc.LMSSC(max_iter=4),
@@ -261,7 +261,7 @@ def test_a_failed_save_leaves_the_file_that_was_there(model, path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lmssc.persistence.np.ascontiguousarray", full)
+    monkeypatch.setattr("lmssc.persistence.model_file.np.ascontiguousarray", full)
     with pytest.raises(OSError, match="No space left"):
         model.save(path)
     assert path.read_bytes() == before

@@ -25,7 +25,7 @@ from lmssc.plotting import (
     ViewContributionDisplay,
     principal_plane,
 )
-from lmssc.plotting.graph import bin_weights, homophily
+from lmssc.plotting.graph_matrix import bin_weights, homophily
 
 pytest.importorskip("matplotlib").use("Agg")
 Figure = pytest.importorskip("matplotlib.figure").Figure

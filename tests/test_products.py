@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lmssc import products
-from lmssc.products import threaded_product
-from lmssc.threads import threads
+from lmssc.numerics import sparse_ops as products
+from lmssc.numerics.parallel import threads
+from lmssc.numerics.sparse_ops import threaded_product
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])

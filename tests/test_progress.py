@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lmssc.progress import Progress, TimeLeft
+from lmssc.core.progress import Progress, TimeLeft
 
 
 def advance(total, seconds_apart, capsys, **arguments):

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import oracles
-from lmssc.experiments import published
-from lmssc.experiments.published import PublishedProgram, draw_labelled, published_program
-from lmssc.pivoting import pivoted_loadings
+from lmssc.core.loadings import pivoted_loadings
+from lmssc.paper import published
+from lmssc.paper.published import PublishedProgram, draw_labelled, published_program
 
 
 def problem(seed=0, n=36, c=3, r=4):

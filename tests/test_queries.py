@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
+from lmssc.core.active import RESTART, doubts, informative
 from lmssc.datasets import make_multiview
-from lmssc.queries import RESTART, doubts, informative
 
 
 @pytest.fixture(scope="module")

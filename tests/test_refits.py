@@ -6,7 +6,7 @@ from scipy import sparse
 
 from lmssc import AMGL, GFHF, LMSSC
 from lmssc.datasets import make_multiview
-from lmssc.refits import hold_out, sample_rows, shortened, view_shares
+from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_shares
 
 
 @pytest.fixture(scope="module")

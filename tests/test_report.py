@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lmssc.experiments.report import findings, write_report
-from lmssc.experiments.tables import read_tables
+from lmssc.paper.reproduction_page import findings, write_report
+from lmssc.paper.tables import read_tables
 from made_up import write_results
 from parsing import Page
 

@@ -15,10 +15,10 @@ from scipy import stats
 from lmssc import GFHF, LMSSC, LMSSCCV, compare
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.experiments import reproduce as module
-from lmssc.experiments import runs
-from lmssc.experiments.reproduce import GRIDS, METHODS, reproduce
-from lmssc.experiments.tables import COLUMNS, RUN_COLUMNS, read_tables
+from lmssc.evaluation import runs
+from lmssc.paper import reproduction as module
+from lmssc.paper.reproduction import GRIDS, METHODS, reproduce
+from lmssc.paper.tables import COLUMNS, RUN_COLUMNS, read_tables
 
 FAST = ["GFHF (concatenated)", "GFHF (view v)", "1-NN", "constant answer"]
 
@@ -294,8 +294,8 @@ class TestCommand:
         figures, report = ModuleType("figures"), ModuleType("report")
         figures.draw_figures = lambda datasets, out, **more: calls.append((datasets, out, more))
         report.write_report = lambda out: calls.append(out)
-        monkeypatch.setitem(sys.modules, "lmssc.experiments.figures", figures)
-        monkeypatch.setitem(sys.modules, "lmssc.experiments.report", report)
+        monkeypatch.setitem(sys.modules, "lmssc.paper.figures", figures)
+        monkeypatch.setitem(sys.modules, "lmssc.paper.reproduction_page", report)
         words = ["reproduce", "--datasets", "sonar", "--rates", "0.2", "--repeats", "2", "--columns", "fixed"]
         assert main([*words, "--methods", "LMSSC", "1-NN", "--out", str(tmp_path)]) == 0
         assert calls == [(["sonar"], tmp_path, {"jobs": 1, "progress": True}), tmp_path]

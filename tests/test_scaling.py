@@ -9,10 +9,10 @@ from scipy import sparse
 
 import lmssc
 from lmssc import AMGL, GFHF, LMSSC
+from lmssc.data.memmap import MappedRows
+from lmssc.data.scaling import choose_scaling, fit_scaling
+from lmssc.data.views import RawView
 from lmssc.datasets import load, make_multiview
-from lmssc.mapped import MappedRows
-from lmssc.scaling import choose_scaling, fit_scaling
-from lmssc.views import RawView
 
 OUTLIERS = "far from all others there"
 N = 300

@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
+from lmssc.data.folds import hide, labelled_folds
+from lmssc.data.validation import make_raw_views
 from lmssc.datasets import make_multiview
 from lmssc.estimators import lmssc as lmssc_module
-from lmssc.estimators.search import choose
-from lmssc.held_out import hide, labelled_folds
-from lmssc.inputs import make_raw_views
+from lmssc.estimators.lmssc_cv import choose
 from made_up import planted_views
 
 VIEWS = [{"view": ["noise"]}, {"view": ["signal"]}]

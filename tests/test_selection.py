@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from lmssc import GFHF
-from lmssc.experiments import runs
-from lmssc.experiments.runs import Data, Run
-from lmssc.experiments.selection import held_out_accuracy
-from lmssc.experiments.splits import Split
-from lmssc.experiments.store import Store
-from lmssc.held_out import labelled_folds
-from lmssc.inputs import make_raw_views
+from lmssc.data.folds import labelled_folds
+from lmssc.data.validation import make_raw_views
+from lmssc.evaluation import runs
+from lmssc.evaluation.runs import Data, Run
+from lmssc.evaluation.selection import held_out_accuracy
+from lmssc.evaluation.splits import Split
+from lmssc.evaluation.store import Store
 from made_up import planted_views
 
 NEIGHBORS = [{}, {"n_neighbors": 3}, {"n_neighbors": 40}]

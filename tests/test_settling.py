@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lmssc import settling
-from lmssc.graph import learn_graph
-from lmssc.settling import MOST_ROUNDS, settle
-from lmssc.targets import Targets
+from lmssc.core import warm_start as settling
+from lmssc.core.graph import learn_graph
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import MOST_ROUNDS, settle
 
 
 def settled(share):

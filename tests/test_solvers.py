@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lmssc import solvers
-from lmssc.solvers import conjugate_gradient
-from lmssc.threads import threads
+from lmssc.numerics import conjugate_gradient as solvers
+from lmssc.numerics.conjugate_gradient import conjugate_gradient
+from lmssc.numerics.parallel import threads
 
 
 def problem(n_rows, n_columns, seed=0):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmssc.cli import main
-from lmssc.files.formats import read_table
-from lmssc.files.outputs import write_predictions, write_to_label
-from lmssc.files.spreadsheet import escape_formula, unescape_formula
+from lmssc.io.formats import read_table
+from lmssc.io.outputs import write_predictions, write_to_label
+from lmssc.io.spreadsheet import escape_formula, unescape_formula
 from small_files import make_problem, table_text
 
 NASTY = ["=1+1", "+x", "-a", "@SUM(A1)", "\tx", "\rx", "'=1+1", "''-a", "'", "'tis", "-1.5", "+7", "-", "=", "plain"]

@@ -2,7 +2,7 @@
 
 import pickle
 
-from lmssc.experiments.store import Store
+from lmssc.evaluation.store import Store
 
 
 def test_another_store_on_the_same_folder_knows(tmp_path):

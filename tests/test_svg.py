@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from lmssc.experiments.svg import inline_svg
+from lmssc.paper.svg import inline_svg
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9">'
 

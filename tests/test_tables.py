@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lmssc.experiments.tables import (
+from lmssc.paper.tables import (
     RUN_COLUMNS,
     dataset_markdown,
     lmssc_markdown,

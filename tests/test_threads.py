@@ -8,11 +8,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lmssc import GFHF, LMSSC, LMSSCCV
+from lmssc.data.n_jobs import thread_count, worker_count
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
-from lmssc.n_jobs import thread_count, worker_count
-from lmssc.refits import hold_out
-from lmssc.threads import count_threads, slices_of, threaded_map, threads
-from lmssc.views import Views
+from lmssc.model_selection.refit import hold_out
+from lmssc.numerics.parallel import count_threads, slices_of, threaded_map, threads
 
 
 def blas_threads():
@@ -74,7 +74,7 @@ def test_slices_cover_all_once(length):
 
 
 def test_products_of_large_views_are_the_same_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("lmssc.views.FEWEST_SHARED", 0)
+    monkeypatch.setattr("lmssc.data.views.FEWEST_SHARED", 0)
     rng = np.random.default_rng(0)
     views = Views.from_arrays([rng.normal(size=(300, width)) for width in (3, 50, 7, 20, 11)])
     latent = rng.normal(size=(300, 6))
@@ -105,7 +105,7 @@ def test_n_jobs_follows_joblib_and_stops_at_the_cores(count, monkeypatch):
 @pytest.mark.parametrize("n_jobs", [10**6, 10**9, -1, -2])
 def test_a_fit_asks_for_no_more_threads_than_cores(n_jobs, monkeypatch):
     seen = []
-    monkeypatch.setattr("lmssc.estimators.lmssc.threads", lambda n: seen.append(n) or threads(min(n, 64)))
+    monkeypatch.setattr("lmssc.estimators.lmssc.numerics.parallel", lambda n: seen.append(n) or threads(min(n, 64)))
     data = make_multiview(60, labelled=0.3, random_state=0)
     one = LMSSC(n_jobs=1, max_iter=2).fit(data.views, data.y)
     many = LMSSC(n_jobs=n_jobs, max_iter=2).fit(data.views, data.y)
@@ -121,8 +121,8 @@ def test_searches_and_refits_start_no_more_processes_than_cores(monkeypatch):
             asked.append(n_jobs)
             super().__init__(1, **settings)
 
-    monkeypatch.setattr("lmssc.estimators.search.Parallel", Counted)
-    monkeypatch.setattr("lmssc.refits.Parallel", Counted)
+    monkeypatch.setattr("lmssc.estimators.lmssc_cv.Parallel", Counted)
+    monkeypatch.setattr("lmssc.model_selection.refit.Parallel", Counted)
     data = make_multiview(60, labelled=0.3, random_state=0)
     grid = {"n_neighbors": [5, 6]}
     LMSSCCV(estimator=GFHF(), param_grid=grid, n_repeats=1, n_jobs=10**6).fit(data.views, data.y)

@@ -11,10 +11,10 @@ import pytest
 import scipy.io
 
 from lmssc import open_view
-from lmssc.files import unpacking
-from lmssc.files.formats import read_table
-from lmssc.files.table import InputFileError
-from lmssc.files.unpacking import VARIABLE, most_unpacked, read_size
+from lmssc.io.formats import read_table
+from lmssc.io.table import InputFileError
+from lmssc.io.unpacking import VARIABLE, most_unpacked, read_size
+from lmssc.persistence.atomic import unpacking
 from peak_memory import run_and_measure
 
 LIMIT = 1 << 20
@@ -94,7 +94,7 @@ FORMATS = [packed_csv, packed_mtx, packed_svm, npz, mat, mat73, mat73_cell, parq
 def small_limit(monkeypatch):
     monkeypatch.setattr(unpacking, "FREE", LIMIT)
     monkeypatch.setattr(unpacking, "MOST_TIMES", 1)
-    monkeypatch.setattr("lmssc.files.hdf5.SMALL_CHUNK", LIMIT // 1032)
+    monkeypatch.setattr("lmssc.io.hdf5.SMALL_CHUNK", LIMIT // 1032)
 
 
 @pytest.mark.parametrize("write", FORMATS)
@@ -181,8 +181,8 @@ HUGE = {
 }
 READ = """
 import sys
-from lmssc.files.formats import read_table
-from lmssc.files.table import InputFileError
+from lmssc.io.formats import read_table
+from lmssc.io.table import InputFileError
 try:
     read_table(sys.argv[1])
 except InputFileError as error:

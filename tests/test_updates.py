@@ -8,16 +8,16 @@ from scipy import sparse
 from scipy.linalg import solve_sylvester
 
 import oracles
-from lmssc import factors
-from lmssc.factors import nonnegative_loadings, orthonormal_loadings, update_latent
-from lmssc.geometry import Geometry
-from lmssc.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
-from lmssc.neighbors import other_neighbors
-from lmssc.pivoting import pivoted_loadings
-from lmssc.propagation import propagate
-from lmssc.targets import Targets
-from lmssc.threads import threads
-from lmssc.views import View, Views
+from lmssc.core import latent as factors
+from lmssc.core.embedding import Geometry
+from lmssc.core.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
+from lmssc.core.latent import nonnegative_loadings, orthonormal_loadings, update_latent
+from lmssc.core.loadings import pivoted_loadings
+from lmssc.core.propagation import propagate
+from lmssc.core.targets import Targets
+from lmssc.data.views import View, Views
+from lmssc.numerics.knn.exact import other_neighbors
+from lmssc.numerics.parallel import threads
 
 TOLERANCE = 1e-6
 seeds = st.integers(0, 2**32 - 1)
@@ -226,8 +226,8 @@ class TestGraph:
         Z = np.random.default_rng(1).normal(size=(90, 4))
         S, _ = learn_graph(Z, 5, 0.3)
         L = laplacian(S)
-        monkeypatch.setattr("lmssc.graph.ROWS_SHARED", 20)
-        monkeypatch.setattr("lmssc.graph.ROWS_AT_ONCE", 7)
+        monkeypatch.setattr("lmssc.core.graph.ROWS_SHARED", 20)
+        monkeypatch.setattr("lmssc.core.graph.ROWS_AT_ONCE", 7)
         with threads(n_jobs=2):
             again, _ = learn_graph(Z, 5, 0.3)
             L_again = laplacian(again)

@@ -7,27 +7,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmssc.data.validation import stack_views
     from lmssc.estimators.amgl import AMGL
     from lmssc.estimators.gfhf import GFHF
     from lmssc.estimators.lmssc import LMSSC, paper_settings
+    from lmssc.estimators.lmssc_cv import LMSSCCV
     from lmssc.estimators.mlan import MLAN
-    from lmssc.estimators.search import LMSSCCV
-    from lmssc.experiments.compare import compare
-    from lmssc.inputs import stack_views
-    from lmssc.on_disk import open_view
-    from lmssc.persistence import load
+    from lmssc.evaluation.comparison import compare
+    from lmssc.io.open_view import open_view
+    from lmssc.persistence.model_file import load
 
 _HOMES = {
     "AMGL": "lmssc.estimators.amgl",
     "GFHF": "lmssc.estimators.gfhf",
     "LMSSC": "lmssc.estimators.lmssc",
-    "LMSSCCV": "lmssc.estimators.search",
+    "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
-    "compare": "lmssc.experiments.compare",
-    "load": "lmssc.persistence",
-    "open_view": "lmssc.on_disk",
+    "compare": "lmssc.evaluation.comparison",
+    "load": "lmssc.persistence.model_file",
+    "open_view": "lmssc.io.open_view",
     "paper_settings": "lmssc.estimators.lmssc",
-    "stack_views": "lmssc.inputs",
+    "stack_views": "lmssc.data.validation",
 }
 _MODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lmssc._optional import import_optional
 from lmssc.datasets.registry import DataFile
-from lmssc.io import open_atomically
+from lmssc.persistence.atomic import open_atomically
 
 _SECONDS_OF_SILENCE = 30  # after which a download is given up
 _ONE_AT_A_TIME = threading.Lock()  # threads of one process would share the temporary file

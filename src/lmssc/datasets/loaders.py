@@ -15,8 +15,8 @@ from lmssc.datasets.catalogue import FACTS, NAMES, describe
 from lmssc.datasets.digits import load_digits_views
 from lmssc.datasets.fetch import DataFileError, fetch
 from lmssc.datasets.registry import FILES
-from lmssc.files.hdf5 import SafeHDF5
-from lmssc.files.unpacking import Unpacked
+from lmssc.io.hdf5 import SafeHDF5
+from lmssc.io.unpacking import Unpacked
 
 Content = tuple[list[npt.NDArray], npt.NDArray]  # views as samples × features, and a class number for each sample
 

@@ -15,9 +15,16 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lmssc.alternation import Progress
-from lmssc.imputation import fill_gaps, learn_fills
-from lmssc.inputs import (
+from lmssc.core.active import doubts, informative
+from lmssc.core.alternation import Progress
+from lmssc.core.targets import Targets
+from lmssc.data.canonical_order import ContentOrder, content_order, first_copies, sample_keys, scramble
+from lmssc.data.imputation import fill_gaps, learn_fills
+from lmssc.data.labels import encode_labels, known_labels
+from lmssc.data.parameters import COUNT, Rule, check_parameters
+from lmssc.data.scaling import fit_scalings, scale_views, scaling_by_view
+from lmssc.data.scorer_guard import warn_of_scored_unlabelled
+from lmssc.data.validation import (
     Layout,
     Masks,
     check_rows,
@@ -31,16 +38,9 @@ from lmssc.inputs import (
     read_known,
     read_layout,
 )
-from lmssc.labels import encode_labels, known_labels
-from lmssc.linkage import group_of_samples, has_linked_view, linked_views
-from lmssc.order import ContentOrder, content_order, first_copies, sample_keys, scramble
-from lmssc.parameters import COUNT, Rule, check_parameters
-from lmssc.queries import doubts, informative
-from lmssc.scaling import fit_scalings, scale_views, scaling_by_view
-from lmssc.scored import warn_of_scored_unlabelled
-from lmssc.targets import Targets
-from lmssc.threads import threaded_map
-from lmssc.views import RawView, Views, stored_like
+from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_views
+from lmssc.data.views import RawView, Views, stored_like
+from lmssc.numerics.parallel import threaded_map
 
 # New samples that are answered at a time, unless the fit had more: what a search needs is then made once for many.
 FEWEST_AT_ONCE = 10_000
@@ -445,7 +445,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         path : str or path
             Name of the file, by custom ending in ``.lmssc``.
         """
-        from lmssc.persistence import save
+        from lmssc.persistence.model_file import save
 
         save(self, path)
 
@@ -552,7 +552,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Notes
         -----
         Greedy, by a form of Σ-optimality on the graph that is weighted by the doubt about each sample; see
-        `lmssc.queries.informative`. Each choice takes one sparse solve: half a second at 100,000 samples.
+        `lmssc.core.active.informative`. Each choice takes one sparse solve: half a second at 100,000 samples.
 
         Examples
         --------

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Tags
 
+from lmssc.core.graph import connect, graph_from_rows, laplacian, learn_graph, roughness
+from lmssc.core.propagation import propagate
+from lmssc.data.canonical_order import sample_keys
+from lmssc.data.imputation import IMPUTE
+from lmssc.data.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
+from lmssc.data.validation import ViewSpec
+from lmssc.data.views import Matrix, RawView
 from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
-from lmssc.graph import connect, graph_from_rows, laplacian, learn_graph, roughness
-from lmssc.imputation import IMPUTE
-from lmssc.inputs import ViewSpec
-from lmssc.neighbors import Neighbors, nearest_neighbors, other_neighbors
-from lmssc.order import sample_keys
-from lmssc.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
-from lmssc.propagation import propagate
-from lmssc.views import Matrix, RawView
+from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, other_neighbors
 
 # Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
 LEAST_WEIGHT = 1e-12

@@ -13,9 +13,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.alternation import Progress, alternate
-from lmssc.approximate import choose_search
-from lmssc.calibration import (
+from lmssc.core.alternation import Progress, alternate
+from lmssc.core.calibration import (
     Calibration,
     GroupedCalibration,
     balance,
@@ -24,27 +23,11 @@ from lmssc.calibration import (
     held_out_scores,
     rarities,
 )
-from lmssc.checkpoint import Checkpoint, identify
-from lmssc.encoding import NOT_KEPT
-from lmssc.estimators.base import (
-    MultiViewClassifier,
-    Problem,
-    Solution,
-    in_input_order,
-    resolve_neighbors,
-)
-from lmssc.estimators.output import keep_index
-from lmssc.expectation import Expectation, FeatureRows
-from lmssc.geometry import PLAIN, Geometry
-from lmssc.graph import connect, laplacian, neighbor_distance, usual_neighbors
-from lmssc.imputation import IMPUTE
-from lmssc.inputs import Masks, ViewSpec
-from lmssc.linkage import group_of_samples
-from lmssc.locality import FEWEST_SAMPLES, order_by_place
-from lmssc.mapped import release, slices, stored_bytes
-from lmssc.model import Model, State
-from lmssc.n_jobs import JOBS_OR_NONE, thread_count
-from lmssc.newcomers import (
+from lmssc.core.embedding import PLAIN, Geometry
+from lmssc.core.graph import connect, laplacian, neighbor_distance, usual_neighbors
+from lmssc.core.initialization import RANDOM_COMPONENTS, latent_start, most_components, random_graph
+from lmssc.core.label_regression import Expectation, FeatureRows
+from lmssc.core.new_samples import (
     Answers,
     Newcomers,
     Trust,
@@ -55,7 +38,13 @@ from lmssc.newcomers import (
     place,
     without_own,
 )
-from lmssc.parameters import (
+from lmssc.core.objective import Model, State
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import Settled, settle
+from lmssc.data.imputation import IMPUTE
+from lmssc.data.memmap import release, slices, stored_bytes
+from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
+from lmssc.data.parameters import (
     BOOLEAN,
     CALLABLE_OR_NONE,
     COUNT,
@@ -69,12 +58,23 @@ from lmssc.parameters import (
     Rule,
     one_of,
 )
-from lmssc.scaling import WORDS, scale_views
-from lmssc.settling import Settled, settle
-from lmssc.start import RANDOM_COMPONENTS, latent_start, most_components, random_graph
-from lmssc.targets import Targets
-from lmssc.threads import threads
-from lmssc.views import RawView, Views, presence_patterns
+from lmssc.data.scaling import WORDS, scale_views
+from lmssc.data.validation import Masks, ViewSpec
+from lmssc.data.view_linkage import group_of_samples
+from lmssc.data.views import RawView, Views, presence_patterns
+from lmssc.estimators.base import (
+    MultiViewClassifier,
+    Problem,
+    Solution,
+    in_input_order,
+    resolve_neighbors,
+)
+from lmssc.estimators.output import keep_index
+from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.parallel import threads
+from lmssc.numerics.spatial_order import FEWEST_SAMPLES, order_by_place
+from lmssc.persistence.checkpoint import Checkpoint, identify
+from lmssc.persistence.codec import NOT_KEPT
 
 # γ is in units of the spread of Z, or of so many squared distances to the neighbours if that is less: in tight clusters
 # F would otherwise decide alone who is a neighbour, and labelled samples would turn to each other.
@@ -166,7 +166,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     random_state : int, RandomState or None
         For `init="random"`; nothing else is random.
     callback : callable, optional
-        Called after each iteration with a `lmssc.alternation.Progress`: iteration, max_iter, objective, change,
+        Called after each iteration with a `lmssc.core.alternation.Progress`: iteration, max_iter, objective, change,
         seconds, seconds_left.
     verbose : int
         Print a line after each iteration.

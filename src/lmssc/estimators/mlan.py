@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.alternation import Progress, alternate
+from lmssc.core.alternation import Progress, alternate
+from lmssc.core.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
+from lmssc.core.propagation import propagate
+from lmssc.core.targets import Targets
+from lmssc.data.imputation import IMPUTE
+from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
+from lmssc.data.validation import ViewSpec
+from lmssc.data.views import RawView, Views
 from lmssc.estimators.base import (
     MultiViewClassifier,
     Problem,
@@ -17,14 +24,7 @@ from lmssc.estimators.base import (
     resolve_neighbors,
     self_weights,
 )
-from lmssc.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
-from lmssc.imputation import IMPUTE
-from lmssc.inputs import ViewSpec
-from lmssc.neighbors import listed_distances, other_neighbors
-from lmssc.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
-from lmssc.propagation import propagate
-from lmssc.targets import Targets
-from lmssc.views import RawView, Views
+from lmssc.numerics.knn.exact import listed_distances, other_neighbors
 
 
 class WeightedNeighbors:

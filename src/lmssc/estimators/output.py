@@ -3,8 +3,8 @@
 from functools import wraps
 from typing import Any, TypeVar
 
-from lmssc.indexes import common_index, index_of
-from lmssc.inputs import Masks, is_view_collection, name_parts
+from lmssc.data.row_index import common_index, index_of
+from lmssc.data.validation import Masks, is_view_collection, name_parts
 
 Class = TypeVar("Class", bound=type)
 

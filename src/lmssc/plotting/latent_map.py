@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmssc.labels import known_labels
+from lmssc.data.labels import known_labels
 from lmssc.plotting.style import COLOURS, MARKERS, new_axes
 
 if TYPE_CHECKING:

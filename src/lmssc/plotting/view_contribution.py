@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lmssc.model_selection.refit import hold_out, view_shares
 from lmssc.plotting.style import LINES, new_axes
-from lmssc.refits import hold_out, view_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

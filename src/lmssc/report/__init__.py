@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.held_out import count_folds
-from lmssc.inputs import check_rows, is_view_collection
-from lmssc.io import open_atomically, readable
-from lmssc.labels import encode_labels
-from lmssc.machine import version
-from lmssc.refits import hold_out, sample_rows, shortened, view_shares
+from lmssc.data.folds import count_folds
+from lmssc.data.labels import encode_labels
+from lmssc.data.validation import check_rows, is_view_collection
+from lmssc.data.views import RawView
+from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_shares
+from lmssc.persistence.atomic import open_atomically, readable
+from lmssc.persistence.provenance import version
 from lmssc.report import page
 from lmssc.report.html import style_sheet
 from lmssc.report.subject import Subject
-from lmssc.views import RawView
 
 __all__ = ["write_report"]
 

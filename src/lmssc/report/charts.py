@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.intervals import wilson
+from lmssc.model_selection.intervals import wilson
 from lmssc.plotting.style import COLOURS
 
 WIDTH = 1000
@@ -23,7 +23,7 @@ def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
     Parameters
     ----------
     bins : sequence of dict
-        What `lmssc.plotting.calibration.reliability` gives.
+        What `lmssc.plotting.reliability.reliability` gives.
 
     Returns
     -------

@@ -4,10 +4,10 @@ from html import escape
 
 import numpy as np
 
-from lmssc.experiments.scores import expected_calibration_error
-from lmssc.intervals import gap_by_chance, judge_confidence, labels_that_tell, wilson
-from lmssc.plotting.calibration import reliability
-from lmssc.refits import HeldOut
+from lmssc.metrics import expected_calibration_error
+from lmssc.model_selection.intervals import gap_by_chance, judge_confidence, labels_that_tell, wilson
+from lmssc.model_selection.refit import HeldOut
+from lmssc.plotting.reliability import reliability
 from lmssc.report.charts import calibration_chart
 from lmssc.report.html import bar, between, percent, table
 from lmssc.report.subject import Subject

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from lmssc.intervals import wilson
+from lmssc.model_selection.intervals import wilson
 
 
 def style_sheet() -> str:

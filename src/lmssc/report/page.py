@@ -7,11 +7,11 @@ from html import escape
 import numpy as np
 from scipy import sparse
 
-from lmssc.intervals import judge_change
-from lmssc.plotting.graph import homophily
+from lmssc.model_selection.intervals import judge_change
+from lmssc.model_selection.refit import HeldOut
+from lmssc.plotting.graph_matrix import homophily
 from lmssc.plotting.latent_map import principal_plane
 from lmssc.plotting.style import COLOURS
-from lmssc.refits import HeldOut
 from lmssc.report.charts import SHAPES, as_data, map_svg, mark, place
 from lmssc.report.hidden_labels import BINS, hidden_labels
 from lmssc.report.html import bar, between, percent, table

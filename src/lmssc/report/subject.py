@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.refits import HeldOut
+from lmssc.model_selection.refit import HeldOut
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,230 @@
+"""Tables of docs/accuracy.md: LMSSC against the best other method, calibration, and what its parts are worth."""
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from lmssc.metrics import paired_p_value
+from lmssc.paper.markdown import markdown_table
+
+REPRODUCTION = "results/reproduction/runs.csv"
+OTHERS = ("msrc", "bbcsport", "leaves")
+# Data that the defaults were not made on.
+FRESH = ("cancer", "wine")
+FOLDER = "results/accuracy"
+# More of it, with fewer methods and splits; those that pointed at a change of the model; what is summed up.
+FRESH_SETS = f"{FOLDER}/fresh.csv"
+POINTED_AT_CHANGES = ("segment", "letter", "vehicle", "heart", "penbased", "vowel", "ng20")
+SUMMARY = ("accuracy", "balanced_accuracy", "calibration_error", "log_loss")
+# What has its parameters chosen by the labels, and its runs.
+CHOSEN = "LMSSCCV"
+CHOSEN_RUNS = f"{FOLDER}/chosen.csv"
+# Not a method of its own: the same model, or none.
+NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
+
+# Data set → rate → method → split → value.
+Values = dict[str, dict[float, dict[str, dict[int, float]]]]
+
+
+def read_runs(root: Path, metric: str) -> Values:
+    """One metric of all runs with fixed defaults, of the paper's data sets and the others.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the project.
+    metric : str
+        Column of the CSVs.
+
+    Returns
+    -------
+    dict
+    """
+    return {**_read(root / REPRODUCTION, metric), **_comparisons(root, OTHERS, metric)}
+
+
+def _comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
+    """One metric of all runs of `lmssc compare` on some data sets, which have a CSV each."""
+    return {name: _read(root / FOLDER / f"{name}.csv", metric, name)[name] for name in names}
+
+
+def _read(path: Path, metric: str, name: str | None = None) -> Values:
+    """One metric of the runs in a CSV with fixed defaults; `name` is the data set where it has no such column."""
+    values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    with open(path, encoding="utf-8", newline="") as file:
+        for run in csv.DictReader(file):
+            if run.get("column", "fixed") == "fixed" and not run.get("error"):
+                cell = values[name or run["dataset"]][float(run["rate"])]
+                cell[run["method"]][int(run["repeat"])] = float(run[metric])
+    return values
+
+
+def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
+    """LMSSC and the best other method of each cell, in percent, with the paired test.
+
+    Parameters
+    ----------
+    values : dict
+        The runs of all methods.
+    chosen : dict, optional
+        Runs of `LMSSCCV`, and of LMSSC on the same splits: a column of their means and how they differ.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {0: 0.6, 1: 0.7}}}}
+    >>> print(leaders_markdown(values).splitlines()[2])
+    | a | 10 % | 85.0 ± 7.1 | 70.0 (1-NN) | +15.0 | 0.2 |
+    >>> chosen = {"a": {0.1: {"LMSSC": {0: 0.9}, "LMSSCCV": {0: 0.8}}}}
+    >>> print(leaders_markdown(values, chosen).splitlines()[2])
+    | a | 10 % | 85.0 ± 7.1 | 80.0 (-10.0) | 70.0 (1-NN) | +15.0 | 0.2 |
+    """
+    lines = []
+    for name, rates in values.items():
+        for rate, methods in sorted(rates.items()):
+            ours = methods["LMSSC"]
+            means = {method: np.mean(list(v.values())) for method, v in methods.items() if method not in NOT_PEERS}
+            best = max(means, key=means.__getitem__)
+            numbers = 100 * np.array(list(ours.values()))
+            gain = numbers.mean() - 100 * means[best]
+            lines.append(
+                (
+                    name,
+                    f"{rate:.0%}".replace("%", " %"),
+                    f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
+                    *(() if chosen is None else (_chosen(chosen.get(name, {}).get(rate, {})),)),
+                    f"{100 * means[best]:.1f} ({best})",
+                    f"{gain:+.1f}",
+                    f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
+                )
+            )
+    extra = () if chosen is None else (f"{CHOSEN} (difference on its splits)",)
+    return markdown_table(("data", "labels", "LMSSC", *extra, "best other method", "difference", "p"), lines)
+
+
+def _chosen(methods: Mapping[str, Mapping[int, float]]) -> str:
+    """Mean of `LMSSCCV` and how it differs from LMSSC on the same splits, if there are any."""
+    if CHOSEN not in methods:
+        return "–"
+    chosen, fixed = (100 * np.mean(list(methods[method].values())) for method in (CHOSEN, "LMSSC"))
+    return f"{chosen:.1f} ({chosen - fixed:+.1f})"
+
+
+def summary_markdown(metrics: Mapping[str, Values]) -> str:
+    """Each method over all cells, a cell being a data set with a share of labels.
+
+    Parameters
+    ----------
+    metrics : dict of dict
+        The runs of all methods, by metric; all of `SUMMARY`.
+
+    Returns
+    -------
+    str
+        The means of the metrics, the mean rank by accuracy (1 is the best; equals share theirs), and in how many cells
+        no other method is more accurate; the most accurate first.
+
+    Examples
+    --------
+    >>> cells = {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}}, 0.3: {"LMSSC": {0: 0.9}, "1-NN": {0: 0.9}}}
+    >>> print(summary_markdown(dict.fromkeys(SUMMARY, {"a": cells})).splitlines()[2])
+    | LMSSC | 87.5 | 87.5 | 0.875 | 0.88 | 1.25 | 2 of 2 |
+    """
+    methods = list(dict.fromkeys(m for rates in metrics["accuracy"].values() for cell in rates.values() for m in cell))
+    means = {metric: _cell_means(values, methods) for metric, values in metrics.items()}
+    # Rounded, so that methods with the same answers are equal whatever the order of the sum.
+    accuracies = means["accuracy"].round(9)
+    ranks = rankdata(-accuracies, axis=1).mean(axis=0)
+    best = (accuracies == accuracies.max(axis=1, keepdims=True)).sum(axis=0)
+    overall = {metric: cells.mean(axis=0) for metric, cells in means.items()}
+    lines = [
+        (
+            methods[i],
+            f"{100 * overall['accuracy'][i]:.1f}",
+            f"{100 * overall['balanced_accuracy'][i]:.1f}",
+            f"{overall['calibration_error'][i]:.3f}",
+            f"{overall['log_loss'][i]:.2f}",
+            f"{ranks[i]:.2f}",
+            f"{best[i]} of {len(accuracies)}",
+        )
+        for i in np.argsort(-overall["accuracy"], kind="stable")
+    ]
+    head = ("", *(metric.replace("_", " ") for metric in SUMMARY), "mean rank", "best in")
+    return markdown_table(head, lines)
+
+
+def _cell_means(values: Values, methods: Sequence[str]) -> NDArray:
+    """Means over the splits, cells by methods."""
+    cells = [rates[rate] for rates in values.values() for rate in sorted(rates)]
+    return np.array([[np.mean(list(cell[method].values())) for method in methods] for cell in cells])
+
+
+def calibration_markdown(values: Values, methods: Sequence[str]) -> str:
+    """Expected calibration error of some methods, the mean over the rates of each data set and over its splits.
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.02}, "SVC": {0: 0.2}}, 0.2: {"LMSSC": {0: 0.04}, "SVC": {0: 0.4}}}}
+    >>> print(calibration_markdown(values, ["LMSSC", "SVC"]).splitlines()[2])
+    | a | 0.030 | 0.300 |
+    """
+    lines = []
+    for name, rates in values.items():
+        means = [np.mean([np.mean(list(rates[rate][method].values())) for rate in rates]) for method in methods]
+        lines.append((name, *(f"{mean:.3f}" for mean in means)))
+    return markdown_table(("data", *methods), lines)
+
+
+def parts_markdown(path: Path) -> str:
+    """Methods by data sets and rates, from a CSV of means, with the mean over all."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    cells = list(dict.fromkeys((row["dataset"], float(row["rate"])) for row in rows))
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        means = {(r["dataset"], float(r["rate"])): 100 * float(r["mean"]) for r in rows if r["method"] == method}
+        numbers = [means[cell] for cell in cells]
+        lines.append((method, *(f"{number:.1f}" for number in numbers), f"{np.mean(numbers):.2f}"))
+    return markdown_table(("", *(f"{name} {rate:.0%}".replace("%", " %") for name, rate in cells), "mean"), lines)
+
+
+def accuracy_blocks(root: Path) -> dict[str, str]:
+    """Blocks of the page, from the CSVs that are there.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the project.
+
+    Returns
+    -------
+    dict of str
+        Markdown by name of the block.
+    """
+    compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
+    fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
+    others = [name for name in fresh["accuracy"] if name not in POINTED_AT_CHANGES]
+    blocks = {
+        "leaders": leaders_markdown(read_runs(root, "accuracy"), _read(root / CHOSEN_RUNS, "accuracy")),
+        "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
+        "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
+        "fresh summary": summary_markdown(fresh),
+        "fresh summary without those": summary_markdown({metric: _only(fresh[metric], others) for metric in fresh}),
+        "fresh cells": leaders_markdown(fresh["accuracy"]),
+        "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
+    }
+    for name in ("alternation", "ablation"):
+        blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
+    return blocks
+
+
+def _only(values: Values, names: Iterable[str]) -> Values:
+    return {name: values[name] for name in names}

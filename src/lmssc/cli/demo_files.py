@@ -1,0 +1,79 @@
+"""The files that ``lmssc demo --files`` writes: the digits as someone might have them, for ``lmssc classify``."""
+
+import csv
+import gzip
+import io
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+from numpy.typing import NDArray
+
+from lmssc.cli.digits_demo import Task
+from lmssc.datasets import load_digits_views
+from lmssc.io.staging import staged_folder
+
+# The views that are written, each in a format of its own, all of which a plain installation reads.
+FORMATS = {"pixels": ".csv", "fourier": ".tsv.gz", "profiles": ".npz", "gradients": ".mat"}
+# A view that some samples lack, and which share of them.
+LACKS, LACKING = "fourier", 0.05
+
+
+def write_files(task: Task, out: Path, seed: int) -> str:
+    """Write the views of the digits in several formats, each in another order of rows, and the few labels.
+
+    Parameters
+    ----------
+    task : Task
+        The digits, most of their labels hidden.
+    out : Path
+        The folder; new or empty.
+    seed : int
+        Decides the order of the rows, and which samples the last view lacks.
+
+    Returns
+    -------
+    str
+        What to type next.
+    """
+    names = load_digits_views().view_names
+    ids = np.array([f"digit-{row:04d}" for row in task.rows])
+    random = np.random.default_rng(seed)
+    with staged_folder(out, force=False) as stage:
+        (stage / "views").mkdir()
+        for name, suffix in FORMATS.items():
+            order = random.permutation(len(ids))
+            if name == LACKS:
+                order = order[round(LACKING * len(ids)) :]
+            view = task.views[names.index(name)]
+            _write_view(stage / "views" / f"{name}{suffix}", name, ids[order], view[order])
+        given = ~task.hidden
+        _write_table(stage / "labels.csv", ["id", "label"], zip(ids[given], task.y[given].tolist(), strict=True))
+        _write_table(stage / "truth.csv", ["id", "label"], zip(ids, task.target.tolist(), strict=True))
+    folder = shlex.quote(str(out))
+    result = shlex.quote(str(out.with_name(f"{out.name}-result")))
+    return f"lmssc classify {folder}/views/* --labels {folder}/labels.csv --out {result}"
+
+
+def _write_view(path: Path, name: str, ids: NDArray, view: NDArray) -> None:
+    columns = [f"{name}_{number}" for number in range(1, view.shape[1] + 1)]
+    rows = ([key, *(f"{value:.7g}" for value in row)] for key, row in zip(ids, view.tolist(), strict=True))
+    arrays: dict[str, Any] = {"id": ids.astype(object) if path.suffix == ".mat" else ids, name: view}
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, arrays, do_compression=True)
+    else:
+        _write_table(path, ["id", *columns], rows, delimiter="," if path.suffix == ".csv" else "\t")
+
+
+def _write_table(path: Path, header: list[str], rows: Iterable[Iterable[Any]], delimiter: str = ",") -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

@@ -1,0 +1,303 @@
+"""The demonstration behind ``lmssc demo``: digits in several views, few labels, four methods, figures."""
+
+import csv
+import io
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, balanced_accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+from threadpoolctl import threadpool_limits
+
+from lmssc import LMSSC
+from lmssc._optional import import_optional
+from lmssc.core.progress_bar import iterations, progress_bar
+from lmssc.datasets import load_digits_views
+from lmssc.persistence.atomic import open_atomically
+from lmssc.plotting import ConvergenceDisplay, LatentMapDisplay
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Task:
+    """Samples in random order with most labels hidden.
+
+    Attributes
+    ----------
+    views : list of ndarray
+        The views, all that a method may see besides `y`.
+    y : ndarray of int
+        The labels given, -1 where they are hidden.
+    target : ndarray of int
+        All true labels, for scoring only.
+    rows : ndarray of int
+        Which row of the data set each sample is.
+    """
+
+    views: list[NDArray[np.floating]]
+    y: NDArray[np.integer]
+    target: NDArray[np.integer]
+    rows: NDArray[np.integer]
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Samples whose label is hidden, the ones that count for a score."""
+        return self.y == UNLABELLED
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one method guessed the hidden labels."""
+
+    method: str
+    accuracy: float
+    balanced_accuracy: float
+    seconds: float
+
+
+def make_task(rate: float, seed: int) -> Task:
+    """Shuffle the digits and keep the labels of a share of each class.
+
+    Parameters
+    ----------
+    rate : float
+        Share of each class whose labels are given.
+    seed : int
+        Decides the order, and with it which labels are given.
+
+    Returns
+    -------
+    Task
+        The samples, with the labels that were kept.
+
+    Raises
+    ------
+    ValueError
+        If `rate` is not between 0 and 1, or leaves a class without a label, or with nothing to guess.
+    """
+    if not 0 < rate < 1:
+        raise ValueError(f"--rate must be between 0 and 1, such as 0.05 for 5 %; got {rate:g}")
+    if seed < 0:
+        raise ValueError(f"--seed must not be negative; got {seed}")
+    data = load_digits_views()
+    rows = np.random.default_rng(seed).permutation(len(data.target))
+    target = data.target[rows]
+    return Task([view[rows] for view in data.views], hide_labels(target, rate), target, rows)
+
+
+def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]:
+    """Keep the first labels of each class and replace the others by -1.
+
+    Parameters
+    ----------
+    target : ndarray of int
+        True labels of samples in random order.
+    rate : float
+        Share of each class to keep, rounded to whole samples.
+
+    Returns
+    -------
+    ndarray of int
+        The labels that are left.
+
+    Raises
+    ------
+    ValueError
+        If that keeps no label of a class, or all of them.
+
+    Examples
+    --------
+    >>> hide_labels(np.array([0, 1, 1, 0, 0, 1, 1, 0]), 0.25)
+    array([ 0,  1, -1, -1, -1, -1, -1, -1])
+    """
+    y = np.full_like(target, UNLABELLED)
+    for label in np.unique(target):
+        members = np.flatnonzero(target == label)
+        n_given = round(rate * len(members))
+        if not 0 < n_given < len(members):
+            raise ValueError(
+                f"--rate {rate:g} keeps {n_given} of the {len(members)} labels of class {label}; "
+                "each class needs at least one label that is given and one that is hidden"
+            )
+        y[members[:n_given]] = label
+    return y
+
+
+def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
+    """Run all methods, print the table, write the files.
+
+    Parameters
+    ----------
+    task : Task
+        What to label.
+    folder : Path
+        Where the files go; it exists.
+    figures : bool
+        Whether to draw figures.
+    quiet : bool
+        Whether to print nothing.
+    """
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, flush=True)
+
+    say(_describe(task))
+    with progress_bar("LMSSC", show=not quiet) as advance:
+        model = LMSSC(callback=None if advance is None else iterations(advance))
+        scores = score_methods(task, model)
+    say(format_scores(scores))
+    written = [_write_scores(scores, folder), _write_predictions(task, model, folder)]
+    if figures:
+        try:
+            written += _write_figures(task, model, folder)
+        except ImportError as error:
+            print(f"lmssc: no figures: {error}", file=sys.stderr)
+    say(f"\nWritten to {folder}:")
+    say(textwrap.indent(textwrap.fill(", ".join(path.name for path in written), 90), "  "))
+    say("Try next: fewer labels with --rate 0.01, other rows with --seed 1, or lmssc demo --help.")
+
+
+def score_methods(task: Task, model: LMSSC) -> list[Score]:
+    """Let `model` and the simple methods guess the hidden labels, and score their guesses.
+
+    All run on one thread: the data are small, and on a busy machine, threads that wait for each other would
+    take most of the time that is measured.
+
+    Parameters
+    ----------
+    task : Task
+        What to label.
+    model : LMSSC
+        Is fitted here.
+
+    Returns
+    -------
+    list of Score
+        One for each method, LMSSC first.
+    """
+    joined = StandardScaler().fit_transform(np.hstack(task.views))
+    given = ~task.hidden
+
+    def supervised(classifier: Any) -> NDArray[np.integer]:
+        return classifier.fit(joined[given], task.y[given]).predict(joined)
+
+    methods: dict[str, Callable[[], NDArray[np.integer]]] = {
+        "LMSSC": lambda: model.fit(task.views, task.y).transduction_,
+        "label spreading (kNN graph)": lambda: LabelSpreading(kernel="knn").fit(joined, task.y).transduction_,
+        "logistic regression": lambda: supervised(LogisticRegression(max_iter=1000)),
+        "1-nearest neighbour": lambda: supervised(KNeighborsClassifier(n_neighbors=1)),
+    }
+    with threadpool_limits(limits=1):
+        return [_score(name, guess, task) for name, guess in methods.items()]
+
+
+def _score(method: str, guess: Callable[[], NDArray[np.integer]], task: Task) -> Score:
+    start = time.perf_counter()
+    predicted = guess()
+    seconds = time.perf_counter() - start
+    truth, guessed = task.target[task.hidden], predicted[task.hidden]
+    return Score(method, accuracy_score(truth, guessed), balanced_accuracy_score(truth, guessed), seconds)
+
+
+def format_scores(scores: list[Score]) -> str:
+    """Set the scores as a table with aligned columns, the best accuracy marked with a star.
+
+    Parameters
+    ----------
+    scores : list of Score
+        One for each row.
+
+    Returns
+    -------
+    str
+        The table.
+
+    Examples
+    --------
+    >>> print(format_scores([Score("this", 0.875, 0.8, 1.5), Score("that one", 0.5, 0.5, 0.25)]))
+      method    accuracy  balanced accuracy  seconds
+    * this        87.5 %             80.0 %     1.50
+      that one    50.0 %             50.0 %     0.25
+    * best accuracy on the rows whose label was hidden; seconds on one thread
+    """
+    width = max(len(score.method) for score in scores)
+    best = max(score.accuracy for score in scores)
+    lines = [f"  {'method':{width}}  accuracy  balanced accuracy  seconds"]
+    for score in scores:
+        star = "*" if score.accuracy == best else " "
+        lines.append(
+            f"{star} {score.method:{width}}  {100 * score.accuracy:6.1f} %"
+            f"  {100 * score.balanced_accuracy:15.1f} %  {score.seconds:7.2f}"
+        )
+    return "\n".join([*lines, "* best accuracy on the rows whose label was hidden; seconds on one thread"])
+
+
+def _describe(task: Task) -> str:
+    n_given, n_hidden = np.sum(~task.hidden), np.sum(task.hidden)
+    widths = " + ".join(str(view.shape[1]) for view in task.views)
+    return (
+        f"{len(task.y)} handwritten digits in {len(task.views)} views ({widths} features): "
+        f"{n_given} labels given, {n_hidden} to be found.\n"
+    )
+
+
+def _write_scores(scores: list[Score], folder: Path) -> Path:
+    rows = [(s.method, f"{s.accuracy:.6f}", f"{s.balanced_accuracy:.6f}", f"{s.seconds:.3f}") for s in scores]
+    return _write_csv(folder / "scores.csv", ("method", "accuracy", "balanced_accuracy", "seconds"), rows)
+
+
+def _write_predictions(task: Task, model: LMSSC, folder: Path) -> Path:
+    confidence = model.label_distributions_.max(axis=1)
+    rows = [
+        (task.rows[i], model.transduction_[i], f"{confidence[i]:.6f}", "no" if task.hidden[i] else "yes")
+        for i in np.argsort(task.rows)
+    ]
+    return _write_csv(folder / "predictions.csv", ("row", "label", "confidence", "given"), rows)
+
+
+def _write_csv(path: Path, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Path:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    with open_atomically(path) as file:
+        file.write(text.getvalue().encode())
+    return path
+
+
+def _write_figures(task: Task, model: LMSSC, folder: Path) -> list[Path]:
+    figure_module = import_optional("matplotlib.figure", purpose="figures", extra="plot")
+    hidden = task.hidden
+
+    def convergence(ax: Any) -> None:
+        ConvergenceDisplay.from_estimator(model, ax=ax)
+
+    def latent_map(ax: Any) -> None:
+        LatentMapDisplay.from_estimator(model, y=task.y, y_true=task.target, ax=ax)
+
+    def confusion_matrix(ax: Any) -> None:
+        ConfusionMatrixDisplay.from_predictions(
+            task.target[hidden], model.transduction_[hidden], ax=ax, colorbar=False, cmap="Blues"
+        )
+        ax.set_title("LMSSC on the hidden labels")
+
+    written = []
+    for draw, size in ((convergence, (9, 4.5)), (latent_map, (9, 6.5)), (confusion_matrix, (6, 6))):
+        figure = figure_module.Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        for suffix in ("png", "svg"):
+            path = folder / f"{draw.__name__}.{suffix}"
+            with open_atomically(path) as file:
+                figure.savefig(file, format=suffix, dpi=150)
+            written.append(path)
+    return written

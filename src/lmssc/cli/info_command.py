@@ -1,0 +1,82 @@
+"""``lmssc info``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from lmssc.io.errors import CommandError
+
+
+def add(commands: Any) -> None:
+    """Describe the command to the parser."""
+    parser = commands.add_parser(
+        "info",
+        help="tell what is in a model file",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Tell what is in a model file that 'lmssc classify' or clf.save(path) wrote: the method, the samples,\n"
+            "views and classes, the parameters. The file is checked by its checksum; nothing in it is run."
+        ),
+        epilog="examples:\n  lmssc info out/model.lmssc\n  lmssc info out/model.lmssc --format json",
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="for people or for programs (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry it out."""
+    from lmssc.cli.console import print_json
+    from lmssc.persistence.model_file import describe, read_model
+
+    try:
+        facts = describe(*read_model(args.model))
+    except ValueError as error:
+        raise CommandError(error) from error
+    if args.format == "json":
+        print_json(facts)
+    else:
+        print("\n".join(_lines(args.model, facts)))
+    return 0
+
+
+def _lines(path: Path, facts: dict[str, Any]) -> list[str]:
+    made = facts["made"]
+    state = "" if facts["converged"] is None else ", converged" if facts["converged"] else ", stopped by max_iter"
+    lines = [
+        f"{path}: {facts['class']}",
+        f"saved       {made['date']} by lmssc {made['lmssc']}, format {facts['format_version']}",
+        f"size        {facts['bytes']:,} bytes",
+        f"samples     {facts['samples']:,}, {_count(facts['labelled'])} labelled, {facts['unreached']:,} unreached",
+        f"iterations  {facts['iterations']}{state}",
+        "",
+        *_table(
+            ["view", "features", "scaling"],
+            [[view["name"], f"{view['features']:,}", view["scaling"] or "–"] for view in facts["views"]],
+        ),
+        "",
+        *_table(
+            ["class", "labels given", "samples"],
+            [[str(one["label"]), _count(one["labelled"]), f"{one['samples']:,}"] for one in facts["classes"]],
+        ),
+        "",
+        "parameters",
+    ]
+    return lines + [f"  {name} = {value}" for name, value in facts["parameters"].items()]
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    spans = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    return [
+        "  ".join(
+            f"{cell:{'<' if column == 0 else '>'}{span}}"
+            for column, (cell, span) in enumerate(zip(row, spans, strict=True))
+        ).rstrip()
+        for row in [head, *rows]
+    ]

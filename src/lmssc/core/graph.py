@@ -1,0 +1,355 @@
+"""The neighbour graph S: nearest neighbours, simplex rows, the weight α, and the Laplacian."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.data.views import Matrix
+from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
+from lmssc.numerics.knn.exact import Neighbors, Search, nearest_neighbors, other_neighbors, runs
+from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
+
+# Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
+MOST_NEIGHBORS = 1000
+# Queries to each point from which on an index of many points pays.
+INDEX_SHARE = 0.05
+# Rows that are projected at a time: they fit into the cache.
+ROWS_AT_ONCE = 4096
+# Rows of a graph that a thread works on at a time.
+ROWS_SHARED = 25_000
+
+
+def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
+    """Neighbours k by default: the root of the samples per class, from 10 to 15.
+
+    More than 10 only if there are at least a fifth as many labels per class, and no more than half of a class, or 5.
+
+    Examples
+    --------
+    >>> [usual_neighbors(10 * size, 1000, 10) for size in (100, 200, 10_000, 16, 6)]
+    [10, 14, 15, 8, 5]
+    >>> usual_neighbors(2000, 20, 10)
+    10
+    """
+    size = n_samples / n_classes
+    return round(min(max(min(size**0.5, 5 * n_labels / n_classes, 15), 10), max(size / 2, 5)))
+
+
+def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
+    """For each sample the largest α_i for which row i of S has at most k non-zeros.
+
+    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self left out. Where there are only k others, d_{i,k}
+    stands for d_{i,k+1}.
+
+    Examples
+    --------
+    >>> adaptive_alpha(np.array([[1.0, 2.0, 4.0]]), 2, beta=0.25)
+    array([5.])
+    """
+    beyond = squared_distances[:, min(n_neighbors, squared_distances.shape[1] - 1)]
+    return (n_neighbors * beyond - squared_distances[:, :n_neighbors].sum(axis=1)) / (4 * beta)
+
+
+def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
+    """Project each row of −d/width onto the simplex; the rows of d are sorted, smallest first.
+
+    s_j = (φ − d_j/width)₊ with φ so that the row sums to 1. With width = 0 the nearest take all, evenly.
+
+    Parameters
+    ----------
+    squared_distances : ndarray of shape (n, m)
+        d.
+    width : ndarray of shape (n,)
+        One width a row, not negative.
+
+    Returns
+    -------
+    weights : ndarray of shape (n, m)
+    support : ndarray of int of shape (n,)
+        How many entries of each row are positive.
+
+    Examples
+    --------
+    >>> simplex_rows(np.array([[0.0, 1.0, 4.0]]), width=np.array([2.0]))
+    (array([[0.75, 0.25, 0.  ]]), array([2]))
+    """
+    n_rows = len(squared_distances)
+    weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
+    support = np.empty(n_rows, dtype=np.intp)
+    width = np.broadcast_to(width, n_rows)
+    for block in slices_of(n_rows, ROWS_AT_ONCE):
+        weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
+    return weights, support
+
+
+def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
+    """`simplex_rows` of a few rows."""
+    # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
+    excess = squared_distances - squared_distances[:, :1]
+    excess = excess.astype(np.result_type(excess, np.float32), copy=False)
+    width = np.asarray(width, dtype=excess.dtype)[:, None]
+    counts = np.arange(1, excess.shape[1] + 1, dtype=excess.dtype)
+    sums = np.cumsum(excess, axis=1)
+    support = ((excess == 0) | (width + sums > counts * excess)).sum(axis=1)
+    height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None].astype(excess.dtype)
+    weights = np.where(width > 0, np.maximum(height - excess, 0), 1) * (counts <= support[:, None])
+    weights /= weights.sum(axis=1, keepdims=True)
+    # What only rounding put there would tie parts of the graph together that are not.
+    return np.where(weights > 16 * np.finfo(weights.dtype).eps, weights, 0), support
+
+
+def simplex_graph(
+    search: Callable[[NDArray, int], Neighbors],
+    first: Neighbors,
+    n_points: int,
+    width: NDArray,
+) -> sparse.csr_array:
+    """Exact simplex rows from lists of neighbours that are as long as they need to be.
+
+    Only nearest neighbours can have weight, so a list that is longer than a row's support gives the exact row;
+    where the support reaches the end of the list, a list of twice the length is fetched.
+
+    Parameters
+    ----------
+    search : callable
+        (rows, length) ↦ the `Neighbors` of these rows.
+    first : Neighbors
+        Lists of all rows to begin with. Where an infinite distance ends a list, there may be others further away.
+    n_points : int
+        Number of columns of the result.
+    width : ndarray of shape (n_rows,)
+        Row i is the simplex projection of −d_i/width_i.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_points)
+    """
+    found, pending = first, np.arange(len(first.indices))
+    length = found.indices.shape[1]
+    n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
+    parts: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
+    while True:
+        project = partial(_project, found, pending, width, length >= most)
+        results = threaded_map(project, slices_of(len(pending), ROWS_AT_ONCE))
+        parts += [result[:4] for result in results]
+        pending = np.concatenate([result[4] for result in results])
+        if not len(pending):
+            break
+        length = min(2 * length, most)
+        found = search(pending, length)
+    filled = np.zeros(n_rows, dtype=np.intp)
+    for numbers, counts, _, _ in parts:
+        filled[numbers] = counts
+    ends = np.cumsum(filled)
+    index_type = np.int32 if max(ends[-1], n_points) < np.iinfo(np.int32).max else np.int64
+    indices, values = np.empty(ends[-1], dtype=index_type), np.empty(ends[-1], dtype=parts[0][3].dtype)
+
+    def put(numbers: NDArray, counts: NDArray, chosen: NDArray, kept: NDArray) -> None:
+        if not len(numbers):
+            return
+        if numbers[-1] - numbers[0] == len(numbers) - 1:
+            where: slice | NDArray = slice(ends[numbers[0]] - counts[0], ends[numbers[-1]])
+        else:
+            where = runs(ends[numbers] - counts, counts)
+        indices[where], values[where] = chosen, kept
+
+    threaded_map(put, *zip(*parts, strict=True))
+    entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
+    graph = sparse.csr_array(entries, shape=(n_rows, n_points))
+    # In place: each part is a view.
+    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), slices_of(n_rows, ROWS_SHARED))
+    graph.has_sorted_indices = True
+    return graph
+
+
+def _project(
+    found: Neighbors, pending: NDArray, width: NDArray, last: bool, block: slice
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Some of the rows that are pending: those that are done, their lengths, columns and weights, and the others."""
+    distances, numbers = found.squared_distances[block], pending[block]
+    weights, support = _simplex_block(distances, width[numbers])
+    done = (support < np.isfinite(distances).sum(axis=1)) | last
+    columns = slice(int(support[done].max(initial=0)))
+    weights = weights[done, columns]
+    taken = weights > 0
+    # `compress` is several times faster than an index of booleans.
+    chosen = np.compress(taken.ravel(), found.indices[block][done, columns].ravel())
+    return numbers[done], taken.sum(axis=1), chosen, np.compress(taken.ravel(), weights.ravel()), numbers[~done]
+
+
+def learn_graph(
+    points: Matrix,
+    n_neighbors: int,
+    beta: float,
+    alpha: NDArray | None = None,
+    *,
+    shared_alpha: bool = False,
+    moving: Search | None = None,
+) -> tuple[sparse.csr_array, NDArray]:
+    """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
+
+    Row i minimises ½Σ_j d_ij·s_ij + α_i·β‖s_i‖² over the simplex, self left out.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n, r + c)
+        Z = [√β·H, √γ·F], or √β·H alone; for other methods, whatever the samples are to be compared by.
+    n_neighbors : int
+        k, from which α is set if it is not given.
+    beta : float
+        β.
+    alpha : ndarray of shape (n,), optional
+        α of each row; by default the largest that gives the row at most k neighbours.
+    shared_alpha : bool
+        If α is set here: all rows get the mean.
+    moving : MovingPoints or IndexedPoints, optional
+        What is known of the neighbours from where the same samples were before.
+
+    Returns
+    -------
+    graph : csr_array of shape (n, n)
+        S: non-negative, rows sum to 1, no self-loops.
+    alpha : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [3.0], [3.5]])
+    >>> graph, alpha = learn_graph(points, n_neighbors=1, beta=1.0, shared_alpha=True)
+    >>> graph.toarray().round(2)
+    array([[0.  , 1.  , 0.  , 0.  ],
+           [0.79, 0.  , 0.21, 0.  ],
+           [0.  , 0.14, 0.  , 0.86],
+           [0.  , 0.  , 1.  , 0.  ]])
+    """
+    n_points = points.shape[0]
+    length = min(2 * n_neighbors + 2, n_points - 1)
+    first = other_neighbors(points, length) if moving is None else moving.search(points, n_neighbors + 1, length)
+    if alpha is None:
+        alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
+        if shared_alpha:
+            alpha = np.full_like(alpha, alpha.mean())
+        else:  # at most k neighbours
+            first = Neighbors(*(part[:, : n_neighbors + 2] for part in first))
+
+    def search(rows: NDArray, length: int) -> Neighbors:
+        return other_neighbors(points, length, rows) if moving is None else moving.search_more(points, rows, length)
+
+    return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
+
+
+def connect(
+    points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None, recall: float = TARGET
+) -> sparse.csr_array:
+    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
+
+    Without α each row has its own, the largest that gives it at most k neighbours. Of very many points an index finds
+    the nearest, with such a recall.
+
+    Examples
+    --------
+    >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, alpha=0.25).toarray().round(2)
+    array([[0.6, 0.4, 0. ]])
+    """
+    n_points = points.shape[0]
+    # Rows with an α of their own have k neighbours at most.
+    length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
+    # An index has to be made first, which a few queries are not worth.
+    if has_index(n_points, recall) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
+        first = nearest_by_index(points, queries, n_neighbors + 1, length, recall)
+    else:
+        first = nearest_neighbors(points, queries, length)
+    own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
+
+    def search(rows: NDArray, length: int) -> Neighbors:
+        return nearest_neighbors(points, queries[rows], length)
+
+    return simplex_graph(search, first, n_points, 4 * (own if alpha is None else np.full_like(own, alpha)))
+
+
+def graph_from_rows(indices: NDArray, weights: NDArray, n_points: int) -> sparse.csr_array:
+    """Sparse graph from a list of columns and of weights for each row; weights of zero are left out.
+
+    Examples
+    --------
+    >>> graph_from_rows(np.array([[1, 2], [0, 2]]), np.array([[0.5, 0.5], [1.0, 0.0]]), 3).toarray()
+    array([[0. , 0.5, 0.5],
+           [1. , 0. , 0. ]])
+    """
+    starts = np.arange(0, indices.size + 1, indices.shape[1])
+    entries = (weights.ravel().copy(), indices.ravel().copy(), starts)  # zeros are removed in place
+    graph = sparse.csr_array(entries, shape=(len(indices), n_points))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def symmetrise(graph: sparse.csr_array) -> sparse.csr_array:
+    """(S + Sᵀ)/2.
+
+    Examples
+    --------
+    >>> symmetrise(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]])).toarray()
+    array([[0.  , 0.75],
+           [0.75, 0.  ]])
+    """
+    return ((graph + graph.T) * graph.dtype.type(0.5)).tocsr()
+
+
+def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
+    """Tr(RᵀLR).
+
+    Examples
+    --------
+    >>> roughness(sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[0.0], [3.0]]))
+    9.0
+    """
+    return float(np.vdot(rows, threaded_product(laplacian)(rows)))
+
+
+def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -> float:
+    """Median over some rows of S of the mean squared distance Σ_j s_ij·‖z_i − z_j‖² to the neighbours.
+
+    Examples
+    --------
+    >>> S = sparse.csr_array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> neighbor_distance(S, np.array([[0.0], [1.0], [3.0]]), np.arange(3))
+    1.0
+    """
+    some = graph[rows]
+    row = np.repeat(np.arange(len(rows)), np.diff(some.indptr))
+    differences = points[rows][row] - points[some.indices]
+    squares = np.einsum("ij,ij->i", differences, differences, dtype=np.float64)
+    return float(np.median(np.bincount(row, some.data * squares, len(rows))))
+
+
+def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.csr_array:
+    """L = D − W, W = (S + Sᵀ)/2 and D its row sums; normalised: D^−½·L·D^−½.
+
+    A sample without neighbours has a row of zeros in both.
+
+    Examples
+    --------
+    >>> laplacian(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]])).toarray()
+    array([[ 0.75, -0.75],
+           [-0.75,  0.75]])
+    """
+    transposed = graph.T.tocsr()
+
+    def part(rows: slice) -> sparse.csr_array:
+        affinity = consecutive_rows(graph, rows) + consecutive_rows(transposed, rows)
+        affinity.data *= affinity.dtype.type(0.5)
+        own = np.arange(rows.stop - rows.start + 1, dtype=affinity.indices.dtype)
+        degrees = affinity.sum(axis=1)
+        return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
+
+    result = stack_rows(threaded_map(part, slices_of(graph.shape[0], ROWS_SHARED)))
+    if not normalised:
+        return result
+    degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2
+    roots = np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+    scale = sparse.diags_array(roots, dtype=roots.dtype)
+    return (scale @ result @ scale).tocsr()

@@ -1,0 +1,1 @@
+"""What a user passes, checked: views, labels, scaling, and the order that depends on content alone."""

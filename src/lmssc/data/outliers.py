@@ -1,0 +1,286 @@
+"""Numbers that lie far outside of the rest of their column, such as −999 for "unknown": found, told of and replaced.
+
+A few of them make the standard deviation of a column so large that nothing is left of its other numbers.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.data.present_rows import BLOCK_VALUES, distinct_rows, present_blocks, present_count
+from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.parallel import slices_of
+
+# Different rows from which the usual distance from the median is learned, and values of them.
+FEWEST_ROWS, MOST_ROWS, MOST_VALUES = 100, 1000, 1 << 20
+# Distances are counted in bins of a tenth of a decade, beginning with the usual distance.
+BINS_PER_DECADE, N_BINS = 10, 150
+# A column is looked at if a number is this many usual distances from the median.
+SUSPICIOUS = 10
+# Between outliers and the rest there is nothing within this many bins, a factor of 10; of 3 for codes of "unknown".
+GAP, GAP_OF_CODES = 10, 5
+# Share of them among the numbers that are neither 0 nor the median, at most.
+LARGEST_SHARE, LARGEST_SHARE_OF_CODES = 0.1, 0.5
+# They matter if the standard deviation is this many times what it is without them.
+DECISIVE = 2
+# Columns that a message names.
+MOST_SHOWN = 5
+# What stands for "unknown" or "too large" in many files: nines, the limits of integers, and large powers of ten. The
+# sign does not matter.
+CODES = np.unique(
+    [
+        *(10.0**digits - 1 for digits in range(2, 10)),
+        *(2.0**bits - i for bits in (15, 16, 31, 32) for i in (0, 1)),
+        *(10.0**digits for digits in range(5, 39)),
+    ]
+)
+
+
+def is_code(values: NDArray) -> NDArray:
+    """Which numbers are codes for "unknown".
+
+    Examples
+    --------
+    >>> is_code(np.array([-999.0, 998.0, 32767.0, 1e8]))
+    array([ True, False,  True,  True])
+    """
+    return np.isin(np.abs(values), CODES.astype(values.dtype))
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Columns of a view that have outliers, and what the other numbers of each are like.
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (c,)
+        Which columns.
+    low, high, mean : ndarray of shape (c,)
+        The smallest and the largest number that is no outlier, and the mean of these.
+    has_codes : ndarray of bool of shape (c,)
+        Whether the outliers are codes for "unknown".
+    counts : ndarray of int of shape (c,)
+        Number of outliers.
+    first, last : ndarray of shape (c,)
+        The smallest and the largest outlier.
+    """
+
+    columns: NDArray
+    low: NDArray
+    high: NDArray
+    mean: NDArray
+    has_codes: NDArray
+    counts: NDArray
+    first: NDArray
+    last: NDArray
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        """One line: how many outliers there are in which columns, and what they are like; `names` are all columns'.
+
+        Examples
+        --------
+        >>> two = np.arange(2)
+        >>> Outliers(two, two, two, two, two == 0, 1 + two, -999.0 - two, -999.0 - two).describe(["age", "size"])
+        "3 values from -1000 to -999 in 2 columns ('age', 'size')"
+        """
+        shown = [repr(names[j]) if names is not None else str(j) for j in self.columns[:MOST_SHOWN]]
+        which = ", ".join(shown) + (", …" if len(self.columns) > MOST_SHOWN else "")
+        first, last, n_values = self.first.min(), self.last.max(), int(self.counts.sum())
+        values = f"of {first:g}" if first == last else f"from {first:g} to {last:g}"
+        return (
+            f"{n_values} value{'s' * (n_values > 1)} {values} in "
+            f"{len(self.columns)} column{'s' * (len(self.columns) > 1)} ({which})"
+        )
+
+    def replace(self, data: Matrix) -> Matrix:
+        """A copy of the view without outliers: codes become the mean, others the largest or smallest; 0 stays 0.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> X[0] = -999, -999.5
+        >>> find_outliers(RawView("a", X, None), X.std(axis=0))[0].replace(X)[0].round(1), X[1:].min(axis=0).round(1)
+        (array([-0.1, -2.4]), array([-2.4, -2.4]))
+        """
+        data = data.copy()
+        if sparse.issparse(data):
+            place = _places(self.columns, data.shape[1])[data.indices]
+            found = place >= 0
+            data.data[found] = self._replaced(data.data[found], place[found])
+        else:
+            place = np.arange(len(self.columns))
+            data[:, self.columns] = self._replaced(data[:, self.columns], place)
+        return data
+
+    def _replaced(self, values: NDArray, place: NDArray) -> NDArray:
+        low, high = self.low[place], self.high[place]
+        outside = (values != 0) & ((values < low) | (values > high))
+        ordinary = np.where(self.has_codes[place] & is_code(values), self.mean[place], np.clip(values, low, high))
+        return np.where(outside, ordinary, values)
+
+    def _take(self, which: NDArray) -> Self:
+        return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def find_outliers(raw: RawView, deviation: NDArray) -> tuple[Outliers, NDArray] | None:
+    """Columns whose standard deviation, `deviation`, comes from a few numbers far from all others; None if none does.
+
+    Far means ten times as far from the median as any other number, or three times if it is a code for "unknown"
+    such as −999. So a heavy tail without a gap has no outliers, and neither has a column of zeros and a few ones. The
+    order of the rows does not matter, nor does it if all are repeated. The second result is the standard deviation
+    of these columns without the outliers.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> X[:3, 1] = -999
+    >>> outliers, deviation = find_outliers(RawView("a", X, None), X.std(axis=0))
+    >>> outliers.columns, outliers.counts, outliers.first
+    (array([1]), array([3]), array([-999.]))
+    """
+    centre, usual = _centre_and_usual_distance(raw)
+    columns = np.flatnonzero((usual > 0) & (deviation > 0))
+    with np.errstate(over="ignore"):
+        farthest = _farthest(raw, centre)[columns]
+        columns = columns[farthest > SUSPICIOUS * usual[columns]]
+        if not len(columns):
+            return None
+        return _judge(raw, columns, centre[columns], usual[columns], deviation[columns])
+
+
+def _centre_and_usual_distance(raw: RawView) -> tuple[NDArray, NDArray]:
+    """Median of each column, and the median distance from it of the numbers that differ from it; from some rows."""
+    width = raw.data.shape[1]
+    most = int(np.clip(MOST_VALUES // width, FEWEST_ROWS, MOST_ROWS))
+    sample = [sparse.csc_array(b) if sparse.issparse(b) else b for b in distinct_rows(raw, most)]
+    centre, usual = np.zeros(width), np.zeros(width)
+    strip = max(1, BLOCK_VALUES // sum(block.shape[0] for block in sample))
+    for first in range(0, width, strip):
+        part = slice(first, first + strip)
+        values = np.vstack([b[:, part].toarray() if sparse.issparse(b) else b[:, part] for b in sample])
+        values = np.sort(values, axis=0).astype(np.float64)
+        centre[part] = values[(len(values) - 1) // 2]
+        with np.errstate(over="ignore"):
+            distances = np.sort(np.abs(values - centre[part]), axis=0)
+        equal = (distances == 0).sum(axis=0)
+        middle = np.minimum((equal + len(values)) // 2, len(values) - 1)
+        usual[part] = np.take_along_axis(distances, middle[None], axis=0)[0]
+    return centre, usual
+
+
+def _small_blocks(raw: RawView) -> Iterator[Matrix]:
+    """The rows in blocks of which float64 copies are small."""
+    for block in present_blocks(raw):
+        if sparse.issparse(block):
+            yield block
+        else:
+            yield from (block[rows] for rows in slices_of(len(block), max(1, BLOCK_VALUES // block.shape[1])))
+
+
+def _farthest(raw: RawView, centre: NDArray) -> NDArray:
+    """Largest distance from the centre in each column; zeros do not count."""
+    farthest = np.zeros(len(centre))
+    for block in _small_blocks(raw):
+        if sparse.issparse(block):
+            np.maximum.at(farthest, block.indices, np.abs(block.data - centre[block.indices]))
+        else:
+            distances = np.where(block == 0, 0, np.abs(block - centre))
+            np.maximum(farthest, distances.max(axis=0, initial=0), out=farthest)
+    return farthest
+
+
+def _places(columns: NDArray, width: int) -> NDArray:
+    """Where each column of a view is among `columns`; −1 if it is not."""
+    places = np.full(width, -1)
+    places[columns] = np.arange(len(columns))
+    return places
+
+
+def _entries(raw: RawView, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
+    """The numbers in some columns that are not 0, in float64, and which of the columns each is in."""
+    places = _places(columns, raw.data.shape[1])
+    for block in _small_blocks(raw):
+        if sparse.issparse(block):
+            place = places[block.indices]
+            found = (place >= 0) & (block.data != 0)
+            yield place[found], block.data[found].astype(np.float64)
+        else:
+            part = block[:, columns]
+            found = part != 0
+            yield np.broadcast_to(np.arange(len(columns)), part.shape)[found], part[found].astype(np.float64)
+
+
+def _bins(distances: NDArray, usual: NDArray) -> NDArray:
+    """Bin of each distance; 0 up to the usual one."""
+    with np.errstate(divide="ignore"):
+        tenths = np.ceil(BINS_PER_DECADE * (np.log10(distances) - np.log10(usual)))
+    return np.clip(tenths, 0, N_BINS - 1).astype(np.intp)
+
+
+def _judge(
+    raw: RawView, columns: NDArray, centre: NDArray, usual: NDArray, deviation: NDArray
+) -> tuple[Outliers, NDArray] | None:
+    counts = np.zeros((len(columns), N_BINS), dtype=np.intp)
+    smallest, largest = np.full(counts.shape, np.inf), np.full(counts.shape, -np.inf)
+    for place, values in _entries(raw, columns):
+        differs = values != centre[place]
+        place, values = place[differs], values[differs]
+        cells = (place, _bins(np.abs(values - centre[place]), usual[place]))
+        np.add.at(counts, cells, 1)
+        np.minimum.at(smallest, cells, values)
+        np.maximum.at(largest, cells, values)
+    codes = (counts > 0) & is_code(smallest) & is_code(largest)
+    last = np.array([_last_ordinary_bin(*parts) for parts in zip(counts, codes, strict=True)])
+    found = last < N_BINS
+    beyond = (np.arange(N_BINS) > last[:, None]) & (counts > 0)
+    outliers = Outliers(
+        columns,
+        np.minimum(np.where(beyond, np.inf, smallest).min(axis=1), centre),
+        np.maximum(np.where(beyond, -np.inf, largest).max(axis=1), centre),
+        centre,
+        (codes | ~beyond).all(axis=1),
+        np.where(beyond, counts, 0).sum(axis=1),
+        np.where(beyond, smallest, np.inf).min(axis=1),
+        np.where(beyond, largest, -np.inf).max(axis=1),
+    )._take(found)
+    mean, without = _moments_within(raw, outliers)
+    decided = deviation[found] >= DECISIVE * without
+    if not decided.any():
+        return None
+    return replace(outliers, mean=mean)._take(decided), without[decided]
+
+
+def _last_ordinary_bin(counts: NDArray, codes: NDArray) -> int:
+    """The bin after which only outliers follow; `N_BINS` if none do. `codes` are the bins that hold codes alone."""
+    filled = np.flatnonzero(counts)
+    empty = np.diff(filled) - 1
+    for gap in np.flatnonzero(empty >= GAP_OF_CODES):
+        beyond = filled[gap + 1 :]
+        share = counts[beyond].sum() / counts.sum()
+        if (empty[gap] >= GAP and share <= LARGEST_SHARE) or (codes[beyond].all() and share < LARGEST_SHARE_OF_CODES):
+            return int(filled[gap])
+    return N_BINS
+
+
+def _moments_within(raw: RawView, outliers: Outliers) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation of the numbers that are no outliers."""
+    size = len(outliers.columns)
+    n = present_count(raw) - outliers.counts
+
+    def total(power: int, shift: NDArray) -> tuple[NDArray, NDArray]:
+        sums, found = np.zeros(size), np.zeros(size)
+        for place, values in _entries(raw, outliers.columns):
+            inside = (values >= outliers.low[place]) & (values <= outliers.high[place])
+            place, values = place[inside], values[inside]
+            sums += np.bincount(place, weights=(values - shift[place]) ** power, minlength=size)
+            found += np.bincount(place, minlength=size)
+        return sums, found
+
+    sums, found = total(1, np.zeros(size))
+    mean = sums / n
+    squares, _ = total(2, mean)
+    return mean, np.sqrt((squares + (n - found) * mean**2) / n)

@@ -1,0 +1,316 @@
+"""Scaling of the views, learned in fit and used again in predict."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.data.memmap import MappedRows
+from lmssc.data.outliers import Outliers, find_outliers
+from lmssc.data.present_rows import present_blocks, present_count, present_values
+from lmssc.data.text_detection import looks_like_words
+from lmssc.data.views import MappedView, Matrix, RawView, View, Views
+from lmssc.numerics.parallel import threaded_map
+
+SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample")
+# Those that take the mean of a column away.
+CENTRED = ("zscore", "mixed")
+# What columns of 0 and 1 are multiplied with in "mixed": two samples of other categories are 1 apart, as much as the
+# standard deviation of a number. Standardised they would be 2 apart or more, and no neighbours whatever else is alike.
+INDICATOR = 0.5**0.5
+# Those of views of words.
+WORDS = ("tfidf", "unit")
+# A view of words has fewer non-zeros than this, none of them negative.
+TEXT_DENSITY = 0.2
+# Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
+FEWEST_FEATURES = 4
+
+
+@dataclass(frozen=True)
+class ViewScaling:
+    """Scaling of one view: columns times `column_scale`, minus `mean` times it, unit rows if asked, times `factor`.
+
+    Before all that, what lies as far out as the `outliers` of fit is replaced.
+    """
+
+    kind: str
+    column_scale: NDArray | None = None
+    mean: NDArray | None = None
+    factor: float = 1.0
+    outliers: Outliers | None = None
+
+    def apply(self, raw: RawView, *, in_place: bool = False) -> View:
+        """Scale a view; a sparse one stays sparse. If it may be done in place, `raw` is of no use after it.
+
+        Examples
+        --------
+        >>> ViewScaling("unit").apply(RawView("a", np.array([[3.0, 4.0]]), None)).data
+        array([[0.6, 0.8]])
+        """
+        if isinstance(raw.data, MappedRows):
+            return MappedView(raw.data, present=raw.present, scale=self.apply)
+        data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
+        factor = data.dtype.type(self.factor)
+        if self.outliers is not None:
+            data = self.outliers.replace(data)
+        if self.kind in CENTRED:
+            scale = self.column_scale * factor
+            if sparse.issparse(data):
+                return View(_scale_columns(data, scale), self.mean * scale, raw.present)
+            if in_place or raw.present is not None:
+                data -= self.mean
+            else:
+                data = data - self.mean
+            data *= scale
+            if raw.present is not None:
+                data[~raw.present] = 0
+            return View(data, None, raw.present)
+        if self.column_scale is not None:
+            data = _scale_columns(data, self.column_scale)
+        if self.kind in ("unit", "tfidf"):
+            data = _unit_rows(data)
+        if self.kind == "sample":
+            data = _standard_rows(data)
+        return View(data if self.factor == 1.0 else data * factor, None, raw.present)
+
+
+def _zero_rows(data: Matrix, rows: NDArray) -> Matrix:
+    data = data.copy()
+    if sparse.issparse(data):
+        data.data[np.repeat(rows, np.diff(data.indptr))] = 0
+        data.eliminate_zeros()
+    else:
+        data[rows] = 0
+    return data
+
+
+def _scale_columns(data: Matrix, scale: NDArray) -> Matrix:
+    if sparse.issparse(data):
+        data = data.copy()
+        data.data *= scale[data.indices]
+        return data
+    return data * scale
+
+
+def _unit_rows(data: Matrix) -> Matrix:
+    if sparse.issparse(data):
+        data = data.copy()
+        norms = np.sqrt(np.asarray(data.astype(np.float64).power(2).sum(axis=1)).ravel())
+        data.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(data.indptr)).astype(data.dtype)
+        return data
+    norms = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
+    return data / np.where(norms > 0, norms, 1)[:, None].astype(data.dtype)
+
+
+def _standard_rows(data: Matrix) -> NDArray:
+    """Each row minus its mean, over its standard deviation; dense, and zero for a constant row.
+
+    Examples
+    --------
+    >>> _standard_rows(np.array([[1.0, 3.0], [5.0, 5.0]]))
+    array([[-1.,  1.],
+           [ 0.,  0.]])
+    """
+    data = data.toarray() if sparse.issparse(data) else data
+    mean = data.mean(axis=1, dtype=np.float64, keepdims=True).astype(data.dtype)
+    centred = data - mean
+    deviation = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64) / data.shape[1])[:, None]
+    limits = np.finfo(data.dtype)
+    varies = deviation > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny)
+    return np.where(varies, centred / np.where(varies, deviation, 1), 0).astype(data.dtype)
+
+
+def choose_scaling(raw: RawView) -> str:
+    """What `"auto"` means for a view, by its numbers and not by how they are stored.
+
+    Mostly zeros, nothing negative and more that speaks for words (:func:`~lmssc.data.text_detection.looks_like_words`)
+    is text: whole numbers are counts (`"tfidf"`), others are weights already (`"unit"`). Anything else is measured
+    (`"zscore"`).
+
+    Examples
+    --------
+    >>> choose_scaling(RawView("a", np.array([[1.5, -2.0], [0.3, 0.0]]), None))
+    'zscore'
+    >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
+    'tfidf'
+    >>> choose_scaling(RawView("a", np.diag(np.arange(10.0)), None))
+    'zscore'
+    """
+    size = present_count(raw) * raw.data.shape[1]
+    filled = sum(np.count_nonzero(values) for values in present_values(raw))
+    if filled >= TEXT_DENSITY * size or any((values < 0).any() for values in present_values(raw)):
+        return "zscore"
+    counts = all((values == np.rint(values)).all() for values in present_values(raw))
+    if not looks_like_words(raw, counts=counts):
+        return "zscore"
+    return "tfidf" if counts else "unit"
+
+
+def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
+    """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
+
+    `"sample"` standardises each row, and makes a sparse view dense; a view of fewer than 4 features, of which it would
+    leave nothing, is standardised by column instead. Outliers do not count for the mean and the standard deviation
+    (:func:`~lmssc.data.outliers.find_outliers`).
+
+    Examples
+    --------
+    >>> fit_scaling(RawView("a", np.array([[1.0, 7.0], [3.0, 7.0]]), None), "zscore").column_scale
+    array([1., 0.])
+    """
+    kind = choose_scaling(raw) if scaling == "auto" else scaling
+    if kind == "sample" and raw.data.shape[1] < FEWEST_FEATURES:
+        kind = "zscore"
+    dtype = raw.data.dtype
+    if kind in CENTRED:
+        mean, scale = _moments(raw)
+        found = find_outliers(raw, np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 0))
+        outliers = None
+        if found is not None:
+            outliers, deviation = found
+            mean[outliers.columns] = outliers.mean
+            scale[outliers.columns] = _inverse(outliers.mean, deviation**2, dtype)
+        if kind == "mixed":
+            scale = np.where(_are_indicators(raw) & (scale > 0), INDICATOR, scale)
+        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers)
+    if kind == "tfidf":
+        if any((values < 0).any() for values in present_values(raw)):
+            raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
+        frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in present_blocks(raw))
+        return ViewScaling(kind, (np.log((1 + present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
+    return ViewScaling(kind)
+
+
+def _moments(raw: RawView) -> tuple[NDArray, NDArray]:
+    """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
+    n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
+    mean = sum((_sums(block) for block in present_blocks(raw)), zeros) / n
+    variance = sum((_squares(block, mean) for block in present_blocks(raw)), zeros) / n
+    return mean, _inverse(mean, variance, raw.data.dtype)
+
+
+def _inverse(mean: NDArray, variance: NDArray, dtype: np.dtype) -> NDArray:
+    """1 over the standard deviation of each column; 0 for a constant one."""
+    # What rounding alone leaves of a constant column, and what is too small to be divided by.
+    limits = np.finfo(dtype)
+    varies = variance > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny) ** 2
+    return np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+
+
+def _are_indicators(raw: RawView) -> NDArray:
+    """Columns of 0 and 1; another value between them may stand for those that were missing, but one only.
+
+    Examples
+    --------
+    >>> _are_indicators(RawView("a", np.array([[0.0, 0.0], [1.0, 0.3], [0.4, 0.7]]), None))
+    array([ True, False])
+    """
+    low, high = np.full(raw.data.shape[1], np.inf), np.full(raw.data.shape[1], -np.inf)
+    for block in present_blocks(raw):
+        values = block.data if sparse.issparse(block) else block
+        other = np.nonzero((values != 0) & (values != 1))
+        columns = block.indices[other] if sparse.issparse(block) else other[1]
+        np.minimum.at(low, columns, values[other])
+        np.maximum.at(high, columns, values[other])
+    return (low > high) | ((low == high) & (low > 0) & (high < 1))
+
+
+def _sums(block: Matrix) -> NDArray:
+    """Sum of each column, in float64."""
+    if sparse.issparse(block):
+        return np.asarray(block.astype(np.float64).sum(axis=0)).ravel()
+    return block.sum(axis=0, dtype=np.float64)
+
+
+def _squares(block: Matrix, mean: NDArray) -> NDArray:
+    """Sum of squared differences from the mean of each column."""
+    if not sparse.issparse(block):
+        centred = block - mean
+        return np.einsum("ij,ij->j", centred, centred)
+    stored = np.bincount(block.indices, minlength=len(mean))
+    differences = block.data - mean[block.indices]
+    squares = np.bincount(block.indices, weights=differences**2, minlength=len(mean))
+    return squares + (block.shape[0] - stored) * mean**2
+
+
+def scaling_by_view(
+    scaling: str | Sequence[str | None] | Mapping[str, str | None] | None, names: Sequence[str]
+) -> list[str]:
+    """One scaling name for each view, from one for all, a list, or a dict by view name (absent: auto).
+
+    Examples
+    --------
+    >>> scaling_by_view({"text": "tfidf"}, ["image", "text"])
+    ['auto', 'tfidf']
+    """
+    if isinstance(scaling, Mapping):
+        named = {str(name): one for name, one in scaling.items()}
+        unknown = sorted(set(named) - set(names))
+        if unknown:
+            raise ValueError(f"scaling names the views {unknown}, but the views are {list(names)}")
+        chosen = [named.get(name, "auto") for name in names]
+    elif scaling is None or isinstance(scaling, str) or not isinstance(scaling, Iterable):
+        chosen = [scaling] * len(names)
+    else:
+        chosen = list(scaling)
+        if len(chosen) != len(names):
+            raise ValueError(f"scaling has {len(chosen)} entries, but there are {len(names)} views: {list(names)}")
+    chosen = ["none" if one is None else one for one in chosen]
+    for one in chosen:
+        if not isinstance(one, str) or one not in ("auto", *SCALINGS):
+            raise ValueError(
+                f"scaling must be 'auto', None or one of {SCALINGS}, for all views or a list or dict of "
+                f"these by view; got {one!r}"
+            )
+    return [str(one) for one in chosen]
+
+
+def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: bool = True) -> list[ViewScaling]:
+    """Scaling of all views, if `equalise` so that each scaled view has the same mean squared row norm 1/V.
+
+    A view with scaling `"none"` is used as it is. A view of zeros keeps its zeros.
+
+    Examples
+    --------
+    >>> raw = RawView("a", np.array([[1.0], [3.0]]), None)
+    >>> scalings = fit_scalings([raw, raw], ["unit", "zscore"])
+    >>> [scaling.apply(raw).data.ravel().round(3).tolist() for scaling in scalings]
+    [[0.707, 0.707], [-0.707, 0.707]]
+    """
+
+    def fit(raw: RawView, scaling: str) -> ViewScaling:
+        if not present_count(raw):
+            raise ValueError(f"view {raw.name!r} is missing (NaN) for every sample; leave it out")
+        one = fit_scaling(raw, scaling)
+        if one.kind == "none":
+            _check_unscaled(raw)
+        elif equalise:
+            energy = _energy(one, raw)
+            one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
+        return one
+
+    return threaded_map(fit, raws, scalings)
+
+
+def _energy(scaling: ViewScaling, raw: RawView) -> float:
+    """Mean squared row norm of a view that is scaled, over the samples that have it."""
+    if scaling.kind == "zscore" and scaling.column_scale is not None:
+        return float(np.count_nonzero(scaling.column_scale))  # every column that varies adds 1
+    return scaling.apply(raw).squared_norm() / present_count(raw)
+
+
+def _check_unscaled(raw: RawView) -> None:
+    """Unscaled values end up squared and squared again: leave room for it."""
+    largest = float(np.finfo(raw.data.dtype).max) ** 0.25
+    if any(np.abs(values).max(initial=0) > largest for values in present_values(raw)):
+        raise ValueError(
+            f"view {raw.name!r} has values beyond ±{largest:.1e}, too large to be used unscaled in "
+            f"{raw.data.dtype}; use another scaling than None, or another unit"
+        )
+
+
+def scale_views(raws: Sequence[RawView], scalings: Sequence[ViewScaling], *, in_place: bool = False) -> Views:
+    """Apply fitted scalings."""
+    return Views(threaded_map(lambda raw, scaling: scaling.apply(raw, in_place=in_place), raws, scalings))

@@ -1,0 +1,60 @@
+"""Which views are linked: some sample has both, or has one of them and another that is linked to both."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from lmssc.data.views import RawView
+
+
+def linked_views(views: Sequence[RawView]) -> NDArray:
+    """Number of the group of linked views that each view is in.
+
+    Samples of one group cannot be compared with those of another: nothing says how their views belong together.
+
+    Examples
+    --------
+    >>> half = np.array([True, True, False, False])
+    >>> one, other = RawView("a", np.zeros((4, 1)), half), RawView("b", np.zeros((4, 1)), ~half)
+    >>> linked_views([one, other]), linked_views([one, RawView("c", np.zeros((4, 1)), None)])
+    (array([0, 1]), array([0, 0]))
+    """
+    if any(view.present is None for view in views):  # a view that all samples have
+        return np.zeros(len(views), dtype=np.intp)
+    present = np.array([view.present for view in views])
+    shared = present.astype(np.float32) @ present.T.astype(np.float32)
+    return connected_components(shared, directed=False)[1].astype(np.intp)
+
+
+def has_linked_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
+    """Which samples have at least one of the wanted views.
+
+    Examples
+    --------
+    >>> view = RawView("a", np.zeros((2, 1)), np.array([True, False]))
+    >>> has_linked_view([view, RawView("b", np.zeros((2, 1)), None)], np.array([True, False]))
+    array([ True, False])
+    """
+    found = np.zeros(views[0].data.shape[0], dtype=bool)
+    for view, counts in zip(views, wanted, strict=True):
+        if counts:
+            found |= True if view.present is None else view.present
+    return found
+
+
+def group_of_samples(views: Sequence[RawView], groups: NDArray) -> NDArray:
+    """Group of linked views of each sample: that of the first view that it has.
+
+    Examples
+    --------
+    >>> half = np.array([True, False])
+    >>> views = [RawView("a", np.zeros((2, 1)), half), RawView("b", np.zeros((2, 1)), ~half)]
+    >>> group_of_samples(views, np.array([0, 1]))
+    array([0, 1])
+    """
+    result = np.empty(views[0].data.shape[0], dtype=np.intp)
+    for view, group in reversed(list(zip(views, groups, strict=True))):
+        result[slice(None) if view.present is None else view.present] = group
+    return result

@@ -1,0 +1,439 @@
+"""Views as the solver sees them: all work on the data goes through the two products XᵀH and XW."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from lmssc.data.memmap import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.numerics.parallel import count_threads, slices_of, threaded_map
+
+# Columns of a view that is not stored dense that are made dense at a time.
+STRIP = 100
+# Bytes of views, times columns that they are multiplied with, from which on several products at a time pay.
+FEWEST_SHARED = 1 << 27
+# A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
+Matrix = Any
+
+
+def smaller(block: Matrix) -> Matrix:
+    """A sparse block stored dense if that takes less memory; what is on disk stays there.
+
+    Examples
+    --------
+    >>> type(smaller(sparse.csr_array(np.ones((3, 3))))).__name__
+    'ndarray'
+    """
+    if not sparse.issparse(block) or memory_map(block) is not None:
+        return block
+    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
+    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
+
+
+def stored_like(example: Matrix, block: Matrix) -> Matrix:
+    """`block` stored as `example` is: dense, or as CSR.
+
+    Examples
+    --------
+    >>> type(stored_like(sparse.eye_array(2), np.ones((1, 2)))).__name__
+    'csr_array'
+    """
+    if sparse.issparse(example):
+        return sparse.csr_array(block)
+    return block.toarray() if sparse.issparse(block) else block
+
+
+@dataclass(frozen=True)
+class RawView:
+    """One view as the user gave it, checked but not scaled.
+
+    Attributes
+    ----------
+    name : str
+        Name of the view.
+    data : ndarray or csr_array of shape (n, d)
+        Its numbers. Rows of samples that lack the view hold nothing of use.
+    present : ndarray of bool of shape (n,), or None
+        Which samples have the view; None if all do.
+    """
+
+    name: str
+    data: Matrix
+    present: NDArray | None
+
+    def map(self, rows: NDArray) -> "RawView":
+        """`take`, but many numbers that are on disk stay there."""
+        if isinstance(self.data, MappedRows):
+            return self._with(self.data.take(rows), rows)
+        if memory_map(self.data) is not None and stored_bytes(self.data) >= FEWEST_BYTES:
+            return self._with(MappedRows(self.data, rows), rows)
+        return self.take(rows)
+
+    def take(self, rows: NDArray | slice) -> "RawView":
+        """The view of some of the samples, in the order of `rows`."""
+        return self._with(self.data[rows], rows)
+
+    def _with(self, data: Matrix, rows: NDArray | slice) -> "RawView":
+        return RawView(self.name, data, None if self.present is None else self.present[rows])
+
+
+@dataclass(frozen=True)
+class View:
+    """One scaled view: X = data − present·offsetᵀ, zero where a sample lacks the view.
+
+    Attributes
+    ----------
+    data : ndarray or csr_array of shape (n, d)
+        Zero in the rows of samples that lack the view.
+    offset : ndarray of shape (d,), or None
+        What is subtracted from each present row, so that a sparse view can be centred and stay sparse.
+    present : ndarray of bool of shape (n,), or None
+        Which samples have the view; None if all do.
+    """
+
+    data: Matrix
+    offset: NDArray | None = None
+    present: NDArray | None = None
+
+    def keep_present(self, rows: NDArray) -> NDArray:
+        """`rows` with zeros for the samples that lack the view."""
+        return rows if self.present is None else rows * self.present[:, None].astype(rows.dtype)
+
+    def transpose_dot(self, latent: NDArray) -> NDArray:
+        """XᵀH, of shape (d, r)."""
+        product = self.data.T @ latent
+        if self.offset is not None:
+            product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
+        return product
+
+    def dot(self, loadings: NDArray) -> NDArray:
+        """X·W, of shape (n, r)."""
+        product = self.data @ loadings
+        if self.offset is not None:
+            product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
+        return product
+
+    def columns(self) -> Iterator[tuple[slice, NDArray]]:
+        """The columns of X, dense: all of them if they are stored so, else some at a time."""
+        n_columns = self.data.shape[1]
+        if isinstance(self.data, np.ndarray) and self.offset is None:
+            yield slice(0, n_columns), self.data
+            return
+        for first in range(0, n_columns, STRIP):
+            strip = slice(first, min(first + STRIP, n_columns))
+            yield strip, self.dot(np.eye(n_columns, dtype=self.data.dtype)[:, strip])
+
+    def points(self) -> Matrix:
+        """Rows that are as far from each other as those of X; sparse if the view is, so not shifted by the offset."""
+        if self.offset is None or self.present is None:
+            return self.data
+        # A sample that lacks the view is a row of zeros in X, so one of the offset here.
+        missing = sparse.csr_array((~self.present).astype(self.data.dtype)[:, None])
+        result = (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
+        result.sum_duplicates()  # which sorts
+        return result
+
+    def row_energies(self) -> NDArray:
+        """Squared norm of each row of X, in float64."""
+        if sparse.issparse(self.data):
+            squares = np.asarray(self.data.astype(np.float64).power(2).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        if self.offset is None:
+            return squares
+        shift = float(self.offset @ self.offset) - 2 * (self.data @ self.offset)
+        return squares + self.keep_present(shift[:, None])[:, 0]
+
+    def squared_norm(self) -> float:
+        """‖X‖²."""
+        values = self.data.data if sparse.issparse(self.data) else self.data
+        energy = float(np.vdot(values, values))
+        if self.offset is None:
+            return energy
+        count = self.data.shape[0] if self.present is None else int(self.present.sum())
+        totals = np.asarray(self.data.sum(axis=0)).ravel()
+        return energy + float(count * (self.offset @ self.offset) - 2 * (self.offset @ totals))
+
+
+@dataclass(frozen=True)
+class MappedView(View):
+    """One view that is on disk: each block of rows is scaled when it has been read, and multiplied.
+
+    Attributes
+    ----------
+    data : MappedRows
+        The numbers, not scaled.
+    scale : callable
+        Makes a `View` of a block of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(2, 2))
+    >>> array[:] = [[1, 2], [3, 4]]
+    >>> view = MappedView(MappedRows(array, np.array([1, 0])), scale=lambda raw: View(raw.data / 2))
+    >>> view.dot(np.eye(2))
+    array([[1.5, 2. ],
+           [0.5, 1. ]])
+    """
+
+    scale: Callable[[RawView], View] = field(kw_only=True)
+
+    def _blocks(self) -> Iterator[tuple[NDArray, View]]:
+        for rows, block in self.data.blocks():
+            yield rows, self.scale(RawView("", block, None if self.present is None else self.present[rows]))
+
+    def transpose_dot(self, latent: NDArray) -> NDArray:
+        """XᵀH, of shape (d, r)."""
+        total = np.zeros((self.data.shape[1], latent.shape[1]), dtype=np.result_type(self.data.dtype, latent.dtype))
+        for rows, block in self._blocks():
+            total += block.transpose_dot(latent[rows])
+        return total
+
+    def dot(self, loadings: NDArray) -> NDArray:
+        """X·W, of shape (n, r)."""
+        product = np.empty((len(self.data), loadings.shape[1]), dtype=np.result_type(self.data.dtype, loadings.dtype))
+        for rows, block in self._blocks():
+            product[rows] = block.dot(loadings)
+        return product
+
+    def squared_norm(self) -> float:
+        """‖X‖²."""
+        return sum(block.squared_norm() for _, block in self._blocks())
+
+
+def presence_patterns(present: Sequence[NDArray | None], n_samples: int) -> list[tuple[NDArray, NDArray]]:
+    """Samples that have the same views: their row numbers, and which views they have.
+
+    Examples
+    --------
+    >>> presence_patterns([None, np.array([True, False, True])], 3)
+    [(array([1]), array([ True, False])), (array([0, 2]), array([ True,  True]))]
+    """
+    if all(rows is None for rows in present):
+        return [(np.arange(n_samples), np.ones(len(present), dtype=bool))]
+    everyone = np.ones(n_samples, dtype=bool)
+    has = np.array([everyone if rows is None else rows for rows in present])
+    kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
+    rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
+    return list(zip(rows, kinds, strict=True))
+
+
+def _transpose_dot(latent: NDArray, view: View) -> NDArray:
+    return view.transpose_dot(latent)
+
+
+class Views(Sequence[View]):
+    """All scaled views of the same samples.
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.ones((3, 2)), np.zeros((3, 1))])
+    >>> views.n_samples, views.n_features, views.complete
+    (3, 3, True)
+    """
+
+    def __init__(self, views: Sequence[View], order: NDArray | None = None) -> None:
+        self._views = list(views)
+        self._order = order
+        self._positions = None if order is None else np.argsort(order)
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[Matrix]) -> "Views":
+        """Views that are used as they are."""
+        return cls([View(array) for array in arrays])
+
+    def renumbered(self, order: NDArray) -> "Views":
+        """The same views with the samples in another order, for `dot` and `transpose_dot`; all must be complete.
+
+        Examples
+        --------
+        >>> views = Views.from_arrays([np.array([[1.0], [2.0]])]).renumbered(np.array([1, 0]))
+        >>> views.dot([np.array([[1.0]])]).ravel()
+        array([2., 1.])
+        """
+        return Views(self._views, order if self._order is None else self._order[order])
+
+    def every(self, step: int) -> "Views":
+        """One sample of each `step`.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.arange(5.0)[:, None]]).every(2)[0].data.ravel()
+        array([0., 2., 4.])
+        """
+        if step == 1:
+            return self
+        rows = np.arange(0, self.n_samples, step)
+        return Views(
+            [
+                replace(
+                    view,
+                    data=view.data.take(rows) if isinstance(view.data, MappedRows) else view.data[::step],
+                    present=None if view.present is None else view.present[rows],
+                )
+                for view in self
+            ]
+        )
+
+    def take(self, rows: NDArray) -> "Views":
+        """Some samples, read if they are on disk.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.arange(5.0)[:, None]]).take(np.array([1, 4]))[0].data.ravel()
+        array([1., 4.])
+        """
+        taken = []
+        for view in self:
+            present = None if view.present is None else view.present[rows]
+            if isinstance(view, MappedView):
+                taken.append(view.scale(RawView("", view.data[rows], present)))
+            else:
+                taken.append(View(view.data[rows], view.offset, present))
+        return Views(taken)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __getitem__(self, index: int) -> View:  # type: ignore[override]
+        return self._views[index]
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self._views)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self._views[0].data.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of all views together."""
+        return sum(view.data.shape[1] for view in self)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 if every view is, else float64."""
+        return np.result_type(*(view.data.dtype for view in self))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every sample has every view."""
+        return all(view.present is None for view in self)
+
+    def missing_counts(self) -> NDArray:
+        """Number of views that each sample lacks.
+
+        Examples
+        --------
+        >>> Views([View(np.ones((2, 1))), View(np.ones((2, 1)), present=np.array([True, False]))]).missing_counts()
+        array([0, 1])
+        """
+        counts = np.zeros(self.n_samples, dtype=np.intp)
+        for view in self:
+            if view.present is not None:
+                counts += ~view.present
+        return counts
+
+    def points(self, weights: ArrayLike | None = None) -> Matrix:
+        """All views side by side, view v times √w_v, up to a shift; sparse if that takes less memory.
+
+        Squared distances between rows are Σ_v w_v·‖x_i^v − x_j^v‖², with zeros for views that a sample lacks.
+        """
+        scales = np.sqrt(np.ones(len(self)) if weights is None else np.asarray(weights))
+        blocks = [view.points() * self.dtype.type(scale) for view, scale in zip(self, scales, strict=True)]
+        if not any(sparse.issparse(block) for block in blocks):
+            return np.hstack(blocks)
+        return smaller(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
+
+    def patterns(self) -> list[tuple[NDArray, NDArray]]:
+        """Samples that have the same views: their row numbers, and which views they have."""
+        return presence_patterns([view.present for view in self], self.n_samples)
+
+    def _map(self, multiply: Callable[[Any], NDArray], items: Sequence[Any], width: int) -> list[NDArray]:
+        """Products of some views with so many columns: several at a time if that pays, and none is on disk."""
+        shared = self._shareable_bytes * width >= FEWEST_SHARED
+        return threaded_map(multiply, items) if shared else list(map(multiply, items))
+
+    @cached_property
+    def _shareable_bytes(self) -> int:
+        return 0 if any(isinstance(view, MappedView) for view in self) else sum(stored_bytes(v.data) for v in self)
+
+    def gram(self) -> NDArray:
+        """XᵀX of all features of all views, in float64."""
+        ends = np.cumsum([view.data.shape[1] for view in self])
+        starts = ends - [view.data.shape[1] for view in self]
+        result = np.empty((ends[-1], ends[-1]))
+        for v, view in enumerate(self):
+            for strip, columns in view.columns():
+                place = slice(starts[v] + strip.start, starts[v] + strip.stop)
+                blocks = self._map(partial(_transpose_dot, columns), self._views[v:], columns.shape[1])
+                for w, block in enumerate(blocks, v):
+                    result[starts[w] : ends[w], place] = block
+                    result[place, starts[w] : ends[w]] = block.T
+        return result
+
+    def transpose_dot(self, latent: NDArray) -> list[NDArray]:
+        """X^vᵀH of each view."""
+        if self._positions is not None:
+            latent = latent[self._positions]
+        return self._map(partial(_transpose_dot, latent), self._views, latent.shape[1])
+
+    def dot(self, loadings: Sequence[NDArray]) -> NDArray:
+        """Σ X^v·W^v."""
+        pairs = list(zip(self._views, loadings, strict=True))
+        # Each product is as large as H: no more at a time than there are threads.
+        parts = slices_of(len(pairs), count_threads())
+        products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
+        total = reduce(np.add, chain.from_iterable(products))
+        return total if self._order is None else total[self._order]
+
+    def grams(self, latent: NDArray) -> list[NDArray]:
+        """HᵀH for each view, over the samples that have it."""
+        whole = latent.T @ latent
+        kept = [None if view.present is None else latent[view.present] for view in self]
+        return [whole if rows is None else rows.T @ rows for rows in kept]
+
+    def fill_crosses(
+        self, crosses: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]
+    ) -> Sequence[NDArray]:
+        """X^vᵀH with each missing sample-view taken as its reconstruction H·W^vᵀ."""
+        if self.complete:
+            return crosses
+        whole = latent.T @ latent
+        return [
+            cross + loading @ (whole - gram)
+            for gram, cross, loading in zip(self.grams(latent), crosses, loadings, strict=True)
+        ]
+
+    def fill_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
+        """Σ X^v·W^v with each missing sample-view taken as its reconstruction H·W^vᵀ."""
+        total = self.dot(loadings)
+        for view, loading in zip(self, loadings, strict=True):
+            reconstructed = latent @ (loading.T @ loading)
+            total += reconstructed - view.keep_present(reconstructed)
+        return total
+
+    def split(self, stacked: NDArray) -> list[NDArray]:
+        """Rows of an array over all features, cut into views."""
+        return np.vsplit(stacked, np.cumsum([view.data.shape[1] for view in self])[:-1])
+
+    def loss(self, latent: NDArray, loadings: Sequence[NDArray], crosses: Sequence[NDArray] | None = None) -> float:
+        """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `crosses` are X^vᵀH if known."""
+        crosses = self.transpose_dot(latent) if crosses is None else crosses
+        parts = zip(self.energies, loadings, crosses, self.grams(latent), strict=True)
+        return sum(
+            energy - 2 * float(np.vdot(cross, loading)) + float(np.vdot(gram, loading.T @ loading))
+            for energy, loading, cross, gram in parts
+        )
+
+    @cached_property
+    def energies(self) -> list[float]:
+        """‖X^v‖² of each view."""
+        return [view.squared_norm() for view in self]

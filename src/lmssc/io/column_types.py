@@ -1,0 +1,293 @@
+"""What a column of a table is: numbers, yes or no, a category, text, or nothing to learn from."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.io.numerals import POINT, decimal_of, is_missing, is_mostly_numbers, read_numbers
+from lmssc.io.table import DATE as DATES
+from lmssc.io.table import NUMBER as NUMBERS
+from lmssc.io.table import TEXT as TEXTS
+from lmssc.io.table import Table, some
+
+NUMBER, YES_NO, CATEGORY, TEXT = "number", "yes/no", "category", "text"
+# Columns that are left out.
+DATE, ID, CONSTANT, BLANK = "date", "id", "constant", "blank"
+# What --type can say of a column.
+TYPES = (NUMBER, CATEGORY, TEXT)
+
+PAIRS = [{"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"on", "off"}]
+WORDS = {word: float(word in ("true", "yes", "y", "t", "on")) for pair in PAIRS for word in pair}
+# Values of a category that get a feature each, the most frequent; of a column that --type calls a category.
+MOST_LEVELS, MOST_LEVELS_TOLD = 20, 1000
+# A category has at least so many cells to a value, of at most so many words and letters.
+CELLS_A_LEVEL, WORDS_OF_A_LEVEL, LENGTH_OF_A_LEVEL = 3, 3, 60
+# Fewer rows than this do not tell whether numbers run, or words are ids.
+FEWEST_FOR_RUNNING, FEWEST_FOR_IDS = 20, 10
+# A part of a column that tells quickly that it is something else.
+SAMPLE = 1000
+# Dates and ids may have a few cells that are something else ("unknown").
+MOST = 0.9
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]m)?"
+_DAY = (
+    r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d{2})|\d{4}-\d{2}"
+    rf"|\d{{1,2}}[. -]*{_MONTH}[, -]*(?:\d{{4}}|\d{{2}})|{_MONTH}\s\d{{1,2}},?\s\d{{4}}|{_MONTH}[\s-]\d{{4}})"
+)
+DAY = re.compile(rf"(?:{_DAY}(?:[T\s]\s?{_CLOCK}\s?(?:z|utc|[+-]\d{{2}}:?\d{{2}})?)?|{_CLOCK})", re.IGNORECASE)
+UUID = re.compile(r"\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
+TOKEN = re.compile(r"\S{1,64}")
+ID_NAME = re.compile(r"(?:.*[^a-z])?(?:id|ids|uuid|guid|key)|.*[a-z](?:Id|ID|Key)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column is.
+
+    Attributes
+    ----------
+    role : str
+        "number", "yes/no", "category" or "text"; "date", "id", "constant" or "blank" if it is left out.
+    levels : tuple of str
+        Values of a category that have a feature.
+    n_levels : int
+        All values of a category.
+    unit : str
+        What stands beside each number.
+    decimal : str
+        Decimal mark of numbers in a column of text.
+    grouped : bool
+        Whether thousands are set apart.
+    """
+
+    role: str
+    levels: tuple[str, ...] = ()
+    n_levels: int = 0
+    unit: str = ""
+    decimal: str = POINT
+    grouped: bool = False
+
+    @property
+    def used(self) -> bool:
+        """Whether there is something to learn from."""
+        return self.role in (NUMBER, YES_NO, CATEGORY, TEXT)
+
+    def as_data(self) -> dict[str, Any]:
+        """What `predict` has to know of it.
+
+        Examples
+        --------
+        >>> Kind(CATEGORY, ("a", "b"), 2).as_data()
+        {'role': 'category', 'levels': ['a', 'b']}
+        """
+        data: dict[str, Any] = {"role": self.role}
+        if self.levels:
+            data["levels"] = list(self.levels)
+        if self.unit:
+            data["unit"] = self.unit
+        if self.decimal != POINT:
+            data["decimal"] = self.decimal
+        return data
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "Kind":
+        """The same again, from a model."""
+        levels = tuple(data.get("levels", ()))
+        return cls(data["role"], levels, len(levels), data.get("unit", ""), data.get("decimal", POINT))
+
+
+def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: str | None = None) -> Kind:
+    """What a column is, by its values and, for ids, its name. The order of the rows does not matter.
+
+    Parameters
+    ----------
+    table : Table
+        A file.
+    name : str
+        One of its columns.
+    wanted : {"number", "category", "text"}, optional
+        What the user says that it is.
+    decimal : {".", ","}, optional
+        The decimal mark, if the user says.
+
+    Returns
+    -------
+    Kind
+
+    Examples
+    --------
+    >>> from lmssc.io.table import Column, Rows
+    >>> def kind_of(*cells):
+    ...     texts = np.array(cells, dtype=object)
+    ...     return recognise(Table(Rows("a.csv", len(cells)), {"x": Column("text", lambda: texts)}), "x").role
+    >>> kind_of("yes", "no", "no"), kind_of("2024-01-31", "2024-02-01"), kind_of("$1,200", "$30")
+    ('yes/no', 'date', 'number')
+    >>> kind_of("a", "b", "a", "a", "b", "b"), kind_of("so it is", "and so on")
+    ('category', 'text')
+    """
+    column = table.columns[name]
+    if wanted == CATEGORY:
+        return _category(Counter(_written(table.texts(name))), MOST_LEVELS_TOLD)
+    if wanted == TEXT:
+        return Kind(TEXT)
+    if column.kind == NUMBERS:
+        if column.truth and wanted is None:
+            return Kind(YES_NO)
+        role = NUMBER if wanted or column.fault else _role_of_numbers(np.asarray(column.load()), name)
+        return Kind(role, unit=column.unit, grouped=column.grouped)
+    if column.kind == TEXTS:
+        written = _written(column.load())
+        return _number(written, decimal) if wanted == NUMBER else _kind_of_texts(written, name, decimal)
+    return Kind(DATE) if column.kind == DATES else Kind(NUMBER)
+
+
+def _written(texts: NDArray) -> list[str]:
+    return [text for text in texts if text is not None and not is_missing(text)]
+
+
+def _role_of_numbers(values: NDArray, name: str) -> str:
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
+    if not len(values):
+        return BLANK
+    if _are_days(values):
+        return DATE
+    if not (_are_distinct_whole(values[:SAMPLE]) and _are_distinct_whole(values)):
+        return NUMBER
+    runs = len(values) >= FEWEST_FOR_RUNNING and values.max() - values.min() == len(values) - 1
+    return ID if runs or looks_like_id(name) else NUMBER
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether a column's name says that it has ids.
+
+    Examples
+    --------
+    >>> [looks_like_id(name) for name in ("mouse_id", "ID", "patientId", "lipid", "x")]
+    [True, True, True, False, False]
+    """
+    return ID_NAME.fullmatch(name) is not None or ID_NAME.fullmatch(name.lower()) is not None
+
+
+def _are_distinct_whole(values: NDArray) -> bool:
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.rint(values)).all()):
+        return False
+    return len(values) > 1 and len(np.unique(values)) == len(values)
+
+
+def _are_days(values: NDArray) -> bool:
+    """Whether numbers are days like 20240131."""
+    if not (np.abs(values - 20000000) <= 1010000).all() or (values != np.rint(values)).any():
+        return False
+    whole = values.astype(np.int64)
+    month, day = whole // 100 % 100, whole % 100
+    return bool(((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all() and len(np.unique(whole)) > 1)
+
+
+def _kind_of_texts(written: list[str], name: str, decimal: str | None) -> Kind:
+    if not written:
+        return Kind(BLANK)
+    counts = Counter(written)
+    lowered = {value.lower() for value in counts}
+    if lowered in PAIRS:
+        return Kind(YES_NO)
+    if _share(DAY, counts) >= MOST:
+        return Kind(DATE)
+    if is_mostly_numbers(written[:SAMPLE]):
+        return _number(written, decimal, name)
+    if len(counts) == 1 and len(written) > 1:
+        return Kind(CONSTANT)
+    if CELLS_A_LEVEL * len(counts) <= len(written) and _are_levels(counts):
+        return _category(counts, MOST_LEVELS)
+    if len(written) >= FEWEST_FOR_IDS and _share(UUID, counts) >= MOST:
+        return Kind(ID)
+    if len(written) >= FEWEST_FOR_IDS and _share(TOKEN, counts) == 1:
+        return Kind(ID)
+    return Kind(TEXT)
+
+
+def _share(pattern: re.Pattern[str], counts: Counter[str]) -> float:
+    """How many of the different values a pattern fits."""
+    return sum(pattern.fullmatch(value) is not None for value in counts) / len(counts)
+
+
+def _are_levels(counts: Counter[str]) -> bool:
+    words = sum(len(value.split()) for value in counts)
+    return words <= WORDS_OF_A_LEVEL * len(counts) and max(map(len, counts)) <= LENGTH_OF_A_LEVEL
+
+
+def _category(counts: Counter[str], most: int) -> Kind:
+    frequent = sorted(counts, key=lambda value: (-counts[value], value))[:most]
+    return Kind(CATEGORY, tuple(sorted(frequent)), len(counts))
+
+
+def _number(written: list[str], decimal: str | None, name: str | None = None) -> Kind:
+    """Numbers in text; without a name whatever they are."""
+    mark = decimal or decimal_of(written) or POINT
+    numbers = read_numbers(written, mark, told=True)
+    role = NUMBER if name is None or numbers.fault else _role_of_numbers(numbers.values, name)
+    return Kind(role, unit=numbers.unit, decimal=mark, grouped=numbers.grouped)
+
+
+# Why a column is left out.
+WHY = {
+    DATE: "dates",
+    ID: "like ids; --id NAME takes them for that",
+    CONSTANT: "the same in all rows",
+    BLANK: "blank",
+}
+
+
+def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
+    """Lines on columns that are not plain numbers or text.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    kinds : dict of str to Kind
+        Its columns.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> describe_kinds("a.csv", {"x": Kind(NUMBER), "day": Kind(DATE), "who": Kind(CATEGORY, ("a", "b"), 2)})
+    ['a.csv: categories, a feature for each value: who (2).', 'Not used in a.csv: day (dates; --type says otherwise).']
+    """
+
+    def listed(chosen: Mapping[str, str]) -> str:
+        return some(f"{name} ({more})" if more else name for name, more in chosen.items())
+
+    yes_no = {name: "" for name, kind in kinds.items() if kind.role == YES_NO}
+    categories = {
+        name: str(kind.n_levels) if kind.n_levels == len(kind.levels) else f"{len(kind.levels)} of {kind.n_levels}"
+        for name, kind in kinds.items()
+        if kind.role == CATEGORY
+    }
+    units = {name: kind.unit for name, kind in kinds.items() if kind.role == NUMBER and kind.unit}
+    grouped = {name: "" for name, kind in kinds.items() if kind.role == NUMBER and kind.grouped}
+    commas = {name: "" for name, kind in kinds.items() if kind.role == NUMBER and kind.decimal != POINT}
+    lines = []
+    for what, chosen in (
+        ("yes or no, as 1 and 0", yes_no),
+        ("categories, a feature for each value", categories),
+        ("numbers with a unit", units),
+        ("numbers with thousands set apart", grouped),
+        ("numbers with a decimal comma", commas),
+    ):
+        if chosen:
+            lines.append(f"{path}: {what}: {listed(chosen)}.")
+    for role, why in WHY.items():
+        left = {name: "" for name, kind in kinds.items() if kind.role == role}
+        if left:
+            lines.append(f"Not used in {path}: {listed(left)} ({why}; --type says otherwise).")
+    return lines

@@ -1,0 +1,93 @@
+"""Which reader a file gets, by the ending of its name."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from lmssc.io.arrays import read_npy, read_npz
+from lmssc.io.arrow import read_feather, read_parquet
+from lmssc.io.delimited import DELIMITERS, guess_delimiter, read_delimited
+from lmssc.io.matlab import read_matlab
+from lmssc.io.sparse import read_matrix_market, read_svmlight
+from lmssc.io.table import InputFileError, Table
+
+TEXT_TABLES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+READERS: dict[str, Callable[[str], Table]] = {
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mat": read_matlab,
+    ".svm": read_svmlight,
+    ".svmlight": read_svmlight,
+    ".libsvm": read_svmlight,
+    ".mtx": read_matrix_market,
+}
+PACKABLE = (*TEXT_TABLES, ".svm", ".svmlight", ".libsvm", ".mtx")
+
+
+def read_table(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    usual_decimal: str | None = None,
+    keep_text: Callable[[str], bool] = lambda _: False,
+) -> Table:
+    """Read a file in any of the formats.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file; its ending tells the format.
+    delimiter : str, optional
+        What stands between the cells of CSV and TSV files, as a word ("semicolon") or itself; else a comma or a tab,
+        by the ending, or a semicolon if it is all that the first line has.
+    decimal, usual_decimal : {".", ","}, optional
+        What stands before decimals in text files; the same where a file does not tell.
+    keep_text : callable
+        Whether the column of a name is ids or labels, to be kept as written.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputFileError
+        If it is not there or cannot be used.
+    """
+    if Path(path).is_dir():
+        raise InputFileError(f"{path} is a folder; give the files in it")
+    if not Path(path).exists():
+        raise InputFileError(f"{path}: there is no such file")
+    name = path.lower()
+    packed = name.endswith(".gz")
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix in TEXT_TABLES:
+        between = _delimiter(delimiter) or TEXT_TABLES[suffix]
+        if delimiter is None and suffix == ".csv":
+            between = guess_delimiter(path)
+        table = read_delimited(path, between, keep_text, decimal, usual_decimal)
+        if delimiter is None and between != TEXT_TABLES[suffix]:
+            return replace(table, note=f"{path} has {between!r} between its cells. {table.note}".strip())
+        return table
+    if suffix not in READERS or (packed and suffix not in PACKABLE):
+        known = ", ".join((*TEXT_TABLES, *READERS))
+        ending = f"{suffix}.gz" if packed else suffix or "no ending"
+        raise InputFileError(
+            f"{path}: {ending} is not a format that can be read; {known} are ({', '.join(PACKABLE)} also .gz)"
+        )
+    return READERS[suffix](path)
+
+
+def _delimiter(given: str | None) -> str | None:
+    if given is None or given in DELIMITERS.values():
+        return given
+    if given in DELIMITERS:
+        return DELIMITERS[given]
+    if given == "\\t":
+        return "\t"
+    raise InputFileError(f"--delimiter {given!r} is not one of {', '.join(DELIMITERS)}")

@@ -1,0 +1,172 @@
+"""Rows of views brought together: by id where files have ids, else by position."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.data.views import Matrix
+from lmssc.io.table import InputFileError, some
+from lmssc.io.view_columns import FileView
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Views with the same samples in the same rows.
+
+    Attributes
+    ----------
+    ids : ndarray of str
+        The samples; numbers from 1 if the files have no ids.
+    id_columns : list of str
+        Columns that have the ids; empty if the files have none.
+    one_order : bool
+        Whether all files had the same samples in the same order, so that a file without ids can be told which is which.
+    views : dict of str to ndarray or CSR array
+        Rows of NaN where a sample lacks a dense view.
+    present : dict of str to ndarray of bool
+        Which samples have which view.
+    """
+
+    ids: NDArray
+    id_columns: list[str]
+    one_order: bool
+    views: dict[str, Matrix]
+    present: dict[str, NDArray]
+
+    @property
+    def by_id(self) -> bool:
+        """Whether the files have ids."""
+        return bool(self.id_columns)
+
+    @property
+    def id_column(self) -> str | None:
+        """Name of the column with the ids, in the first file that has one."""
+        return next(iter(self.id_columns), None)
+
+    @property
+    def sparse_masks(self) -> dict[str, NDArray] | None:
+        """What LMSSC has to be told about sparse views that some samples lack."""
+        masks = {
+            name: mask for name, mask in self.present.items() if sparse.issparse(self.views[name]) and not mask.all()
+        }
+        return masks or None
+
+
+def join(views: Sequence[FileView]) -> Joined:
+    """Bring the rows of views together.
+
+    Samples are all that any file has, in the order of the first file, then of the next.
+
+    Parameters
+    ----------
+    views : sequence of FileView
+        As they are in the files.
+
+    Returns
+    -------
+    Joined
+
+    Raises
+    ------
+    InputFileError
+        If files have no ids and not the same number of rows, or ids that do not fit together, or a sample has nothing.
+
+    Examples
+    --------
+    >>> from lmssc.io.table import Rows
+    >>> def view(name, ids):
+    ...     count, ids = len(ids), np.array(ids, dtype=object)
+    ...     return FileView(name, np.eye(count, 1, -1), np.ones(count, bool), Rows(name, count), ids, "id", {})
+    >>> joined = join([view("a", ["p", "q"]), view("b", ["r", "p"])])
+    >>> joined.ids, joined.views["b"].ravel()
+    (array(['p', 'q', 'r'], dtype=object), array([ 1., nan,  0.]))
+    """
+    with_ids = [view for view in views if view.ids is not None]
+    without = [view for view in views if view.ids is None]
+    if not with_ids:
+        _check_heights(views)
+        count = views[0].rows.count
+        ids = np.array([str(number) for number in range(1, count + 1)], dtype=object)
+        return _joined(views, ids, [np.arange(count)] * len(views), one_order=True)
+    first = with_ids[0]
+    one_order = all(np.array_equal(view.ids, first.ids) for view in with_ids)  # type: ignore[arg-type]
+    if without and not one_order:
+        raise InputFileError(
+            f"{without[0].rows.path} has no ids, and {some(view.rows.path for view in with_ids)} are not in the same "
+            "order, so that its rows cannot be told apart; give it a column of ids"
+        )
+    if one_order:
+        _check_heights([first, *without])
+        places = [np.arange(first.rows.count)] * len(views)
+        return _joined(views, np.asarray(first.ids), places, one_order=True)
+    numbers: dict[str, int] = {}
+    for view in with_ids:
+        known = bool(numbers)
+        before = len(numbers)
+        for value in view.ids:  # type: ignore[union-attr]
+            numbers.setdefault(value, len(numbers))
+        if known and len(numbers) - before == view.rows.count:
+            example, other = view.ids[0], first.ids[0]  # type: ignore[index]
+            raise InputFileError(
+                f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, there it "
+                f"is {other!r}; ids have to be written alike"
+            )
+    ids = np.array(list(numbers), dtype=object)
+    places = [np.array([numbers[value] for value in view.ids]) for view in with_ids]  # type: ignore[union-attr]
+    return _joined(with_ids, ids, places, one_order=False)
+
+
+def _check_heights(views: Sequence[FileView]) -> None:
+    first = views[0]
+    for view in views[1:]:
+        if view.rows.count != first.rows.count:
+            hint = ""
+            if view.data.shape[1] == first.rows.count:
+                hint = f" It has {first.rows.count} columns; if those are the samples: --transpose {view.name}."
+            elif first.data.shape[1] == view.rows.count:
+                hint = f" The first has {view.rows.count} columns; if those are the samples: --transpose {first.name}."
+            raise InputFileError(
+                f"{view.rows.path} (view {view.name!r}) has {view.rows.count} rows, but {first.rows.path} (view "
+                f"{first.name!r}) has {first.rows.count}: rows are joined by position where a file has no column of "
+                f"ids.{hint}"
+            )
+
+
+def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], *, one_order: bool) -> Joined:
+    """`places`: the sample that each row of each view is."""
+    blocks, masks = {}, {}
+    for view, place in zip(views, places, strict=True):
+        present = np.zeros(len(ids), dtype=bool)
+        present[place] = view.present
+        blocks[view.name] = _place(view.data, place, len(ids))
+        masks[view.name] = present
+    nowhere = np.flatnonzero(~np.any(list(masks.values()), axis=0))
+    if len(nowhere):
+        where = next(
+            view.rows.place(int(np.flatnonzero(place == nowhere[0])[0]))
+            for view, place in zip(views, places, strict=True)
+            if (place == nowhere[0]).any()
+        )
+        raise InputFileError(
+            f"{where}: nothing is known of the sample {ids[nowhere[0]]!r} (its row is blank, or its text has no known "
+            f"word, in every view); take it out{f', and {len(nowhere) - 1} more' if len(nowhere) > 1 else ''}"
+        )
+    columns = [view.id_column for view in views if view.id_column is not None]
+    return Joined(ids, list(dict.fromkeys(columns)), one_order, blocks, masks)
+
+
+def _place(data: Matrix, place: NDArray, count: int) -> Matrix:
+    """Rows of `data` at their places; what no row has is NaN, or nothing if sparse."""
+    if len(place) == count and np.array_equal(place, np.arange(count)):
+        return data
+    if sparse.issparse(data):
+        move = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=(count, len(place)))
+        moved = (move @ data).tocsr()
+        moved.sort_indices()
+        return moved
+    moved = np.full((count, data.shape[1]), np.nan, dtype=data.dtype)
+    moved[place] = data
+    return moved

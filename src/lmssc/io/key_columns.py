@@ -1,0 +1,273 @@
+"""A column that tells which rows of several files are the same sample, though it is not called "id"."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.io.column_types import looks_like_id
+from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
+from lmssc.io.view_columns import Options, Source, find_label_column
+
+# Fewer rows than this tell nothing by their numbers.
+FEWEST = 5
+# Rows that tell quickly that a column has no ids.
+SAMPLE = 1000
+# Two columns may be of the same ids if so many values of the shorter are in the other.
+OVERLAP = 0.5
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column in which no two rows are alike, as text."""
+
+    table: Table
+    name: str
+    ids: NDArray
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """Its values."""
+        return frozenset(self.ids)
+
+    def overlaps(self, other: "Key") -> bool:
+        """Whether most values of the one with fewer are in the other."""
+        shared = len(self.values & other.values)
+        return shared > OVERLAP * min(len(self.values), len(other.values))
+
+    def agrees(self, other: "Key") -> bool:
+        """Whether the rows are in the same order."""
+        return len(self.ids) == len(other.ids) and bool((self.ids == other.ids).all())
+
+
+def find_keys(
+    sources: Sequence[Source], labels: Iterable[Table], options: Options, notes: list[str]
+) -> tuple[list[Source], Options]:
+    """Files without a column of ids get one if they share it with the others or with the labels.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files of the views.
+    labels : iterable of Table
+        Files of labels, if there are any.
+    options : Options
+        What was said about the files.
+    notes : list of str
+        Gets a line on what was found.
+
+    Returns
+    -------
+    sources : list of Source
+        The same files; those that share a key are joined by it.
+    options : Options
+        With the names of the keys.
+
+    Raises
+    ------
+    InputFileError
+        If there may be a key, but it is not certain which column it is.
+    """
+    if options.id_column is not None:
+        return list(sources), options
+    found = _shared_by_views([source for source in sources if source.id_column is None], sources, options)
+    if not found:
+        found = _shared_with_labels(sources, list(labels), options)
+    if not found:
+        return list(sources), options
+    names = list(dict.fromkeys(key.name for key in found))
+    paths = dict.fromkeys(key.table.path for key in found)
+    notes.append(
+        f"{some(paths)}: rows of the same {' or '.join(map(repr, names))} are the same sample (--id names another "
+        "column)."
+    )
+    options = replace(options, id_names=(*options.id_names, *names))
+    keys = {key.table.path: key.name for key in found}
+    return [_with_key(source, keys.get(source.table.path), options) for source in sources], options
+
+
+def _with_key(source: Source, name: str | None, options: Options) -> Source:
+    if name is None:
+        return source
+    table = source.table
+    if table.rows.lines is not None and table.columns[name].kind == NUMBER:
+        table = options.read(table.path)  # again, because ids are kept as they are written
+    return Source(source.name, source.named, table, name, source.label_column)
+
+
+def possible_keys(table: Table, besides: Collection[str] = ()) -> list[Key]:
+    """Columns that may have ids: text or whole numbers, none blank, no two alike.
+
+    Parameters
+    ----------
+    table : Table
+        A file.
+    besides : collection of str
+        Columns that are known to be something else.
+
+    Returns
+    -------
+    list of Key
+
+    Examples
+    --------
+    >>> from lmssc.io.table import Column, Rows
+    >>> columns = {"key": Column("number", lambda: np.arange(6.0)), "x": Column("number", lambda: np.ones(6))}
+    >>> [key.name for key in possible_keys(Table(Rows("a.csv", 6), columns))]
+    ['key']
+    """
+    keys = []
+    for name, column in table.columns.items():
+        if name in besides or column.kind not in (NUMBER, TEXT) or column.fault or column.unit:
+            continue
+        values = column.load()
+        if len(values) == table.rows.count and _may_be_ids(values[:SAMPLE]) and _may_be_ids(values):
+            keys.append(Key(table, name, table.texts(name)))
+    return keys
+
+
+def _may_be_ids(values: NDArray) -> bool:
+    if values.dtype.kind == "O":
+        return all(value is not None for value in values) and len(set(values)) == len(values)
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.rint(values)).all()):
+        return False
+    return len(values) >= FEWEST and values.dtype.kind != "b" and len(np.unique(values)) == len(values)
+
+
+def _besides(source: Source, options: Options) -> set[str]:
+    unused = {name for name, column in source.table.columns.items() if not column.feature}
+    return {*unused, *options.drop, *options.types, *([source.label_column] if source.label_column else [])}
+
+
+def _shared_by_views(lacking: Sequence[Source], sources: Sequence[Source], options: Options) -> list[Key]:
+    """Keys of the files that have no ids, if other files have the same."""
+    if not lacking or len(sources) < 2:
+        return []
+    keys = [possible_keys(source.table, _besides(source, options)) for source in lacking]
+    known = next((source for source in sources if source.id_column is not None), None)
+    if known is not None:
+        ids = Key(known.table, str(known.id_column), np.asarray(known.ids))
+        return [key for some_keys in keys for key in _like_ids(some_keys, ids)]
+    groups = _same_name(keys) or _other_name(keys)
+    certain = [group for group in groups if all(key.values == group[0].values for key in group)]
+    if len(certain) > 1:
+        names = [group[0].name for group in certain]
+        raise InputFileError(
+            f"{some(key.table.path for key in certain[0])} share several columns that may be ids: {some(names)}; say "
+            f"which with --id NAME, such as --id {names[0]}"
+        )
+    if certain:
+        return certain[0]
+    if groups:
+        _ask(groups[0])
+    _refuse_other_order(lacking, options)
+    return []
+
+
+def _same_name(keys: Sequence[Sequence[Key]]) -> list[list[Key]]:
+    """Keys of the same name in two files or more, with values in common."""
+    by_name: dict[str, list[Key]] = {}
+    for key in (key for some_keys in keys for key in some_keys):
+        by_name.setdefault(key.name, []).append(key)
+    return [group for group in by_name.values() if len(group) > 1 and all(group[0].overlaps(key) for key in group[1:])]
+
+
+def _other_name(keys: Sequence[Sequence[Key]]) -> list[list[Key]]:
+    """Keys of text with the same values in all files, under other names."""
+    groups = []
+    for first in keys[0]:
+        others = [[key for key in some_keys if key.values == first.values] for some_keys in keys[1:]]
+        if first.table.columns[first.name].kind == TEXT and all(len(found) == 1 for found in others):
+            groups.append([first, *(found[0] for found in others)])
+    return groups
+
+
+def _like_ids(keys: Sequence[Key], ids: Key) -> list[Key]:
+    """The key of a file that has the ids of another file, which are in a column "id"."""
+    fitting = [key for key in keys if key.overlaps(ids)]
+    text = [key for key in fitting if key.table.columns[key.name].kind == TEXT or looks_like_id(key.name)]
+    if len(text) == 1:
+        return text
+    doubtful = [key for key in fitting if len(fitting) > 1 or not key.agrees(ids)]
+    if doubtful:
+        raise InputFileError(
+            f"{doubtful[0].table.path} has no column {ids.name!r}, but {some(key.name for key in fitting)} may have "
+            f"the ids of {ids.table.path}; call it {ids.name!r}, or leave it out with --drop {doubtful[0].name}"
+        )
+    return []
+
+
+def _ask(group: Sequence[Key]) -> None:
+    first, other = group[0], next(key for key in group if key.values != group[0].values)
+    shared = len(first.values & other.values)
+    raise InputFileError(
+        f"{first.table.path} and {other.table.path} both have a column {first.name!r}, with {shared:,} values in "
+        f"common and {len(first.values ^ other.values):,} that only one of them has; if it has the ids "
+        f"of the samples, say --id {first.name}, else --drop {first.name}"
+    )
+
+
+def _refuse_other_order(sources: Sequence[Source], options: Options) -> None:
+    """Files that are about to be joined by position must not say by their ids that this is wrong."""
+    first, *rest = sources
+    for name in first.table.columns:
+        for other in rest:
+            if (
+                looks_like_id(name)
+                and name in other.table.columns
+                and name not in _besides(first, options) | _besides(other, options)
+                and not np.array_equal(first.table.texts(name), other.table.texts(name))
+            ):
+                raise InputFileError(
+                    f"{first.table.path} and {other.table.path} both have a column {name!r}, and not the same values "
+                    f"in the same rows; if it has the ids of the samples, say --id {name}, else --drop {name}"
+                )
+
+
+def _shared_with_labels(sources: Sequence[Source], labels: Sequence[Table], options: Options) -> list[Key]:
+    """The key of a file of views that the file of labels has, too."""
+    if any(source.id_column is not None for source in sources):
+        return []
+    for table in labels:
+        label_column = find_label_column(table, options)
+        theirs = possible_keys(table, [label_column] if label_column else [])
+        for source in sources:
+            ours = possible_keys(source.table, _besides(source, options))
+            pairs = [(key, other) for key in ours for other in theirs if _may_label(key, other)]
+            names = list(dict.fromkeys(key.name for key, _ in pairs))
+            if len(names) > 1:
+                raise InputFileError(
+                    f"{source.table.path} and {table.path} share several columns that may be ids: {some(names)}; say "
+                    f"which with --id NAME, such as --id {names[0]}"
+                )
+            if pairs:
+                return [pairs[0][0]]
+    return []
+
+
+def _may_label(key: Key, other: Key) -> bool:
+    is_text = key.table.columns[key.name].kind == TEXT
+    return (key.name == other.name or is_text) and key.overlaps(other)
+
+
+def find_label_ids(table: Table, ids: NDArray, label_column: str) -> str | None:
+    """The column of a file of labels that has the ids of the samples, though it is called something else.
+
+    Parameters
+    ----------
+    table : Table
+        The labels.
+    ids : ndarray of str
+        The samples.
+    label_column : str
+        Where the labels are.
+
+    Returns
+    -------
+    str or None
+    """
+    samples = Key(table, "", ids)
+    fitting = [key.name for key in possible_keys(table, [label_column]) if key.overlaps(samples)]
+    return fitting[0] if len(fitting) == 1 else None

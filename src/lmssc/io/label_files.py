@@ -1,0 +1,271 @@
+"""The labels that are known, from a file of their own or from a column of a view."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.data.labels import ClassName, check_twins, is_missing_word
+from lmssc.io.formats import read_table
+from lmssc.io.join import Joined
+from lmssc.io.key_columns import find_label_ids
+from lmssc.io.table import InputFileError, Table, some
+from lmssc.io.typed_labels import GUESSES
+from lmssc.io.view_columns import LABEL_NAMES, Options, Source, check_ids, find_id_column
+
+UNKNOWN_NUMBER = "-1"
+WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels of the samples.
+
+    Attributes
+    ----------
+    y : ndarray
+        Whole numbers, −1 where there is none, if all labels are whole numbers; else text, and None.
+    known : ndarray of bool
+        Which samples have one.
+    source : str
+        File and column.
+    counts : dict of str to int
+        Labels of each class, in the order of the classes.
+    """
+
+    y: NDArray
+    known: NDArray
+    source: str
+    counts: dict[str, int]
+
+
+def find_labels(
+    paths: Sequence[str],
+    sources: Sequence[Source],
+    joined: Joined,
+    options: Options,
+    unlabelled: str | None,
+    notes: list[str],
+) -> KnownLabels:
+    """Labels from the files --labels, or from the label column of a view.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files. Their labels are merged.
+    sources : sequence of Source
+        The files of the views.
+    joined : Joined
+        The samples.
+    options : Options
+        What was said about columns.
+    unlabelled : str, optional
+        --unlabelled: what is written where the label is not known.
+    notes : list of str
+        Gets a line on what was assumed.
+
+    Returns
+    -------
+    KnownLabels
+
+    Raises
+    ------
+    InputFileError
+        If a file cannot be read as labels of these samples, or two files contradict each other.
+    """
+    if not paths:
+        table, column, ids = _in_views(sources, options)
+        return _encode(_labels_of(table, column, ids, joined, unlabelled, notes), f"{table.path}, column {column!r}")
+    for source in sources:
+        if source.label_column is not None and source.table.path not in paths:
+            notes.append(
+                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(paths)}; to use them, "
+                f"too: --labels {source.table.path})."
+            )
+    found: dict[str, NDArray] = {}
+    for path in dict.fromkeys(paths):
+        table = read_labels(path, options)
+        column = _column_of(table, options)
+        id_column = find_id_column(table, options)
+        if id_column is None:
+            id_column = next((name for name in joined.id_columns if name in table.columns), None)
+        if id_column is None and joined.by_id:
+            id_column = find_label_ids(table, joined.ids, column)
+        ids = None if id_column in (None, column) else check_ids(table, str(id_column))
+        name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
+        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
+    return _encode(_merge(found, joined), "; ".join(found))
+
+
+def _labels_of(
+    table: Table, column: str, ids: NDArray | None, joined: Joined, unlabelled: str | None, notes: list[str]
+) -> NDArray:
+    """The labels in one file, at their samples; None where there is none."""
+    texts = table.texts(column)
+    if ids is not None and len(texts) != len(ids):
+        raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
+    return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+
+
+def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
+    """All labels of all files."""
+    merged = np.full(len(joined.ids), None, dtype=object)
+    origin = np.full(len(joined.ids), None, dtype=object)
+    for name, labels in found.items():
+        for row, label in enumerate(labels):
+            if label is None:
+                continue
+            if merged[row] not in (None, label):
+                raise InputFileError(
+                    f"the sample {joined.ids[row]!r} is {merged[row]!r} in {origin[row]}, but {label!r} in {name}; "
+                    "correct one of them"
+                )
+            merged[row], origin[row] = label, name
+    return merged
+
+
+def read_labels(path: str, options: Options) -> Table:
+    """Read a file of labels; all is kept as it is written.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    options : Options
+        What was said about the files.
+
+    Returns
+    -------
+    Table
+    """
+    return read_table(path, delimiter=options.delimiter, keep_text=lambda name: True)
+
+
+def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, NDArray | None]:
+    having = [source for source in sources if source.label_column is not None]
+    if not having and options.label_column is not None:
+        names = [name for source in sources for name in source.table.columns]
+        raise InputFileError(
+            f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
+        )
+    if not having:
+        raise InputFileError(
+            "where are the labels? Name a file with --labels FILE (columns 'id' and 'label'), or a column of a view, "
+            "blank where the label is not known, with --label-column NAME"
+        )
+    if len(having) > 1:
+        raise InputFileError(
+            f"{some(source.table.path for source in having)} all have a column {having[0].label_column!r}: put the "
+            "labels into a file of their own, --labels FILE"
+        )
+    (source,) = having
+    return source.table, str(source.label_column), source.ids
+
+
+def _column_of(table: Table, options: Options) -> str:
+    names = list(table.columns)
+    if options.label_column is not None:
+        if options.label_column not in table.columns:
+            raise InputFileError(
+                f"{table.path} has no column {options.label_column!r}, which --label-column names; it has "
+                f"{some(names) or 'no columns'}"
+            )
+        return options.label_column
+    ids = find_id_column(table, options)
+    candidates = [name for name in names if name != ids]
+    named = [name for name in candidates if name.lower() in LABEL_NAMES]
+    if len(named) == 1 or len(candidates) == 1:
+        return (named or candidates)[0]
+    if not candidates:
+        raise InputFileError(f"{table.path} has no column with labels; it has {some(names) or 'a matrix'}")
+    raise InputFileError(
+        f"{table.path}: which column has the labels? It has {some(candidates)}; say so with --label-column NAME"
+    )
+
+
+def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joined, notes: list[str]) -> NDArray:
+    count = len(joined.ids)
+    if ids is None:
+        if not joined.one_order:
+            raise InputFileError(
+                f"{table.path} has no column of ids, and the views are not in one order, so that it cannot be told "
+                "whose labels these are; give it a column 'id'"
+            )
+        if len(texts) != count:
+            raise InputFileError(
+                f"{table.path} has {len(texts)} rows, but there are {count} samples: without a column of ids it has to "
+                "have a row for each, blank (an empty line, if there is no other column) where the label is not known"
+            )
+        return texts
+    if not joined.by_id and set(GUESSES) <= set(table.columns):  # to_label.csv, as `lmssc classify` wrote it
+        notes.append(f"{table.path}: the ids are row numbers, because the views have no ids.")
+    elif not joined.by_id:
+        raise InputFileError(
+            f"{table.path} has ids, but the views have none, so that it cannot be told whose labels these are; give "
+            "the views a column of ids, or the labels one row a sample and no ids"
+        )
+    numbers = {value: row for row, value in enumerate(joined.ids)}
+    values = np.full(count, None, dtype=object)
+    for row, (value, text) in enumerate(zip(ids, texts, strict=True)):
+        if value not in numbers:
+            strangers = sum(other not in numbers for other in ids)
+            raise InputFileError(
+                f"{table.rows.place(row)}: there is no sample of the id {value!r} in the views"
+                + (f" ({strangers} such ids in all; the first sample is {joined.ids[0]!r})" if strangers > 1 else "")
+            )
+        values[numbers[value]] = text
+    return values
+
+
+def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -> NDArray:
+    if unlabelled is None:
+        words = Counter(value for value in values if is_missing_word(value))
+        for word, count in sorted(words.items()):
+            notes.append(
+                f"{count:,} labels are {word or 'blank'}, taken as not labelled (if it is a class: --unlabelled '')."
+            )
+        y = np.array([None if value in words else value for value in values], dtype=object)
+    else:
+        # What is left are classes, whatever they say.
+        y = np.array(
+            [None if value is None or value == unlabelled else ClassName(value) for value in values], dtype=object
+        )
+    known = [value for value in y if value is not None]
+    if any("." in value for value in known) and all(WHOLE_FLOAT.fullmatch(value) for value in known):
+        # A column of whole numbers with blanks in it, as pandas writes it: 3.0.
+        y = np.array([None if value is None else type(value)(int(float(value))) for value in y], dtype=object)
+    return y
+
+
+def _is_whole(value: str) -> bool:
+    """Whether a label is a number as Python writes it, so that nothing is lost by taking it as one."""
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 18 and str(int(value)) == value
+
+
+def _encode(y: NDArray, source: str) -> KnownLabels:
+    known = np.array([value is not None for value in y], dtype=bool)
+    labels = y[known].tolist()
+    if not labels:
+        raise InputFileError(f"{source}: no sample has a label; at least one in each of two classes is needed")
+    classes = set(labels)
+    if len(classes) < 2:
+        raise InputFileError(
+            f"{source}: all {len(labels)} labels are {labels[0]!r}; at least two classes are needed (if -1 is one: "
+            "--unlabelled '')"
+        )
+    if len(classes) == len(labels) > 50:
+        raise InputFileError(f"{source}: no two of the {len(labels)} labels are the same; is this the right column?")
+    try:
+        check_twins(classes)
+    except ValueError as error:
+        raise InputFileError(f"{source}: {error}") from error
+    counts = Counter(labels)
+    if all(_is_whole(value) for value in classes) and UNKNOWN_NUMBER not in classes:
+        numbers = np.full(len(y), -1, dtype=np.int64)
+        numbers[known] = [int(value) for value in labels]
+        return KnownLabels(numbers, known, source, {key: counts[key] for key in sorted(classes, key=int)})
+    return KnownLabels(y, known, source, {key: counts[key] for key in sorted(classes)})

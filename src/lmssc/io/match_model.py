@@ -1,0 +1,129 @@
+"""Files of new samples become the views that a model knows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from scipy import sparse
+
+from lmssc.io.column_types import Kind
+from lmssc.io.table import NUMBER, InputFileError, some
+from lmssc.io.view_columns import FileView, Options, Source, block_view, feature_columns, number_view, text_view
+
+
+def match_views(sources: Sequence[Source], model: Any, options: Options, notes: list[str]) -> list[FileView]:
+    """The views of a model, found in files by their names and columns.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    model : classifier
+        Fitted; its `files_` tells how its views were made, if `lmssc classify` made it.
+    options : Options
+        What was said about the files.
+    notes : list of str
+        Gets a line on what is not used, and on views that are in no file.
+
+    Returns
+    -------
+    list of FileView
+        In the order of the model, without those that are in no file.
+    """
+    recipes = getattr(model, "files_", {}).get("views") or {
+        name: {"kind": "matrix", "columns": None} for name in model.view_names_
+    }
+    widths = dict(zip(model.view_names_, model._layout.widths, strict=True))
+    views, used, absent = [], set(), []
+    for name, recipe in recipes.items():
+        source = _home(name, recipe, sources, list(recipes))
+        if source is None:
+            absent.append(name)
+            continue
+        used.add(id(source))
+        view = _make(source, name, recipe, widths[name], options, notes)
+        if view.data.shape[1] != widths[name]:
+            raise InputFileError(
+                f"{source.table.path}: view {name!r} has {view.data.shape[1]} features, but the model was made with "
+                f"{widths[name]}"
+            )
+        views.append(view)
+    idle = [source.table.path for source in sources if id(source) not in used]
+    if absent and idle:  # the file may be the view, under another name
+        raise InputFileError(
+            f"no file has the view {absent[0]!r} of the model, whose views are {some(recipes)}; files are matched by "
+            f"their names, or give them as {absent[0]}=FILE"
+        )
+    notes.extend(f"No file has the view {name!r}: it is missing for all samples." for name in absent)
+    if idle:
+        raise InputFileError(
+            f"{idle[0]} is none of the model's views, which are {some(recipes)}; see NAME=FILE in --help"
+        )
+    for source in sources:
+        wanted = {column for recipe in recipes.values() for column in recipe["columns"] or ()}
+        extra = [name for name in feature_columns(source, options) if wanted and name not in wanted]
+        if extra:
+            notes.append(f"Not used in {source.table.path}: {some(extra)} (the model does not know them).")
+    return views
+
+
+def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: Sequence[str]) -> Source | None:
+    """The file that has a view: by its name, else by its columns, else by its place; None if it is in no file."""
+    named = [source for source in sources if source.name == name or name in source.table.blocks]
+    if len(named) == 1:
+        return named[0]
+    columns = recipe["columns"] or []
+    having = [source for source in named or sources if columns and set(columns) <= set(source.table.columns)]
+    if len(having) == 1:
+        return having[0]
+    if len(having) > 1 or len(named) > 1:
+        found = having or named
+        raise InputFileError(
+            f"view {name!r} of the model could be in {some(source.table.path for source in found)}; say which with "
+            f"{name}={found[0].table.path}"
+        )
+    if len(names) == len(sources) and (len(names) == 1 or list(names) == [f"view{v}" for v in range(len(names))]):
+        return sources[list(names).index(name)]
+    if columns and len(sources) == 1 and sources[0].name not in names:
+        absent = [column for column in columns if column not in sources[0].table.columns]
+        if len(names) == 1 or len(absent) < len(columns):
+            raise InputFileError(
+                f"{sources[0].table.path} lacks columns of the model's view {name!r}: {some(absent)} ({len(absent)} "
+                f"of {len(columns)})"
+            )
+    return None
+
+
+def _make(
+    source: Source, name: str, recipe: dict[str, Any], width: int, options: Options, notes: list[str]
+) -> FileView:
+    table = source.table
+    columns = recipe["columns"]
+    block = name if name in table.blocks else next(iter(table.blocks), None)
+    if block is not None and (len(table.blocks) == 1 or block == name):
+        view = block_view(source, name, block, recipe.get("transposed", False), options, notes)
+        return _renumber(view, recipe, width) if recipe["kind"] == "numbered" else view
+    if columns is None:
+        columns = [column for column in feature_columns(source, options) if table.columns[column].kind == NUMBER]
+        if not columns:
+            raise InputFileError(f"{table.path} has no columns of numbers for the model's view {name!r}")
+    absent = [column for column in columns if column not in table.columns]
+    if absent:
+        raise InputFileError(
+            f"{table.path} lacks columns of the model's view {name!r}: {some(absent)} ({len(absent)} of {len(columns)})"
+        )
+    if recipe["kind"] == "text":
+        return text_view(source, name, columns[0], recipe["words"])
+    special = recipe.get("kinds", {})
+    kinds = {column: Kind.from_data(special.get(column, {"role": NUMBER})) for column in columns}
+    return number_view(source, name, kinds, options, notes, unknown=notes)
+
+
+def _renumber(view: FileView, recipe: dict[str, Any], width: int) -> FileView:
+    """Features by their numbers: those that the model does not know are left out, those that are not there are 0."""
+    data = sparse.coo_array(view.data)
+    first = view.recipe.get("first", 1)
+    place = data.col + first - recipe["first"]
+    keep = (place >= 0) & (place < width)
+    kept = sparse.csr_array((data.data[keep], (data.row[keep], place[keep])), shape=(data.shape[0], width))
+    return replace(view, data=kept)

@@ -1,0 +1,194 @@
+"""SVMlight and MatrixMarket files, plain or gzipped, for sparse views."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from lmssc.io.arrays import POINTER
+from lmssc.io.delimited import open_bytes
+from lmssc.io.table import NUMBER, Column, InputFileError, Rows, Table, stem
+from lmssc.io.unpacking import Unpacked
+
+# Features beyond this number in an SVMlight file are a mistake: every feature gets dense loadings.
+MOST_FEATURES = 10_000_000
+# Lines that are held as text at a time.
+CHUNK = 100_000
+
+
+def read_svmlight(path: str) -> Table:
+    """Read an SVMlight file: lines of a label and ``feature:value`` pairs.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+
+    Returns
+    -------
+    Table
+        What its lines start with is the column "target", which is no feature. Features are numbered from 0 if there is
+        one of that number, else from 1.
+    """
+    with open_bytes(path) as file:
+        fault, count = _check_svmlight(file, path)
+        if fault:
+            raise InputFileError(fault)
+        file.seek(0)
+        try:
+            block, labels = load_svmlight_file(file, zero_based=True, dtype=np.float64)
+        except (ValueError, OverflowError) as error:
+            raise InputFileError(f"{path} is not an SVMlight file: {error}") from error
+    block = sparse.csr_array(block)
+    first = 0 if (block.indices == 0).any() else 1
+    block = block[:, first:]
+    column = Column(NUMBER, lambda: labels, feature=False)
+    return Table(Rows(path, count), {"target": column}, {stem(path): block}, {stem(path): first})
+
+
+def _check_svmlight(file: object, path: str) -> tuple[str, int]:
+    """What is wrong with the first line that is, and the number of samples; scikit-learn names no line."""
+    count = 0
+    for number, line in enumerate(file, 1):  # type: ignore[arg-type,var-annotated]
+        cells = line.partition(b"#")[0].split()
+        if not cells:
+            continue
+        count += 1
+        before = -1
+        try:
+            float(cells[0])
+        except ValueError:
+            return (
+                f"{path}, line {number}: it has to start with a number, the label; it starts with {_show(cells[0])}",
+                0,
+            )
+        for cell in cells[1:]:
+            feature, _, value = cell.partition(b":")
+            if feature == b"qid":
+                continue
+            try:
+                place = int(feature)
+                float(value)
+                if b"_" in cell:  # Python takes "1_000" for a number
+                    raise ValueError
+            except ValueError:
+                return f"{path}, line {number}: {_show(cell)} is not of the form feature:value", 0
+            if not before < place <= MOST_FEATURES:
+                return f"{path}, line {number}: feature {place} is out of order or beyond {MOST_FEATURES}", 0
+            before = place
+    return ("" if count else f"{path} is empty, not an SVMlight file"), count
+
+
+def _show(cell: bytes) -> str:
+    return repr(cell[:30].decode("utf-8", "replace"))
+
+
+def read_matrix_market(path: str) -> Table:
+    """Read a MatrixMarket file.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+
+    Returns
+    -------
+    Table
+
+    Notes
+    -----
+    Read here and not by scipy, whose reader ends the interpreter on a file that is cut off (scipy 1.17).
+    """
+    with open_bytes(path) as file:
+        lines = ((number, line) for number, line in enumerate(file, 1) if number == 1 or _says_something(line))
+        form, width, symmetry = _head(next(lines, (1, b""))[1], path)
+        number, sizes = next(lines, (2, b""))
+        try:
+            shape = [int(size) for size in sizes.split()]
+        except ValueError:
+            shape = []
+        if len(shape) != (3 if form == "coordinate" else 2) or min(shape[:2]) < 1:
+            raise InputFileError(f"{path}, line {number}: it has to tell the size, rows and columns (and entries)")
+        Unpacked(path).add(POINTER * shape[0])
+        n_entries = shape[2] if form == "coordinate" else shape[0] * shape[1]
+        entries = _entries(lines, width, n_entries, path)
+    if form == "array":
+        block = entries.reshape(shape[0], shape[1], order="F")
+    else:
+        block = _from_entries(entries, (shape[0], shape[1]), symmetry, path)
+    return Table(Rows(path, shape[0]), {}, {stem(path): block})
+
+
+def _says_something(line: bytes) -> bool:
+    return not line.startswith(b"%") and bool(line.strip())
+
+
+def _head(line: bytes, path: str) -> tuple[str, int, str]:
+    """Form, numbers an entry, and symmetry."""
+    words = line.decode("ascii", "replace").lower().split()
+    if not words:
+        raise InputFileError(f"{path} is empty, not a MatrixMarket file")
+    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+        raise InputFileError(f"{path}, line 1: it is not a MatrixMarket file, which starts with %%MatrixMarket matrix")
+    form, field, symmetry = words[2:]
+    widths = {"real": 3, "double": 3, "integer": 3, "pattern": 2}
+    if field not in widths:
+        raise InputFileError(f"{path} holds {field} numbers; a view has real ones")
+    if form == "array" and symmetry == "general" and field != "pattern":
+        return form, 1, symmetry
+    if form != "coordinate" or symmetry not in ("general", "symmetric", "skew-symmetric"):
+        raise InputFileError(f"{path}, line 1: {form} {field} {symmetry} is not a form of matrix that can be read")
+    return form, widths[field], symmetry
+
+
+def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: str) -> NDArray:
+    """The numbers of all entries, a row each."""
+    parts = [np.empty((0, width))]
+    while chunk := list(islice(lines, CHUNK)):
+        cells = [line.split() for _, line in chunk]
+        try:
+            numbers = np.array(cells).astype(np.float64)
+            if any(b"_" in line for _, line in chunk):  # Python takes "1_000" for a number
+                numbers = np.empty(0)
+        except ValueError:  # not all of one length, or no numbers
+            numbers = np.empty(0)
+        if numbers.shape != (len(chunk), width):
+            raise InputFileError(f"{path}, line {_bad_line(chunk, width)}: {width} numbers have to be in it")
+        parts.append(numbers)
+    entries = np.concatenate(parts)
+    if len(entries) != count:
+        raise InputFileError(f"{path} is not a whole MatrixMarket file: it has {len(entries)} of {count} entries")
+    return entries
+
+
+def _bad_line(chunk: list[tuple[int, bytes]], width: int) -> int:
+    for number, line in chunk:
+        try:
+            if b"_" in line or len([float(cell) for cell in line.split()]) != width:
+                return number
+        except ValueError:
+            return number
+    return chunk[0][0]
+
+
+def _from_entries(entries: NDArray, shape: tuple[int, int], symmetry: str, path: str) -> sparse.csr_array:
+    places = entries[:, :2]
+    wrong = np.flatnonzero(((places != np.rint(places)) | (places < 1) | (places > shape)).any(axis=1))
+    if len(wrong):
+        row, column = places[wrong[0]]
+        raise InputFileError(
+            f"{path}, entry {wrong[0] + 1}: ({row:g}, {column:g}) is not within {shape[0]} x {shape[1]}"
+        )
+    row, column = (places - 1).astype(np.int64).T
+    values = entries[:, 2] if entries.shape[1] == 3 else np.ones(len(entries))
+    if symmetry != "general":
+        if shape[0] != shape[1]:
+            raise InputFileError(f"{path}, line 1: a {symmetry} matrix is square, this is {shape[0]} x {shape[1]}")
+        off = row != column
+        sign = 1 if symmetry == "symmetric" else -1
+        values = np.concatenate([values, sign * values[off]])
+        row, column = np.concatenate([row, column[off]]), np.concatenate([column, row[off]])
+    return sparse.csr_array(sparse.coo_array((values, (row, column)), shape=shape))

@@ -1,0 +1,128 @@
+"""Output that appears all of it or not at all."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lmssc.io.errors import CommandError, OutputError
+from lmssc.io.swap import NEW, finish, replace_together
+from lmssc.persistence.atomic import open_atomically
+from lmssc.persistence.signals import raise_if_stopped, uninterrupted
+from lmssc.persistence.temporary import (
+    leftovers,
+    lock,
+    making_temporary,
+    remove,
+    remove_leftovers,
+    temporary_path,
+    unlock,
+)
+
+
+@contextmanager
+def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | None = None) -> Iterator[Path]:
+    """A folder to write into; what is in it at the end appears in `out`, and nothing does if something goes wrong.
+
+    At every moment `out` has all of the old files or all of the new ones, also if the process is killed. What a killed
+    process has left is removed by the next one.
+
+    Parameters
+    ----------
+    out : Path
+        Where the files are to be. A new folder appears under its name in one step; in one that is there the files are
+        replaced in one step, and files of other names are not touched.
+    force : bool
+        Whether files that are there may be replaced.
+    ready : callable, optional
+        Called with the folder when all is written, just before it appears.
+
+    Yields
+    ------
+    Path
+        The folder to write into.
+
+    Raises
+    ------
+    CommandError
+        If `out` is a file, or has something in it and `force` is not set.
+    OutputError
+        If it cannot be written to.
+    """
+    if out.exists() and not out.is_dir():
+        raise CommandError(f"--out {out} is a file; it has to be a folder")
+    made: list[Path] = []
+    stage = locked = None
+    try:
+        with uninterrupted():
+            for left in leftovers(out):
+                finish(left, out)
+            remove_leftovers(out.parent, out.name)
+            if out.is_dir() and any(out.iterdir()) and not force:
+                raise CommandError(f"--out {out} has something in it; name another folder, or pass --force")
+            _make_folders(out.parent, made)
+            inside = out.is_dir()
+            folder = out if inside else out.parent
+            with making_temporary(folder):
+                stage = temporary_path(folder, "" if inside else out.name)
+                stage.mkdir()
+                locked = lock(stage, shared=True)
+            files = stage / NEW if inside else stage
+            files.mkdir(exist_ok=True)
+        yield files
+        with uninterrupted():
+            raise_if_stopped()
+            if ready is not None:
+                ready(files)
+            if inside:
+                whole, stage = stage, None  # what could not be replaced is left for `finish`
+                replace_together(whole, out)
+            else:
+                stage.rename(out)
+            made.clear()
+    except OSError as error:
+        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error
+    finally:
+        with uninterrupted():
+            if stage is not None:
+                remove(stage)
+            unlock(locked)
+            for path in reversed(made):
+                with suppress(OSError):
+                    path.rmdir()
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it; `made` gets the ones that were made."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir()
+        made.append(path)
+
+
+@contextmanager
+def staged_file(out: Path, *, force: bool) -> Iterator[Any]:
+    """A file open for bytes that appears under its name once it is complete.
+
+    Parameters
+    ----------
+    out : Path
+        Its name.
+    force : bool
+        Whether one that is there may be replaced.
+
+    Yields
+    ------
+    file
+        Open for bytes.
+    """
+    if out.is_dir():
+        raise CommandError(f"--out {out} is a folder; it has to be a file, such as {out / 'predictions.csv'}")
+    if out.exists() and not force:
+        raise CommandError(f"--out {out} is there already; name another file, or pass --force")
+    try:
+        remove_leftovers(out.parent, out.name)
+        with open_atomically(out) as file:
+            yield file
+    except OSError as error:
+        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error

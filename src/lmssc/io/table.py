@@ -1,0 +1,195 @@
+"""What is in one file: columns with a value a row, blocks with many, and where each row is."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.data.views import Matrix
+from lmssc.persistence.atomic import readable
+
+NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
+
+
+class InputFileError(ValueError):
+    """A file that cannot be used as it is; the message names it, and the line or column."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named column of a file.
+
+    Attributes
+    ----------
+    kind : {"number", "text", "date", "other"}
+        What is in it.
+    load : callable
+        Gives its values: numbers, NaN where there is none; or text (dtype object), None where there is none.
+    fault : str
+        Why it cannot be used, to be said when it is; empty if it can.
+    feature : bool
+        Whether it is a feature unless someone says otherwise. A vector beside matrices is not: it may be the labels.
+    unit : str
+        What stands beside each of its numbers, such as "%"; empty if nothing does.
+    grouped : bool
+        Whether some of its numbers had their thousands set apart.
+    truth : bool
+        Whether it is true or false, as 1 and 0.
+    """
+
+    kind: str
+    load: Callable[[], NDArray]
+    fault: str = ""
+    feature: bool = True
+    unit: str = ""
+    grouped: bool = False
+    truth: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a file, as a message names them.
+
+    Examples
+    --------
+    >>> Rows("a.csv", 2, np.array([2, 5])).place(1), Rows("a.npy", 2).place(1)
+    ('a.csv, line 5', 'a.npy, row 2')
+    """
+
+    path: str
+    count: int
+    lines: NDArray | None = None
+
+    def place(self, row: int) -> str:
+        """Where a row (counted from 0) is: in text by its line, else by its number, both counted from 1."""
+        where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{self.path}, {where}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The content of one file.
+
+    Attributes
+    ----------
+    rows : Rows
+        Its rows.
+    columns : dict of str to Column
+        Values, one a row.
+    blocks : dict of str to ndarray or CSR array
+        Matrices, one row a row.
+    block_columns : dict of str to int
+        Number of the first column of blocks whose columns are numbered in the file, such as SVMlight's.
+    decimal : {".", ","}, or None
+        The decimal mark of a text file, if something in it or someone told.
+    note : str
+        How the file was read, if that was not told and is not the usual way.
+    """
+
+    rows: Rows
+    columns: Mapping[str, Column]
+    blocks: Mapping[str, Matrix] = field(default_factory=dict)
+    block_columns: Mapping[str, int] = field(default_factory=dict)
+    decimal: str | None = None
+    note: str = ""
+
+    @property
+    def path(self) -> str:
+        """The file's name as it was given."""
+        return self.rows.path
+
+    def numbers(self, name: str) -> NDArray:
+        """Values of a column of numbers."""
+        column = self.columns[name]
+        if column.fault:
+            raise InputFileError(column.fault)
+        if column.kind != NUMBER:
+            raise InputFileError(f"{self.path}, column {name!r}: it holds {column.kind}, not numbers")
+        return column.load()
+
+    def texts(self, name: str) -> NDArray:
+        """Values of a column as text, None where there is none; whole numbers are written without a point."""
+        column = self.columns[name]
+        if column.kind == TEXT:
+            return column.load()
+        if column.fault or column.kind not in (NUMBER, TEXT):
+            raise InputFileError(column.fault or f"{self.path}, column {name!r}: it holds neither numbers nor text")
+        return _as_text(column.load())
+
+
+def _as_text(values: NDArray) -> NDArray:
+    texts = np.empty(len(values), dtype=object)
+    if values.dtype.kind in "iub":
+        texts[:] = [str(value) for value in values.tolist()]
+        return texts
+    known = ~np.isnan(values)
+    for row in np.flatnonzero(known):
+        value = float(values[row])
+        texts[row] = str(int(value)) if value.is_integer() else repr(value)
+    return texts
+
+
+def clean_texts(values: Iterable[Any]) -> NDArray:
+    """Text without blanks around it, None where nothing is left.
+
+    Examples
+    --------
+    >>> clean_texts([" a", "", None, "b c"])
+    array(['a', None, None, 'b c'], dtype=object)
+    """
+    cleaned = [None if value is None else (str(value).strip() or None) for value in values]
+    texts = np.empty(len(cleaned), dtype=object)
+    texts[:] = cleaned
+    return texts
+
+
+def stem(path: str) -> str:
+    """Name of a file without folder and endings.
+
+    Examples
+    --------
+    >>> stem("data/word counts.csv.gz"), stem("v1.2.parquet")
+    ('word counts', 'v1.2')
+    """
+    name = Path(path).name
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+    return readable(Path(name).stem)
+
+
+def some(things: Iterable[Any], most: int = 5) -> str:
+    """The first of some things, and how many more there are.
+
+    Examples
+    --------
+    >>> some("abcdefg", 3)
+    'a, b, c and 4 more'
+    """
+    listed = [str(thing) for thing in things]
+    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + rest
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(2500, "cell")
+    ('1 cell', '2,500 cells')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def reason(error: BaseException) -> str:
+    r"""The first line of what an error says, or its kind if it says nothing.
+
+    Examples
+    --------
+    >>> reason(ValueError("one line\nand another")), reason(MemoryError())
+    ('one line', 'MemoryError')
+    """
+    return str(error).strip().partition("\n")[0] or type(error).__name__

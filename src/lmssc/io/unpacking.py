@@ -1,0 +1,135 @@
+"""How much a file may unpack to: a packed file of a megabyte can hold gigabytes of zeros."""
+
+import gzip
+import io
+import os
+import re
+from typing import IO, Any
+
+from lmssc.io.table import InputFileError
+
+# So much is unpacked whatever the size of the file: ordinary data that are mostly zeros pack well.
+FREE = 1 << 30
+# Beyond that, so many times the size of the file, and no more than this.
+MOST_TIMES = 100
+MOST = 64 << 30
+VARIABLE = "LMSSC_MAX_UNPACKED"
+UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+SIZE = re.compile(r"\s*(\d{1,12})\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
+
+
+def most_unpacked(packed: int) -> int:
+    """Bytes that a file of so many bytes may unpack to.
+
+    Examples
+    --------
+    >>> most_unpacked(1_000_000) == FREE, most_unpacked(100 << 20) // (100 << 20), most_unpacked(1 << 40) == MOST
+    (True, 100, True)
+    """
+    given = os.environ.get(VARIABLE, "")
+    return max(FREE, min(MOST_TIMES * packed, MOST)) if not given.strip() else read_size(given)
+
+
+def read_size(text: str) -> int:
+    """Bytes of a size such as "500M" or "16 GiB", in powers of 1024.
+
+    Examples
+    --------
+    >>> read_size("1024"), read_size("16 GiB") == 16 << 30
+    (1024, True)
+    """
+    match = SIZE.fullmatch(text)
+    if match is None:
+        raise InputFileError(f"{VARIABLE}={text!r} is not a size; write bytes, or a number with K, M, G or T: 16G")
+    return int(match[1]) << UNITS[match[2].upper()]
+
+
+def show_size(n_bytes: int) -> str:
+    """A size with a unit.
+
+    Examples
+    --------
+    >>> show_size(500), show_size(3 << 29), show_size(1 << 60)
+    ('500 bytes', '1.5 GiB', '1,048,576 TiB')
+    """
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if n_bytes >= 1 << power:
+            number = n_bytes / (1 << power)
+            return f"{number:,.0f} {unit}" if number >= 100 or number == int(number) else f"{number:.1f} {unit}"
+    return f"{n_bytes} bytes"
+
+
+class Unpacked:
+    """Counts what is unpacked from one file, before it is, and refuses what is beyond the limit.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+    packed : int, optional
+        Its bytes, if it is not on disk.
+
+    Examples
+    --------
+    >>> unpacked = Unpacked("small.npz", 1000)
+    >>> unpacked.add(1 << 29)
+    >>> unpacked.add(1 << 30)
+    Traceback (most recent call last):
+        ...
+    lmssc.io.table.InputFileError: small.npz has 1000 bytes but unpacks to more than the limit of 1 GiB; if you \
+trust it, raise the limit by the environment variable LMSSC_MAX_UNPACKED, LMSSC_MAX_UNPACKED=16G for example
+    """
+
+    def __init__(self, path: str, packed: int | None = None) -> None:
+        self.path = path
+        self.packed = os.path.getsize(path) if packed is None else packed
+        self.most = most_unpacked(self.packed)
+        self.total = 0
+
+    def add(self, n_bytes: int) -> None:
+        """So many bytes more are about to be unpacked."""
+        self.reach(self.total + n_bytes)
+
+    def reach(self, total: int) -> None:
+        """So many bytes in all are about to be unpacked."""
+        self.total = total
+        if total > self.most:
+            raise InputFileError(
+                f"{self.path} has {show_size(self.packed)} but unpacks to more than the limit of "
+                f"{show_size(self.most)}; if you trust it, raise the limit by the environment variable "
+                f"{VARIABLE}, {VARIABLE}=16G for example"
+            )
+
+
+class _Counted(io.RawIOBase):
+    """What is read of a packed stream, as long as it is within the limit."""
+
+    def __init__(self, packed: IO[bytes], unpacked: Unpacked) -> None:
+        self._packed, self._unpacked = packed, unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._packed.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._packed.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._packed.read(len(buffer))
+        self._unpacked.reach(self._packed.tell())
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def open_gzip(path: str) -> io.BufferedReader:
+    """Open a gzip file for reading; an `InputFileError` once it has unpacked to more than it may."""
+    return io.BufferedReader(_Counted(gzip.open(path), Unpacked(path)), 1 << 16)  # type: ignore[arg-type]

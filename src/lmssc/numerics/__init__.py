@@ -1,0 +1,1 @@
+"""Numerical building blocks: arrays in, arrays out. Nothing here knows of views or labels."""

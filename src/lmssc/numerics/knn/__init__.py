@@ -1,0 +1,1 @@
+"""Nearest neighbours: exact, updated after small moves, and approximate."""

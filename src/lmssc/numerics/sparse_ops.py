@@ -1,0 +1,92 @@
+"""Products with a large sparse matrix, on as many threads as the numerical libraries may use."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.numerics.parallel import threaded_map
+
+# Rows that are multiplied at a time: their part of the result fits into the cache, and its memory is used again.
+ROWS_AT_ONCE = 8192
+
+
+def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
+    """M ↦ (X ↦ M·X), some rows of M at a time on all threads.
+
+    The product is written to `out` if that is given, or added to it with `add`: to make a large array anew takes longer
+    than to fill it.
+
+    Examples
+    --------
+    >>> product = threaded_product(sparse.csr_array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> product(np.array([[1.0], [3.0]]))
+    array([[6.],
+           [1.]])
+    """
+    n_rows = matrix.shape[0]
+    # As many entries in each.
+    n_parts = max(1, max(matrix.shape) // ROWS_AT_ONCE)
+    shares = np.linspace(0, matrix.nnz, n_parts + 1)[1:-1]
+    bounds = np.concatenate([[0], np.searchsorted(matrix.indptr, shares), [n_rows]])
+    blocks = [slice(first, end) for first, end in pairwise(bounds)]
+    parts = [consecutive_rows(matrix, block) for block in blocks]
+
+    def product(rows: NDArray, out: NDArray | None = None, *, add: bool = False) -> NDArray:
+        if out is None:
+            out = np.empty((n_rows, *rows.shape[1:]), dtype=np.result_type(matrix, rows))
+
+        def fill(block: slice, part: sparse.csr_array) -> None:
+            if add:
+                out[block] += part @ rows
+            else:
+                out[block] = part @ rows
+
+        threaded_map(fill, blocks, parts)
+        return out
+
+    return product
+
+
+def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array:
+    """Some consecutive rows, without a copy of what is in them.
+
+    Examples
+    --------
+    >>> consecutive_rows(sparse.csr_array([[0, 2], [1, 0], [3, 4]]), slice(1, 3)).toarray()
+    array([[1, 0],
+           [3, 4]])
+    """
+    starts = matrix.indptr[block.start : block.stop + 1]
+    entries = slice(starts[0], starts[-1])
+    part = sparse.csr_array((len(starts) - 1, matrix.shape[1]), dtype=matrix.dtype)
+    # The constructor would copy them.
+    part.data, part.indices, part.indptr = matrix.data[entries], matrix.indices[entries], starts - starts[0]
+    return part
+
+
+def stack_rows(parts: list[sparse.csr_array]) -> sparse.csr_array:
+    """Matrices one below the other, copied on all threads.
+
+    Examples
+    --------
+    >>> stack_rows([sparse.csr_array([[0, 2]]), sparse.csr_array([[1, 0], [3, 4]])]).toarray()
+    array([[0, 2],
+           [1, 0],
+           [3, 4]])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.nnz for part in parts])
+    index_type = parts[0].indices.dtype if ends[-1] < np.iinfo(np.int32).max else np.int64
+    data, indices = np.empty(ends[-1], dtype=parts[0].dtype), np.empty(ends[-1], dtype=index_type)
+
+    def put(part: sparse.csr_array, end: int) -> None:
+        data[end - part.nnz : end], indices[end - part.nnz : end] = part.data, part.indices
+
+    threaded_map(put, parts, ends)
+    bounds = [part.indptr[:-1] + (end - part.nnz) for part, end in zip(parts, ends, strict=True)]
+    indptr = np.concatenate([*bounds, ends[-1:]]).astype(index_type)
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, parts[0].shape[1]))

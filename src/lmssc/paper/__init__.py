@@ -1,0 +1,1 @@
+"""The paper's results: reproduced, audited, and drawn again."""

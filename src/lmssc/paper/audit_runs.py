@@ -1,0 +1,190 @@
+"""Runs of the audit: the published program on one draw of labels, in one order of the rows, with one setting."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+
+from lmssc.datasets import load
+from lmssc.estimators.lmssc import LMSSC
+from lmssc.paper.published import GRID, draw_labelled, published_program
+
+ARMS = {
+    "sorted": "class order",
+    "shuffled": "shuffled",
+    "mended": "shuffled, mended",
+    "mended-sorted": "class order, mended",
+    "held-out": "shuffled, mended, scored on held-out labels",
+    "lmssc": "shuffled, lmssc.LMSSC()",
+}
+"""What is run on each draw, and how the tables call it."""
+SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
+COLUMNS = ("dataset", "rate", "repeat", "arm", "n_components", "beta", "gamma", *SCORES, "n_rounds", "fit_seconds")
+FOLDS = 3
+
+
+@dataclass(frozen=True)
+class AuditRun:
+    """One arm on one draw with one setting; `lmssc` has no setting but its defaults."""
+
+    dataset: str
+    rate: float
+    repeat: int
+    arm: str
+    n_components: int | None = None
+    beta: float | None = None
+    gamma: float | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of its record."""
+        setting = [] if self.n_components is None else [self.n_components, f"{self.beta:g}", f"{self.gamma:g}"]
+        return "-".join(map(str, [self.dataset, f"{self.rate:g}", self.repeat, self.arm, *setting]))
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What it has in common with runs that take as long."""
+        return self.dataset, self.arm, self.n_components
+
+
+def plan(datasets: Sequence[str], rates: Sequence[float], repeats: int) -> list[AuditRun]:
+    """All runs of an audit: what shows the effect of the order first, and a draw after the other.
+
+    Examples
+    --------
+    >>> runs = plan(["sonar"], [0.2], repeats=2)
+    >>> len(runs), runs[0].key
+    (182, 'sonar-0.2-0-sorted-20-0.01-0.1')
+    """
+    return [
+        AuditRun(dataset, float(rate), repeat, arm, *setting)
+        for stage in (("sorted", "shuffled", "mended", "lmssc"), ("mended-sorted",), ("held-out",))
+        for dataset in datasets
+        for rate in rates
+        for repeat in range(repeats)
+        for arm in stage
+        for setting in settings(arm)
+    ]
+
+
+def settings(arm: str) -> list[tuple[int, float, float]] | list[tuple[()]]:
+    """Settings (r, β, γ) of an arm."""
+    return [()] if arm == "lmssc" else GRID
+
+
+def do_audit_run(run: AuditRun) -> dict[str, Any]:
+    """The record of one run, with `COLUMNS`."""
+    began = time.perf_counter()
+    record: dict[str, Any] = {column: getattr(run, column) for column in COLUMNS[:7]} | run_arm(run)
+    return record | {"fit_seconds": time.perf_counter() - began}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Rows in the order in which a run sees them, with the same labelled samples and the same start in every order."""
+
+    views: list[Any]
+    codes: NDArray
+    labelled: NDArray
+    start: NDArray
+
+
+def make_draw(dataset: str, rate: float, repeat: int, n_components: int, *, shuffled: bool) -> Draw:
+    """One draw of labels and of a start, made in the file's order, for rows in that order or shuffled.
+
+    The labelled rows stay in the order in which they were drawn, wherever the shuffle puts them.
+
+    Parameters
+    ----------
+    dataset : str
+        Name, as for `lmssc.datasets.load`.
+    rate : float
+        Share of labelled rows.
+    repeat : int
+        Number of the draw; decides labels, shuffle and start.
+    n_components : int
+        Columns of the start.
+    shuffled : bool
+        Whether the rows are.
+
+    Returns
+    -------
+    Draw
+    """
+    views, codes = _data(dataset)
+    n = len(codes)
+    labelled = draw_labelled(n, int(codes.max()) + 1, rate, repeat)
+    start = np.random.default_rng([repeat, 1]).random((n, n_components))
+    if not shuffled:
+        return Draw(views, codes, labelled, start)
+    order = np.random.default_rng([repeat, 2]).permutation(n)
+    return Draw([view[order] for view in views], codes[order], np.argsort(order)[labelled], start[order])
+
+
+@cache
+def _data(dataset: str) -> tuple[list[Any], NDArray]:
+    """Views and classes in the file's order. Of BBC the program sees the first view only."""
+    data = load(dataset)
+    return list(data.views[:1] if dataset == "bbc" else data.views), np.asarray(data.target)
+
+
+def run_arm(run: AuditRun) -> dict[str, Any]:
+    """Scores of a run, on the rows without a label unless its arm says otherwise.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What to do.
+
+    Returns
+    -------
+    dict
+        `SCORES`, and `n_rounds`, None where there are none or several.
+    """
+    shuffled = run.arm not in ("sorted", "mended-sorted")
+    draw = make_draw(run.dataset, run.rate, run.repeat, run.n_components or 1, shuffled=shuffled)
+    if run.arm == "lmssc":
+        hidden = np.setdiff1d(np.arange(len(draw.codes)), draw.labelled)
+        labels = draw.codes.copy()
+        labels[hidden] = -1
+        fitted = LMSSC().fit(draw.views, labels)
+        return _scores(draw.codes[hidden], fitted.transduction_[hidden]) | {"n_rounds": None}
+    if run.arm == "held-out":
+        return _held_out(run, draw) | {"n_rounds": None}
+    answer = _answer(run, draw, draw.labelled)
+    return _scores(draw.codes[answer.unlabelled], answer.predicted) | {"n_rounds": answer.n_rounds}
+
+
+def _answer(run: AuditRun, draw: Draw, labelled: NDArray) -> Any:
+    mended = run.arm not in ("sorted", "shuffled")
+    assert run.beta is not None
+    assert run.gamma is not None
+    return published_program(
+        draw.views, draw.codes, labelled, draw.start, beta=run.beta, gamma=run.gamma, mended=mended
+    )
+
+
+def _held_out(run: AuditRun, draw: Draw) -> dict[str, float]:
+    """Scores on labelled rows that are hidden in turn: what a setting can be chosen by without a test label."""
+    blocks = draw.labelled.reshape(int(draw.codes.max()) + 1, -1)
+    truth, predicted = [], []
+    for fold in range(FOLDS):
+        hidden = blocks[:, fold::FOLDS].ravel()
+        answer = _answer(run, draw, np.setdiff1d(draw.labelled, hidden, assume_unique=True))
+        held = np.isin(answer.unlabelled, hidden)
+        truth.append(draw.codes[answer.unlabelled[held]])
+        predicted.append(answer.predicted[held])
+    return _scores(np.concatenate(truth), np.concatenate(predicted))
+
+
+def _scores(truth: NDArray, predicted: NDArray) -> dict[str, float]:
+    return {
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "balanced_accuracy": float(balanced_accuracy_score(truth, predicted)),
+        "macro_f1": float(f1_score(truth, predicted, average="macro", zero_division=0)),
+    }

@@ -1,0 +1,1 @@
+"""Models and checkpoints on disk, and files that are never half-written."""
