@@ -39,7 +39,7 @@ class FirstPropagation(LMSSC):
     def __init__(self, views: Any = None, *, compare_by: str = "auto") -> None:
         super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         _, state, order = self._start(self._fit_scalings(problem), problem)
         if order is not None:
             state = state.renumbered(np.argsort(order))

@@ -7,8 +7,8 @@ from scipy.spatial.distance import cdist
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.numerics.knn import approximate
-from lmssc.numerics.knn.approximate import IndexedPoints, choose_search, nearest_by_index
-from lmssc.numerics.knn.exact import MovingPoints
+from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index
+from lmssc.numerics.knn.exact import IncrementalKNN
 
 pytest.importorskip("faiss")
 
@@ -24,7 +24,7 @@ def true_recall(found, points, needed):
 def test_recall_is_measured_and_held_while_points_move(target):
     rng = np.random.default_rng(0)
     points = rng.normal(size=(3000, 12)).astype(np.float32)
-    near = IndexedPoints(target)
+    near = ApproximateKNN(target)
     for _ in range(4):
         found = near.search(points, 6, 12)
         assert near.recall >= target
@@ -41,23 +41,23 @@ def test_recall_is_measured_and_held_while_points_move(target):
 
 def test_the_same_twice():
     points = np.random.default_rng(1).normal(size=(2000, 10)).astype(np.float32)
-    one, two = (IndexedPoints().search(points, 6, 12) for _ in range(2))
+    one, two = (ApproximateKNN().search(points, 6, 12) for _ in range(2))
     np.testing.assert_array_equal(one.indices, two.indices)
 
 
 def test_many_duplicates():
     points = np.zeros((2000, 5), dtype=np.float32)
     points[1000:] = np.random.default_rng(2).normal(size=(1000, 5))
-    found = IndexedPoints().search(points, 6, 12)
+    found = ApproximateKNN().search(points, 6, 12)
     assert (found.squared_distances[:1000, :6] == 0).all()
 
 
 def test_used_for_many_samples_only(monkeypatch):
-    assert isinstance(choose_search(approximate.FEWEST_SAMPLES), IndexedPoints)
-    assert isinstance(choose_search(approximate.FEWEST_SAMPLES - 1), MovingPoints)
-    assert isinstance(choose_search(10**6, target=1), MovingPoints)
+    assert isinstance(choose_search(approximate.FEWEST_SAMPLES), ApproximateKNN)
+    assert isinstance(choose_search(approximate.FEWEST_SAMPLES - 1), IncrementalKNN)
+    assert isinstance(choose_search(10**6, target=1), IncrementalKNN)
     monkeypatch.setattr(approximate, "find_spec", lambda _: None)
-    assert isinstance(choose_search(10**6), MovingPoints)
+    assert isinstance(choose_search(10**6), IncrementalKNN)
 
 
 def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
@@ -98,7 +98,7 @@ def test_threads_change_no_digit(monkeypatch, dtype):
 def test_more_clusters_until_the_target_is_met(monkeypatch):
     monkeypatch.setattr(approximate, "MISSED_FIRST", 1e9)  # one cluster near to each to begin with
     points = np.random.default_rng(4).normal(size=(3000, 12)).astype(np.float32)
-    near = IndexedPoints(0.999)
+    near = ApproximateKNN(0.999)
     found = near.search(points, 6, 12)
     assert near.recall >= 0.999
     assert true_recall(found, points, 6) > 0.99
@@ -135,5 +135,5 @@ def test_new_samples_are_found_as_well():
 @pytest.mark.parametrize("n_points", [20, 150, 199])
 def test_few_points_are_one_cluster(n_points):
     points = np.random.default_rng(0).normal(size=(n_points, 3)).astype(np.float32)
-    found = IndexedPoints().search(points, 5, 12)
+    found = ApproximateKNN().search(points, 5, 12)
     assert true_recall(found, points, 5) == 1

@@ -15,7 +15,7 @@ def points():
 
 
 def test_all_clusters_find_all(points):
-    clusters = module.Clusters(points)
+    clusters = module.IVFIndex(points)
     assert clusters.size == 13
     queries = np.random.default_rng(1).normal(size=(50, 6)).astype(np.float32)
     found = clusters.search(queries, clusters.assign(queries), clusters.size, 12)
@@ -24,7 +24,7 @@ def test_all_clusters_find_all(points):
 
 
 def test_a_few_clusters_find_what_they_have(points):
-    clusters = module.Clusters(points)
+    clusters = module.IVFIndex(points)
     found = clusters.search(points, clusters.own, 2, 10)
     distances = cdist(points, points)
     for row in range(0, 2000, 101):
@@ -35,25 +35,25 @@ def test_a_few_clusters_find_what_they_have(points):
 
 
 def test_as_many_clusters_as_the_share_needs(points):
-    clusters = module.Clusters(points)
+    clusters = module.IVFIndex(points)
     truth = np.argsort(cdist(points, points), axis=1)[:, 1:9]
     counts = [clusters.count_needed(points, truth, share) for share in (0.0, 0.5, 0.9, 1.0)]
     assert counts == sorted(counts)
     assert counts[0] == 1
-    for n_each, share in zip(counts, (0.0, 0.5, 0.9, 1.0), strict=True):
-        found = clusters.search(points, clusters.own, n_each, 9)
+    for n_probe, share in zip(counts, (0.0, 0.5, 0.9, 1.0), strict=True):
+        found = clusters.search(points, clusters.own, n_probe, 9)
         recall = np.mean([len(np.intersect1d(a, b)) / 8 for a, b in zip(truth, found, strict=True)])
         assert recall >= share
 
 
 def test_lists_that_are_longer_than_a_cluster(points):
-    clusters = module.Clusters(points)
+    clusters = module.IVFIndex(points)
     found = clusters.search(points[:5], clusters.own[:5], 1, 1900)
     assert all(len(np.unique(row)) == 1900 for row in found)
 
 
 def test_a_block_of_one_row_at_a_time(points, monkeypatch):
-    clusters = module.Clusters(points)
+    clusters = module.IVFIndex(points)
     monkeypatch.setattr(module, "BLOCK_DISTANCES", 1)
     found = clusters.search(points[:200], clusters.own[:200], clusters.size, 10)
     truth = np.argsort(cdist(points[:200], points), axis=1)[:, :10]

@@ -5,7 +5,7 @@ import pytest
 
 import oracles
 from lmssc.core import label_regression as expectation
-from lmssc.core.label_regression import Features, Regression
+from lmssc.core.label_regression import NystroemFeatures, Regression
 
 
 def some_places(seed, n=60, r=4, n_classes=3):
@@ -27,7 +27,7 @@ def test_is_kernel_ridge_regression(seed):
 
 def test_products_of_features_are_the_kernel():
     Z = some_places(0)[0]
-    features = Features.of(Z)(Z)
+    features = NystroemFeatures.of(Z)(Z)
     centred = Z - Z.mean(axis=0)
     energy = (centred**2).sum() / len(Z)
     K = 0.8 * centred @ centred.T / energy + 0.2 * np.exp(-oracles.squared_distances(Z) / (2 * energy))

@@ -1,4 +1,4 @@
-"""Groups that hang on a label by a thread get the right level, where the solver does not see it."""
+"""WeakComponents that hang on a label by a thread get the right level, where the solver does not see it."""
 
 import tracemalloc
 
@@ -11,7 +11,7 @@ from lmssc.core import weak_components as groups_module
 from lmssc.core.graph import laplacian
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
-from lmssc.core.weak_components import Groups
+from lmssc.core.weak_components import WeakComponents
 
 SIZE = 30
 
@@ -82,7 +82,7 @@ def test_groups_are_the_components_of_the_strong_edges():
     ties = [(0, 1, 1.0), (1, 2, 1e-7), (3, 4, 1e-5)]
     L = clumps(np.random.default_rng(2), 6, ties)
     labelled = one_label_in([0], 6) >= 0
-    groups = Groups.of(L, labelled)
+    groups = WeakComponents.of(L, labelled)
     np.testing.assert_array_equal(groups.members, np.arange(2 * SIZE, 6 * SIZE))
     np.testing.assert_array_equal(groups.group, np.repeat(np.arange(4), SIZE))
     np.testing.assert_array_equal(groups.unreached, [False, True, True, True])
@@ -146,8 +146,8 @@ def test_long_chains_are_told_apart_like_short_ones(n_samples):
     chain = sparse.diags_array([np.ones(n_samples - 1)], offsets=[1]).tocsr()
     L = laplacian(sparse.csr_array(sparse.block_diag([chain, chain])))
     labelled = np.arange(2 * n_samples) == 0
-    found = Groups.of(L, labelled)
+    found = WeakComponents.of(L, labelled)
     np.testing.assert_array_equal(found.members, np.arange(n_samples, 2 * n_samples))
     assert found.unreached.all()
     both = labelled | (np.arange(2 * n_samples) == 2 * n_samples - 1)
-    assert not len(Groups.of(L, both).members)
+    assert not len(WeakComponents.of(L, both).members)

@@ -156,7 +156,7 @@ class TestExpectedScores:
         never, unreached = np.zeros(150, bool), np.zeros(150, bool)
         unreached[cut] = True
         never[cut[0]] = True
-        again = replace(model, never_reached=never).reach_again(replace(state, unreached=unreached))
+        again = replace(model, initially_disconnected=never).rescue_disconnected(replace(state, unreached=unreached))
         assert np.flatnonzero(again.unreached).tolist() == [cut[0]]
         for sample in cut[1:]:
             distances = np.linalg.norm(state.latent - state.latent[sample], axis=1) ** 2
@@ -192,7 +192,7 @@ class TestExpectedScores:
     def test_short_and_long_texts_are_compared_by_direction(self):
         views, y = word_counts(0)
         clf = LMSSC(n_components=5, scaling="tfidf").fit(views, y)
-        placed = np.linalg.norm(clf._geometry.place(clf.latent_[clf._order.samples]), axis=1)
+        placed = np.linalg.norm(clf._embedding.embed(clf.latent_[clf._order.samples]), axis=1)
         norms = np.linalg.norm(clf.latent_, axis=1)
         assert placed.std() / placed.mean() < 0.2 * norms.std() / norms.mean()
         # Twice the text says the same.
@@ -211,7 +211,7 @@ class TestAlgorithm1:
         state = State(
             loadings=[np.zeros((6, r)), np.zeros((5, r))],
             latent=latent,
-            crosses=views.transpose_dot(latent),
+            XtH=views.transpose_dot(latent),
             graph=graph,
             laplacian=laplacian(graph),
             scores=Targets.from_codes(data.y, 3).matrix(np.dtype(float)),
@@ -391,7 +391,7 @@ class TestMissingViews:
         W = np.vstack([clf.loadings_[0], clf.loadings_[2]])
         right = np.linalg.lstsq(W, X.T, rcond=None)[0].T
         if calibrate:
-            right = X @ W @ np.linalg.inv(W.T @ W + clf._newcomers.ridge)
+            right = X @ W @ np.linalg.inv(W.T @ W + clf._probe.ridge)
         np.testing.assert_allclose(positions, right, atol=1e-6)
 
 
@@ -425,8 +425,8 @@ class TestNewSamples:
         if label_weight:
             # What is expected of a sample of fit was set at the start, before its position was smoothed.
             r = known.shape[1]
-            np.testing.assert_array_equal(clf._places[:, :r], known)
-            places, known = np.hstack([places, clf._expectation(places)]), clf._places
+            np.testing.assert_array_equal(clf._embedded[:, :r], known)
+            places, known = np.hstack([places, clf._label_regressor(places)]), clf._embedded
             assert known.shape[1] == r + len(clf.classes_)
         d = ((places[:, None] - known[None]) ** 2).sum(axis=2)
         weights = np.array([oracles.project_onto_simplex(-row / (4 * clf.alpha_)) for row in d])
@@ -541,8 +541,10 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
     whole, places = clf.predict_proba(data.views), clf.transform(data.views)
     monkeypatch.setattr("lmssc.estimators.base.FEWEST_AT_ONCE", 40)
     sizes = []
-    extend = LMSSC._extend
-    monkeypatch.setattr(LMSSC, "_extend", lambda self, raws: sizes.append(raws[0].data.shape[0]) or extend(self, raws))
+    extend = LMSSC._predict_new
+    monkeypatch.setattr(
+        LMSSC, "_predict_new", lambda self, raws: sizes.append(raws[0].data.shape[0]) or extend(self, raws)
+    )
     np.testing.assert_allclose(clf.predict_proba(data.views), whole, atol=1e-12)
     assert sizes == [150, 150, 50]  # the first 150 are known
     monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 1000)

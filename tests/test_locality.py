@@ -5,7 +5,7 @@ import pytest
 
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
-from lmssc.numerics.spatial_order import order_by_place
+from lmssc.numerics.spatial_order import spatial_order
 
 DATA = make_multiview(600, 3, 30, n_classes=4, labelled=0.05, random_state=0)
 
@@ -34,7 +34,7 @@ def test_neighbours_stand_together():
     rng = np.random.default_rng(0)
     centres = 10 * rng.normal(size=(20, 5))
     points = centres[rng.integers(20, size=4000)] + rng.normal(size=(4000, 5))
-    order = order_by_place(points)
+    order = spatial_order(points)
     assert sorted(order) == list(range(4000))
     steps = np.linalg.norm(np.diff(points[order], axis=0), axis=1).mean()
     assert steps < 0.5 * np.linalg.norm(np.diff(points, axis=0), axis=1).mean()

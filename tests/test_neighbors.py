@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
-from lmssc.numerics.knn.exact import Blocks, MovingPoints, nearest_neighbors, smallest
-from lmssc.numerics.spatial_order import order_by_place
+from lmssc.numerics.knn.exact import BruteForceL2, IncrementalKNN, nearest_neighbors, smallest
+from lmssc.numerics.spatial_order import spatial_order
 
 
 def true_distances(points, length):
@@ -38,7 +38,7 @@ def test_moving_points(kind, dtype):
         points[:300] = points[0]
     if kind == "far from the origin":
         points += 100
-    near = MovingPoints()
+    near = IncrementalKNN()
     for step in range(5):
         check(near.search(points.astype(dtype), 6, 12), points.astype(dtype), 6)
         if kind in ("drift", "duplicates", "far from the origin"):
@@ -56,7 +56,7 @@ def test_moving_points(kind, dtype):
 def test_graphs_of_moving_points_are_those_of_points_that_are_searched_anew():
     rng = np.random.default_rng(1)
     points = rng.normal(size=(1200, 20))
-    moving = MovingPoints()
+    moving = IncrementalKNN()
     _, alpha = learn_graph(points, 5, 1.0, moving=moving)
     for _ in range(3):
         points = points + 0.02 * rng.normal(size=points.shape)
@@ -67,9 +67,9 @@ def test_graphs_of_moving_points_are_those_of_points_that_are_searched_anew():
 def test_renumbered_points_have_the_same_neighbours():
     rng = np.random.default_rng(2)
     points = rng.normal(size=(1200, 20))
-    near = MovingPoints()
+    near = IncrementalKNN()
     near.search(points, 5, 12)
-    order = order_by_place(points)
+    order = spatial_order(points)
     assert sorted(order) == list(range(1200))
     near.renumber(order)
     check(near.search(points[order], 5, 12), points[order], 5)
@@ -90,7 +90,7 @@ def test_exact_search_by_blocks(offset):
 def test_bounds_of_blocks_hold():
     rng = np.random.default_rng(4)
     points = rng.normal(size=(2000, 30))
-    indices, bounds = Blocks.of(points).nearest(points, 20)
+    indices, bounds = BruteForceL2.of(points).nearest(points, 20)
     distances = cdist(points, points)
     assert (bounds <= np.take_along_axis(distances, indices, 1) + 1e-12).all()
     np.put_along_axis(distances, indices, np.inf, 1)

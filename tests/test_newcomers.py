@@ -77,7 +77,7 @@ def test_samples_like_those_of_fit_stay_as_they_are(digits):
     clf = LMSSC(max_iter=3).fit([view[rows] for view in digits.views], y)
     views = [view[new] for view in digits.views]
     now = _right_and_sure(clf, views, digits.target[new])
-    clf._newcomers = None
+    clf._probe = None
     np.testing.assert_allclose(now, _right_and_sure(clf, views, digits.target[new]), atol=0.01)
 
 
@@ -102,7 +102,7 @@ def test_scores_that_are_not_calibrated_stay_as_they_are(options):
     clf = LMSSC(**options, **({"random_state": 0} if "init" in options else {})).fit(
         [np.maximum(view, 0) for view in data.views], data.y
     )
-    assert clf._newcomers is None
+    assert clf._probe is None
 
 
 def test_hidden_views_answer_alike_in_any_order_and_after_saving(tmp_path):

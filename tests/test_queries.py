@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
-from lmssc.core.active import RESTART, doubts, informative
+from lmssc.core.active import RESTART, doubts, sigma_optimal_batch
 from lmssc.datasets import make_multiview
 
 
@@ -38,7 +38,7 @@ def test_agrees_with_the_dense_formula(data):
     clf = LMSSC().fit(data.views, data.y)
     labelled, doubt = data.y >= 0, np.random.default_rng(0).uniform(0.1, 1, size=150)
     assert not len(clf.unreached_)
-    found = informative(clf.graph_, doubt, labelled, ~labelled, 12)
+    found = sigma_optimal_batch(clf.graph_, doubt, labelled, ~labelled, 12)
     np.testing.assert_array_equal(found, dense_choice(clf.graph_, doubt, labelled, 12))
 
 
@@ -51,19 +51,19 @@ def blobs(sizes, labelled):
 def test_parts_without_a_label_come_first_the_large_ones_before_the_small():
     graph, labelled = blobs([20, 3, 10], [0])
     group = np.repeat([0, 1, 2], [20, 3, 10])
-    chosen = informative(graph, np.where(group == 0, 0.1, 1.0), labelled, ~labelled, 2)
+    chosen = sigma_optimal_batch(graph, np.where(group == 0, 0.1, 1.0), labelled, ~labelled, 2)
     assert group[chosen].tolist() == [2, 1]
 
 
 def test_a_batch_spreads_over_the_graph():
     graph, labelled = blobs([10] * 5, [])
-    chosen = informative(graph, np.ones(50), labelled, ~labelled, 5)
+    chosen = sigma_optimal_batch(graph, np.ones(50), labelled, ~labelled, 5)
     assert sorted(chosen // 10) == [0, 1, 2, 3, 4]
 
 
 def test_samples_without_neighbours_and_without_doubt():
     graph = sparse.csr_array((4, 4))
-    chosen = informative(
+    chosen = sigma_optimal_batch(
         graph, np.zeros(4), np.array([True, False, False, False]), np.array([False, True, True, True]), 9
     )
     assert sorted(chosen) == [1, 2, 3]

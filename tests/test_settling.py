@@ -5,7 +5,7 @@ import numpy as np
 from lmssc.core import warm_start as settling
 from lmssc.core.graph import learn_graph
 from lmssc.core.targets import Targets
-from lmssc.core.warm_start import MOST_ROUNDS, settle
+from lmssc.core.warm_start import MOST_ROUNDS, warm_start
 
 
 def settled(share):
@@ -20,7 +20,7 @@ def settled(share):
         learned.append(points)
         return learn_graph(points, 10, 1.0)[0]
 
-    result = settle(places, learn(places), Targets.from_codes(codes, 2), 1.0, learn)
+    result = warm_start(places, learn(places), Targets.from_codes(codes, 2), 1.0, learn)
     return result, learned[1:]
 
 

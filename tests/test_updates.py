@@ -9,7 +9,7 @@ from scipy.linalg import solve_sylvester
 
 import oracles
 from lmssc.core import latent as factors
-from lmssc.core.embedding import Geometry
+from lmssc.core.embedding import Embedding
 from lmssc.core.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import nonnegative_loadings, orthonormal_loadings, update_latent
 from lmssc.core.loadings import pivoted_loadings
@@ -140,14 +140,14 @@ class TestLatent:
         X, W, beta = rng.normal(size=(n, r + 2)), rng.normal(size=(r + 2, r)), 0.3
         L = oracles.dense_laplacian(random_row_stochastic(rng, n, 3))
         D, metric = rng.uniform(0.5, 2, n), rng.uniform(0.1, 1, r)
-        geometry = Geometry(stretch=np.sqrt(metric), radius=1.0, norms=D)
-        pulled = geometry.pull_back(sparse.csr_array(L))
+        embedding = Embedding(stretch=np.sqrt(metric), radius=1.0, norms=D)
+        pulled = embedding.pull_back(sparse.csr_array(L))
         np.testing.assert_allclose(pulled.toarray(), L / D[:, None] / D, atol=1e-14)
-        found = update_latent(Views.from_arrays([X]), [W], pulled, beta, np.zeros((n, r)), geometry.metric, tol=1e-12)
+        found = update_latent(Views.from_arrays([X]), [W], pulled, beta, np.zeros((n, r)), embedding.metric, tol=1e-12)
         system = np.kron(np.eye(n), W.T @ W) + beta * np.kron(pulled.toarray(), np.diag(metric))
         right = np.linalg.solve(system, (X @ W).ravel()).reshape(n, r)
         assert relative_error(found, right) <= TOLERANCE
-        places = geometry.place(found)
+        places = embedding.embed(found)
         assert np.trace(places.T @ L @ places) == pytest.approx(
             np.trace(found.T @ pulled.toarray() @ found @ np.diag(metric)), abs=1e-9
         )

@@ -40,7 +40,9 @@ def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
     return doubt
 
 
-def informative(graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, candidates: NDArray, n: int) -> NDArray:
+def sigma_optimal_batch(
+    graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, candidates: NDArray, n: int
+) -> NDArray:
     """Samples whose labels, all together, would settle most of the doubt about all samples.
 
     On a Gaussian field with the precision M = L_uu + ε·diag(L_uu) of the samples without a label (ε ends a walk now
@@ -83,7 +85,7 @@ def informative(graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, cand
     >>> edges = np.zeros((7, 7))
     >>> edges[0, 1] = edges[1, 2] = edges[3, 4] = edges[4, 5] = edges[4, 6] = 1
     >>> labelled = np.arange(7) == 0
-    >>> informative(sparse.csr_array(edges), np.ones(7), labelled, ~labelled, 2)
+    >>> sigma_optimal_batch(sparse.csr_array(edges), np.ones(7), labelled, ~labelled, 2)
     array([4, 1])
     """
     full = laplacian(graph)

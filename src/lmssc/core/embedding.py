@@ -8,7 +8,7 @@ from scipy import sparse
 
 
 @dataclass(frozen=True)
-class Geometry:
+class Embedding:
     """How far apart samples are in the graph: by Z = D⁻¹·H·C, both diagonal and fixed at the start.
 
     Measurements are compared by H itself. Texts are told apart by what they are about, not by how much of it they have:
@@ -30,14 +30,14 @@ class Geometry:
     norms: NDArray | None = None
 
     @classmethod
-    def of_directions(cls, latent: NDArray) -> "Geometry":
+    def of_directions(cls, latent: NDArray) -> "Embedding":
         """Directions weighted by the root of their singular value, rows of one norm.
 
         Examples
         --------
         >>> H = np.array([[4.0, 0.0], [0.0, 1.0]])
-        >>> geometry = Geometry.of_directions(H)
-        >>> geometry.stretch, geometry.place(H).round(3)
+        >>> embedding = Embedding.of_directions(H)
+        >>> embedding.stretch, embedding.embed(H).round(3)
         (array([1. , 0.5]), array([[2.915, 0.   ],
                [0.   , 2.915]]))
         """
@@ -48,18 +48,18 @@ class Geometry:
         radius = float(np.sqrt(np.vdot(latent, latent) / len(latent)))
         return cls(stretch, radius, relative_norms(latent * stretch, radius))
 
-    def place(self, latent: NDArray) -> NDArray:
+    def embed(self, latent: NDArray) -> NDArray:
         """Z of the samples of fit."""
         return latent if self.stretch is None else latent * self.stretch / self.norms[:, None]  # type: ignore[index]
 
-    def place_new(self, latent: NDArray) -> NDArray:
+    def embed_new(self, latent: NDArray) -> NDArray:
         """Z of samples that were not there at the start."""
         if self.stretch is None:
             return latent
         stretched = latent * self.stretch
         return stretched / relative_norms(stretched, self.radius)[:, None]  # type: ignore[arg-type]
 
-    def renumbered(self, order: NDArray) -> "Geometry":
+    def renumbered(self, order: NDArray) -> "Embedding":
         """The same for the samples in another order."""
         return self if self.norms is None else replace(self, norms=self.norms[order])
 
@@ -76,7 +76,7 @@ class Geometry:
         return None if self.stretch is None else self.stretch**2
 
 
-PLAIN = Geometry()
+PLAIN = Embedding()
 """Z = H."""
 
 

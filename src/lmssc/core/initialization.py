@@ -213,8 +213,8 @@ def latent_start(
     latent = views.dot(loadings)
     if not views.complete:
         for _ in range(rounds):
-            crosses = views.fill_crosses(views.transpose_dot(latent), latent, loadings)
-            loadings = orthonormal_loadings(crosses)
+            XtH = views.impute_XtH(views.transpose_dot(latent), latent, loadings)
+            loadings = orthonormal_loadings(XtH)
             latent = views.fill_dot(latent, loadings)
     return latent, loadings
 

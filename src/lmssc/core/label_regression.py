@@ -27,7 +27,7 @@ MOST_SEEN = 20_000
 
 
 @dataclass(frozen=True)
-class Features:
+class NystroemFeatures:
     """What the regression sees of a place: the place itself, and radial functions of it.
 
     Their products are the kernel k(a, b) = 0.8·a·b/e + 0.2·exp(−‖a − b‖²/(2e)), with a and b centred and e their mean
@@ -40,7 +40,7 @@ class Features:
     whitening: NDArray
 
     @classmethod
-    def of(cls, points: NDArray, some: NDArray | None = None) -> "Features":
+    def of(cls, points: NDArray, some: NDArray | None = None) -> "NystroemFeatures":
         """From the places of all samples; the landmarks are the first of them by content, the order that `some` has."""
         centre = points.mean(axis=0, dtype=np.float64)
         spread = float(points.var(axis=0, dtype=np.float64).sum())
@@ -52,7 +52,7 @@ class Features:
         return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     def __call__(self, points: NDArray) -> NDArray:
-        """Features of some places, one row each."""
+        """NystroemFeatures of some places, one row each."""
         dtype = points.dtype
         result = np.empty((len(points), self.size), dtype=dtype)
         places, radial = np.split(result, [points.shape[1]], axis=1)
@@ -97,8 +97,8 @@ class Features:
         return slices_of(len(points), max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks))))
 
 
-class FeatureRows:
-    """Features of the places of all samples, which several regressions see; kept if they are few.
+class NystroemRows:
+    """NystroemFeatures of the places of all samples, which several regressions see; kept if they are few.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ class FeatureRows:
         Places Z.
     some : ndarray of int, optional
         Samples in an order by content, if they are not numbered so.
-    features : Features, optional
+    features : NystroemFeatures, optional
         What is computed of each place; by default from all of them.
     """
 
-    def __init__(self, points: NDArray, some: NDArray | None = None, features: Features | None = None) -> None:
+    def __init__(self, points: NDArray, some: NDArray | None = None, features: NystroemFeatures | None = None) -> None:
         self.points = points
         self.some = some
-        self.features = Features.of(points, some) if features is None else features
+        self.features = NystroemFeatures.of(points, some) if features is None else features
         few = len(points) * self.features.size <= MOST_KEPT
         self._blocks = self.features.blocks(points)
         self._kept = threaded_map(self._compute, self._blocks) if few else None
@@ -162,23 +162,23 @@ def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class LabelRegressor:
     """Expected scores as a function of the place."""
 
-    features: Features
+    features: NystroemFeatures
     coefficients: NDArray
 
     def __call__(self, points: NDArray) -> NDArray:
         """Expected scores, up to a constant for each class, one row for each place."""
         return self.features.times(points, self.coefficients)
 
-    def at(self, rows: FeatureRows) -> NDArray:
+    def at(self, rows: NystroemRows) -> NDArray:
         """The same for places whose features may be known."""
         return rows.times(self.coefficients)
 
-    def times(self, factor: float) -> "Expectation":
+    def times(self, factor: float) -> "LabelRegressor":
         """The same in other units."""
-        return Expectation(self.features, self.coefficients * factor)
+        return LabelRegressor(self.features, self.coefficients * factor)
 
 
 class Regression:
@@ -189,7 +189,7 @@ class Regression:
 
     Parameters
     ----------
-    points : ndarray of shape (n, r), or FeatureRows
+    points : ndarray of shape (n, r), or NystroemRows
         Places Z.
     labelled : ndarray of bool of shape (n,)
         Whose scores are labels; at least one.
@@ -203,13 +203,13 @@ class Regression:
     True
     """
 
-    def __init__(self, points: NDArray | FeatureRows, labelled: NDArray) -> None:
-        self.rows = points if isinstance(points, FeatureRows) else FeatureRows(points)
+    def __init__(self, points: NDArray | NystroemRows, labelled: NDArray) -> None:
+        self.rows = points if isinstance(points, NystroemRows) else NystroemRows(points)
         self.chosen = self.rows.first(labelled)
         self.seen = self.rows
         if self.chosen is not None:
             labelled = labelled[self.chosen]
-            self.seen = FeatureRows(self.rows.points[self.chosen], features=self.rows.features)
+            self.seen = NystroemRows(self.rows.points[self.chosen], features=self.rows.features)
         self.labelled = labelled
         share = 1.0 if labelled.all() else 0.5
         self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
@@ -229,7 +229,7 @@ class Regression:
         self.ridge = ridge
         self.factor = linalg.cho_factor(self.gram + ridge * np.eye(len(self.gram)))
 
-    def fit(self, scores: NDArray) -> Expectation:
+    def fit(self, scores: NDArray) -> LabelRegressor:
         """Fit to the class scores of all samples."""
         targets = self._targets(scores)
 
@@ -237,7 +237,7 @@ class Regression:
             return features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
 
         cross = _total(self.seen.map(products)) - np.outer(self.mean, self.say @ targets)
-        return Expectation(self.rows.features, linalg.cho_solve(self.factor, cross))
+        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross))
 
     def adapt(self, scores: NDArray) -> None:
         """Set the ridge by how noisy the labels are: up to 16 times the usual one.

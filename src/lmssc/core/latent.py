@@ -117,7 +117,7 @@ def _face_step(loadings: NDArray, cross: NDArray, gram: NDArray) -> NDArray:
     return result
 
 
-def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
+def orthonormal_loadings(XtH: Sequence[NDArray]) -> list[NDArray]:
     """Update of W for all views together: min Σ_v ‖X^v − H·W^vᵀ‖² over stacked W with WᵀW = I.
 
     With the columns of the stacked W orthonormal the loss is ‖X‖² − 2·Tr(WᵀXᵀH) + ‖H‖², so the minimiser is the
@@ -125,7 +125,7 @@ def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
 
     Parameters
     ----------
-    crosses : sequence of ndarray of shape (d_v, r)
+    XtH : sequence of ndarray of shape (d_v, r)
         X^vᵀH of each view, Σ d_v ≥ r.
 
     Examples
@@ -134,7 +134,7 @@ def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
     >>> [w.tolist() for w in W]
     [[[1.0, 0.0]], [[0.0, 1.0]]]
     """
-    stacked = np.vstack(crosses)
+    stacked = np.vstack(XtH)
     values, basis = linalg.eigh(stacked.T @ stacked)
     if values[0] > WELL_CONDITIONED * values[-1]:
         # C(CᵀC)^−½, and one Newton step that takes away what squaring lost; several times faster than an SVD.
@@ -143,7 +143,7 @@ def orthonormal_loadings(crosses: Sequence[NDArray]) -> list[NDArray]:
     else:
         left, _, right = linalg.svd(stacked, full_matrices=False)
         factor = left @ right
-    return np.vsplit(factor, np.cumsum([len(cross) for cross in crosses])[:-1])
+    return np.vsplit(factor, np.cumsum([len(cross) for cross in XtH])[:-1])
 
 
 def update_latent(

@@ -74,7 +74,7 @@ def _fall(squares: NDArray, usual: float) -> NDArray:
 
 
 @dataclass(frozen=True)
-class Newcomers:
+class NewSampleProbe:
     """Samples of fit that can be placed again as if they were new, with some of their views hidden.
 
     Attributes
@@ -98,7 +98,7 @@ class Newcomers:
     ridge: NDArray
 
     @classmethod
-    def of(cls, views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> "Newcomers":
+    def of(cls, views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> "NewSampleProbe":
         """Some samples of the scaled views."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
@@ -158,14 +158,14 @@ class Newcomers:
         )
 
 
-def choose_newcomers(codes: NDArray, unreached: NDArray) -> NDArray:
+def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:
     """Numbers of the samples that are taken for new ones: the first without a label, then the first with one.
 
     A sample without a label has an answer that does not come from itself.
 
     Examples
     --------
-    >>> choose_newcomers(np.array([0, -1, 1, -1]), np.array([False, False, False, True]))
+    >>> choose_probe(np.array([0, -1, 1, -1]), np.array([False, False, False, True]))
     array([0, 1, 2])
     """
     order = np.concatenate([np.flatnonzero((codes < 0) & ~unreached), np.flatnonzero(codes >= 0)])

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import relative_change
-from lmssc.core.embedding import PLAIN, Geometry
+from lmssc.core.embedding import PLAIN, Embedding
 from lmssc.core.graph import connect, laplacian, learn_graph, roughness
 from lmssc.core.latent import orthonormal_loadings, update_latent
 from lmssc.core.loadings import pivoted_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
-from lmssc.numerics.knn.exact import MovingPoints, Search
+from lmssc.numerics.knn.exact import IncrementalKNN, Search
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
@@ -30,7 +30,7 @@ class State:
 
     loadings: list[NDArray]  # W
     latent: NDArray  # H
-    crosses: list[NDArray]  # X^vᵀH
+    XtH: list[NDArray]  # X^vᵀH
     graph: sparse.csr_array  # S
     laplacian: sparse.csr_array  # L
     scores: NDArray  # F
@@ -53,7 +53,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Model:
+class Objective:
     """The objective J of one problem, and the four updates that lower it in turn."""
 
     views: Views
@@ -64,18 +64,20 @@ class Model:
     nonnegative: bool
     shared_alpha: bool
     freeze_alpha: bool
-    geometry: Geometry = PLAIN
+    embedding: Embedding = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
-    never_reached: NDArray | None = None  # samples that no label reaches on the first graph, which is by Z alone
+    initially_disconnected: NDArray | None = (
+        None  # samples that no label reaches on the first graph, which is by Z alone
+    )
     groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
-    moving: Search = field(default_factory=MovingPoints)
+    moving: Search = field(default_factory=IncrementalKNN)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
         """The state that the alternation starts from, F still zero where there is no label."""
         return State(
             loadings=[np.maximum(loading, 0) for loading in loadings] if self.nonnegative else loadings,
             latent=latent,
-            crosses=self.views.transpose_dot(latent),
+            XtH=self.views.transpose_dot(latent),
             graph=graph,
             laplacian=laplacian(graph),
             scores=self.targets.matrix(self.views.dtype),
@@ -89,13 +91,13 @@ class Model:
         latent = update_latent(
             self.views,
             loadings,
-            self.geometry.pull_back(state.laplacian),
+            self.embedding.pull_back(state.laplacian),
             self.beta,
             state.latent,
-            self.geometry.metric,
+            self.embedding.metric,
             LATENT_SHARE * self.tolerance(state.change),
         )
-        state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
+        state = replace(state, loadings=loadings, latent=latent, XtH=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
 
     def tolerance(self, change: float) -> float:
@@ -109,23 +111,23 @@ class Model:
         if self.nonnegative:
             grams = self.views.grams(state.latent)
             if self.views.complete:
-                stacked = pivoted_loadings(np.vstack(state.crosses), grams[0], np.vstack(state.loadings))
+                stacked = pivoted_loadings(np.vstack(state.XtH), grams[0], np.vstack(state.loadings))
                 return self.views.split(stacked)
             return [
                 pivoted_loadings(cross, gram, start)
-                for cross, gram, start in zip(state.crosses, grams, state.loadings, strict=True)
+                for cross, gram, start in zip(state.XtH, grams, state.loadings, strict=True)
             ]
-        return orthonormal_loadings(self.views.fill_crosses(state.crosses, state.latent, state.loadings))
+        return orthonormal_loadings(self.views.impute_XtH(state.XtH, state.latent, state.loadings))
 
     def places(self, latent: NDArray) -> NDArray:
         """Where the graph sees the samples: Z, and P beside it."""
-        places = self.geometry.place(latent)
+        places = self.embedding.embed(latent)
         return places if self.expected is None else np.hstack([places, self.expected])
 
     def update_graph(self, state: State) -> State:
         """S, and α if it is not frozen yet, from √β·Z, √β·P and √γ·F."""
         root = np.sqrt(self.beta)
-        places = [(self.geometry.place(state.latent), root)]
+        places = [(self.embedding.embed(state.latent), root)]
         if self.expected is not None:
             places.append((self.expected, root))
         alpha = state.alpha if self.freeze_alpha else None
@@ -158,29 +160,29 @@ class Model:
         scores, unreached = propagate(state.laplacian, self.targets, state.scores, tol)
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
-    def reach_again(self, state: State) -> State:
+    def rescue_disconnected(self, state: State) -> State:
         """Scores of samples that only the expected scores cut off from all labels: those of their neighbours by Z."""
-        if self.never_reached is None:
+        if self.initially_disconnected is None:
             return state
-        back = state.unreached & ~self.never_reached
+        back = state.unreached & ~self.initially_disconnected
         if not back.any():
             return state
-        places = self.geometry.place(state.latent)
+        places = self.embedding.embed(state.latent)
         weights = connect(places[~state.unreached], places[back], min(self.n_neighbors, int((~state.unreached).sum())))
         scores = state.scores.copy()
         scores[back] = weights @ state.scores[~state.unreached]
         return replace(state, scores=scores, unreached=state.unreached & ~back)
 
-    def renumbered(self, order: NDArray) -> "Model":
+    def renumbered(self, order: NDArray) -> "Objective":
         """The same problem with the samples in another order; the neighbour search follows."""
         self.moving.renumber(order)
         return replace(
             self,
             views=self.views.renumbered(order),
             targets=self.targets.take(order),
-            geometry=self.geometry.renumbered(order),
+            embedding=self.embedding.renumbered(order),
             expected=None if self.expected is None else self.expected[order],
-            never_reached=None if self.never_reached is None else self.never_reached[order],
+            initially_disconnected=None if self.initially_disconnected is None else self.initially_disconnected[order],
             groups=None if self.groups is None else self.groups[order],
         )
 
@@ -188,7 +190,7 @@ class Model:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
         return {
-            "fit": self.views.loss(state.latent, state.loadings, state.crosses),
+            "fit": self.views.loss(state.latent, state.loadings, state.XtH),
             "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.targets import Targets
-from lmssc.core.weak_components import Groups
+from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
@@ -61,7 +61,7 @@ def propagate(
     """
     labelled = targets.labelled
     scores = targets.matrix(laplacian.dtype)
-    groups = Groups.of(laplacian, labelled)
+    groups = WeakComponents.of(laplacian, labelled)
     unreached = groups.unreached_samples(len(targets))
     frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies

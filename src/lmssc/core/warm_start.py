@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.core.alternation import relative_change
 from lmssc.core.graph import laplacian
-from lmssc.core.label_regression import Expectation, FeatureRows, Regression
+from lmssc.core.label_regression import LabelRegressor, NystroemRows, Regression
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 
@@ -19,29 +19,29 @@ MOST_ROUNDS = 3
 AT_REST = 0.0125
 
 
-class Settled(NamedTuple):
+class WarmStart(NamedTuple):
     """Graph S, class scores F, samples that no label reaches, the expectation and P by it, if it has a weight.
 
-    `never_reached` are the samples that no label reaches on the first graph either.
+    `initially_disconnected` are the samples that no label reaches on the first graph either.
     """
 
     graph: sparse.csr_array
     scores: NDArray
     unreached: NDArray
-    expectation: Expectation | None
+    expectation: LabelRegressor | None
     expected: NDArray | None
-    never_reached: NDArray
+    initially_disconnected: NDArray
 
 
-def settle(
+def warm_start(
     places: NDArray,
     graph: sparse.csr_array,
     targets: Targets,
     weight: float,
     learn: Callable[[NDArray], sparse.csr_array],
-    rows: FeatureRows | None = None,
+    rows: NystroemRows | None = None,
     tol: float = 1e-10,
-) -> Settled:
+) -> WarmStart:
     """Labels from a graph that knows no labels, and then from graphs that know more and more of them.
 
     Parameters
@@ -56,26 +56,27 @@ def settle(
         Weight of the expected scores in the squared distance; 0 leaves them out.
     learn : callable
         Places ↦ S.
-    rows : FeatureRows, optional
-        Features of the places, if they are known.
+    rows : NystroemRows, optional
+        NystroemFeatures of the places, if they are known.
     tol : float
         Relative residual of the propagation.
 
     Returns
     -------
-    Settled
+    WarmStart
 
     Examples
     --------
     >>> from lmssc.core.graph import learn_graph
     >>> Z = np.array([[0.0], [1.0], [2.0], [7.0], [8.0], [9.0]])
     >>> learn = lambda points: learn_graph(points, 2, 1.0)[0]
-    >>> settle(Z, learn(Z), Targets.from_codes(np.array([0, -1, -1, -1, -1, 1]), 2), 1.0, learn).scores.argmax(axis=1)
+    >>> targets = Targets.from_codes(np.array([0, -1, -1, -1, -1, 1]), 2)
+    >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
     scores, unreached = propagate(laplacian(graph), targets, tol=tol)
     expectation = expected = None
-    never_reached = unreached
+    initially_disconnected = unreached
     if weight:
         regression = Regression(places if rows is None else rows, targets.labelled)
         regression.adapt(scores)
@@ -87,4 +88,4 @@ def settle(
             expectation, expected = candidate, moved
             graph = learn(np.hstack([places, expected]))
             scores, unreached = propagate(laplacian(graph), targets, scores, tol)
-    return Settled(graph, scores, unreached, expectation, expected, never_reached)
+    return WarmStart(graph, scores, unreached, expectation, expected, initially_disconnected)

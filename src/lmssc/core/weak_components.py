@@ -1,4 +1,4 @@
-"""Groups of samples that strong edges hold together and only weak ones tie to a label."""
+"""WeakComponents of samples that strong edges hold together and only weak ones tie to a label."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,8 @@ ROWS_AT_ONCE = 25_000
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Groups without a label, and their ties: the edges by which they hang on others.
+class WeakComponents:
+    """WeakComponents without a label, and their ties: the edges by which they hang on others.
 
     What is wrong by the same number in a whole group shows in its ties alone. A residual that is summed over all
     samples hardly sees it, and rounding hides it; so the level of each group is solved for by itself.
@@ -33,7 +33,7 @@ class Groups:
     group : ndarray of int
         The group of each.
     unreached : ndarray of bool
-        Groups that no label is tied to, not even through other groups.
+        WeakComponents that no label is tied to, not even through other groups.
     ties : csr_array of shape (groups, samples)
         Weight of the ties of each group to each sample of another.
     loose : ndarray
@@ -47,13 +47,13 @@ class Groups:
     loose: NDArray
 
     @classmethod
-    def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "Groups":
+    def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "WeakComponents":
         """The groups of a graph.
 
         Examples
         --------
         >>> L = sparse.csr_array([[1e-9, -1e-9, 0, 0], [-1e-9, 1 + 1e-9, -1, 0], [0, -1, 1, 0], [0, 0, 0, 0]])
-        >>> groups = Groups.of(L, np.array([True, False, False, False]))
+        >>> groups = WeakComponents.of(L, np.array([True, False, False, False]))
         >>> groups.members, groups.group, groups.unreached
         (array([1, 2, 3]), array([0, 0, 1]), array([False,  True]))
         """
@@ -92,7 +92,7 @@ class Groups:
         --------
         >>> L = sparse.csr_array([[1e-9, -1e-9, 0], [-1e-9, 1 + 1e-9, -1], [0, -1, 1]])
         >>> F = np.array([[1.0], [0.4], [0.4]])
-        >>> Groups.of(L, np.array([True, False, False])).level(F)
+        >>> WeakComponents.of(L, np.array([True, False, False])).level(F)
         >>> F.ravel()
         array([1., 1., 1.])
         """

@@ -20,7 +20,7 @@ from lmssc.numerics.parallel import threaded_map
 BLOCK_VALUES = 1 << 16
 
 
-class ContentOrder(NamedTuple):
+class CanonicalOrder(NamedTuple):
     """Where each sample and view goes: `samples` and `views` index the input, `keys` are the samples' sorted keys."""
 
     samples: NDArray
@@ -28,7 +28,7 @@ class ContentOrder(NamedTuple):
     keys: NDArray
 
 
-def scramble(values: NDArray) -> NDArray:
+def splitmix64(values: NDArray) -> NDArray:
     """Mix 64-bit integers well (the finaliser of SplitMix64)."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     # In place: the arrays stay in the cache.
@@ -47,8 +47,8 @@ def _entry_keys(values: NDArray, columns: NDArray) -> NDArray:
     """Key of each value in its column; 0 for a zero, so that dense and sparse storage agree."""
     bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 becomes 0
     zero = bits == 0
-    bits ^= scramble(columns.astype(np.uint64))
-    keys = scramble(bits)
+    bits ^= splitmix64(columns.astype(np.uint64))
+    keys = splitmix64(bits)
     keys[zero] = 0
     return keys
 
@@ -73,7 +73,7 @@ def row_keys(view: RawView) -> NDArray:
         release(data)
     if view.present is not None:
         keys[~view.present] = np.uint64(1)  # 0 is a row of zeros
-    return scramble(keys)
+    return splitmix64(keys)
 
 
 def _block_keys(block: Matrix) -> NDArray:
@@ -100,11 +100,11 @@ def sample_keys(views: Sequence[RawView]) -> NDArray:
 def _chain(keys_by_view: Sequence[NDArray]) -> NDArray:
     keys = np.zeros_like(keys_by_view[0])
     for one in keys_by_view:
-        keys = scramble(keys ^ one)
+        keys = splitmix64(keys ^ one)
     return keys
 
 
-def content_order(views: Sequence[RawView], codes: NDArray) -> ContentOrder:
+def canonical_order(views: Sequence[RawView], codes: NDArray) -> CanonicalOrder:
     """Order of samples and views by content; samples that are equal are told apart by their label.
 
     Parameters
@@ -118,19 +118,19 @@ def content_order(views: Sequence[RawView], codes: NDArray) -> ContentOrder:
     --------
     >>> rng = np.random.default_rng(0)
     >>> A, B, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 3)), np.arange(5)
-    >>> one = content_order([RawView("a", A, None), RawView("b", B, None)], y)
-    >>> other = content_order([RawView("b", B[::-1], None), RawView("a", A[::-1], None)], y[::-1])
+    >>> one = canonical_order([RawView("a", A, None), RawView("b", B, None)], y)
+    >>> other = canonical_order([RawView("b", B[::-1], None), RawView("a", A[::-1], None)], y[::-1])
     >>> bool((one.samples == 4 - other.samples).all()), one.views == [1 - v for v in other.views]
     (True, True)
     """
     keys_by_view = threaded_map(row_keys, views)
     # Of identical samples one counts, so that repeating some changes no order.
     distinct = np.unique(_chain(keys_by_view), return_index=True)[1]
-    view_keys = [int(scramble(keys[distinct]).sum(dtype=np.uint64)) for keys in keys_by_view]
+    view_keys = [int(splitmix64(keys[distinct]).sum(dtype=np.uint64)) for keys in keys_by_view]
     order = sorted(range(len(views)), key=view_keys.__getitem__)
     keys = _chain([keys_by_view[v] for v in order])
     samples = np.lexsort((codes, keys))
-    return ContentOrder(samples, order, keys[samples])
+    return CanonicalOrder(samples, order, keys[samples])
 
 
 def first_copies(keys: NDArray) -> NDArray:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.canonical_order import content_order, scramble
+from lmssc.data.canonical_order import canonical_order, splitmix64
 from lmssc.data.views import RawView
 
 FOLDS = 3
@@ -64,9 +64,9 @@ def labelled_folds(raws: Sequence[RawView], codes: NDArray, seed: int, most: int
     [[0, 1], [0, 1], [0, 1]]
     """
     n_folds = count_folds(codes, most)
-    order = content_order(raws, codes)
+    order = canonical_order(raws, codes)
     draw = np.empty(len(codes), dtype=np.uint64)
-    draw[order.samples] = scramble(order.keys ^ scramble(np.array([seed], dtype=np.uint64)))
+    draw[order.samples] = splitmix64(order.keys ^ splitmix64(np.array([seed], dtype=np.uint64)))
     folds: list[list[int]] = [[] for _ in range(n_folds)]
     for code in np.unique(codes[codes >= 0]):
         members = np.flatnonzero(codes == code)

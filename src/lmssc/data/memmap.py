@@ -125,14 +125,14 @@ class MappedRows:
         return MappedRows(self.array, self.rows[rows])
 
     @cached_property
-    def _places(self) -> NDArray:
+    def _embedded(self) -> NDArray:
         """Numbers of the rows as they come in the file."""
         return np.argsort(self.rows, kind="stable")
 
     def blocks(self) -> Iterator[tuple[NDArray, Any]]:
         """Numbers of some rows, as they come in the file, and these rows."""
         for block in slices(len(self), stored_bytes(self) / max(len(self), 1)):
-            part = self._places[block]
+            part = self._embedded[block]
             first, last = self.rows[part[0]], self.rows[part[-1]]
             # Rows that follow each other in the file need not be copied.
             yield part, self.array[first : last + 1] if last - first + 1 == len(part) else self[part]

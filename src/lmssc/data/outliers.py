@@ -108,7 +108,7 @@ class Outliers:
         """
         data = data.copy()
         if sparse.issparse(data):
-            place = _places(self.columns, data.shape[1])[data.indices]
+            place = _embedded(self.columns, data.shape[1])[data.indices]
             found = place >= 0
             data.data[found] = self._replaced(data.data[found], place[found])
         else:
@@ -193,7 +193,7 @@ def _farthest(raw: RawView, centre: NDArray) -> NDArray:
     return farthest
 
 
-def _places(columns: NDArray, width: int) -> NDArray:
+def _embedded(columns: NDArray, width: int) -> NDArray:
     """Where each column of a view is among `columns`; −1 if it is not."""
     places = np.full(width, -1)
     places[columns] = np.arange(len(columns))
@@ -202,7 +202,7 @@ def _places(columns: NDArray, width: int) -> NDArray:
 
 def _entries(raw: RawView, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
     """The numbers in some columns that are not 0, in float64, and which of the columns each is in."""
-    places = _places(columns, raw.data.shape[1])
+    places = _embedded(columns, raw.data.shape[1])
     for block in _small_blocks(raw):
         if sparse.issparse(block):
             place = places[block.indices]

@@ -169,7 +169,7 @@ def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | 
         return Layout(["view0"], [everything])
     if isinstance(views, Mapping) and len(views):
         names = _as_text(views, "views")
-        columns = [_pick(spec, everything, feature_names, name) for name, spec in views.items()]
+        columns = [_select_rows(spec, everything, feature_names, name) for name, spec in views.items()]
     elif isinstance(views, Sequence | np.ndarray) and not isinstance(views, str) and len(views):
         specs: list[Any] = list(views)
         names = default_names(len(specs))
@@ -192,7 +192,7 @@ def read_layout(views: ViewSpec, n_columns: int, feature_names: Sequence[str] | 
     return Layout(names, columns)
 
 
-def _pick(spec: Any, everything: NDArray, feature_names: Sequence[str] | None, view: str) -> NDArray:
+def _select_rows(spec: Any, everything: NDArray, feature_names: Sequence[str] | None, view: str) -> NDArray:
     """Column numbers that one entry of a `views` dict means."""
     if isinstance(spec, slice):
         return _cut(spec, everything, view)

@@ -400,16 +400,14 @@ class Views(Sequence[View]):
         kept = [None if view.present is None else latent[view.present] for view in self]
         return [whole if rows is None else rows.T @ rows for rows in kept]
 
-    def fill_crosses(
-        self, crosses: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]
-    ) -> Sequence[NDArray]:
+    def impute_XtH(self, XtH: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]) -> Sequence[NDArray]:
         """X^vᵀH with each missing sample-view taken as its reconstruction H·W^vᵀ."""
         if self.complete:
-            return crosses
+            return XtH
         whole = latent.T @ latent
         return [
             cross + loading @ (whole - gram)
-            for gram, cross, loading in zip(self.grams(latent), crosses, loadings, strict=True)
+            for gram, cross, loading in zip(self.grams(latent), XtH, loadings, strict=True)
         ]
 
     def fill_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
@@ -424,10 +422,10 @@ class Views(Sequence[View]):
         """Rows of an array over all features, cut into views."""
         return np.vsplit(stacked, np.cumsum([view.data.shape[1] for view in self])[:-1])
 
-    def loss(self, latent: NDArray, loadings: Sequence[NDArray], crosses: Sequence[NDArray] | None = None) -> float:
-        """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `crosses` are X^vᵀH if known."""
-        crosses = self.transpose_dot(latent) if crosses is None else crosses
-        parts = zip(self.energies, loadings, crosses, self.grams(latent), strict=True)
+    def loss(self, latent: NDArray, loadings: Sequence[NDArray], XtH: Sequence[NDArray] | None = None) -> float:
+        """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `XtH` are X^vᵀH if known."""
+        XtH = self.transpose_dot(latent) if XtH is None else XtH
+        parts = zip(self.energies, loadings, XtH, self.grams(latent), strict=True)
         return sum(
             energy - 2 * float(np.vdot(cross, loading)) + float(np.vdot(gram, loading.T @ loading))
             for energy, loading, cross, gram in parts

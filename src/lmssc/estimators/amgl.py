@@ -202,7 +202,7 @@ class AMGL(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 5, len(self._nodes))
         self._scaled = list(views)
@@ -230,7 +230,7 @@ class AMGL(MultiViewClassifier):
         frequencies = problem.targets.frequencies.astype(views.dtype)
         return Solution(np.where(unreached[:, None], frequencies, state.scores), graph, unreached)
 
-    def _extend(self, raws: list[RawView]) -> NDArray:
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
         n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), 5, len(self._nodes))

@@ -15,10 +15,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lmssc.core.active import doubts, informative
+from lmssc.core.active import doubts, sigma_optimal_batch
 from lmssc.core.alternation import Progress
 from lmssc.core.targets import Targets
-from lmssc.data.canonical_order import ContentOrder, content_order, first_copies, sample_keys, scramble
+from lmssc.data.canonical_order import CanonicalOrder, canonical_order, first_copies, sample_keys, splitmix64
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.labels import encode_labels, known_labels
 from lmssc.data.parameters import COUNT, Rule, check_parameters
@@ -68,7 +68,7 @@ class Solution:
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier of several views.
 
-    A subclass says how a `Problem` becomes a `Solution` (`_solve`) and what new samples get (`_extend`); or it has a
+    A subclass says how a `Problem` becomes a `Solution` (`_fit_method`) and what new samples get (`_predict_new`); or it has a
     `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
     the input permutes the answer and nothing else. Identical samples are one: they share their labels and the answer.
     """
@@ -114,14 +114,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
         raws = self._read_views(X, y=y, present=present, reset=True)
         classes, codes = encode_labels(y, raws[0].data.shape[0])
-        order = content_order(raws, codes)
+        order = canonical_order(raws, codes)
         first = first_copies(order.keys) if self._merges_identical() else np.ones(len(codes), dtype=bool)
         ends = np.append(np.flatnonzero(first)[1:], len(first))
         # Labelled copies come last.
-        distinct = ContentOrder(order.samples[ends - 1], order.views, order.keys[first])
+        distinct = CanonicalOrder(order.samples[ends - 1], order.views, order.keys[first])
         node = np.cumsum(first) - 1
         targets, class_order = find_targets(node, codes[order.samples], distinct.keys, len(classes))
-        views = threaded_map(lambda v: self._pick(raws[v], distinct.samples), order.views)
+        views = threaded_map(lambda v: self._select_rows(raws[v], distinct.samples), order.views)
         problem = Problem(views, targets)
 
         self._order, self._class_order = distinct, class_order
@@ -131,14 +131,14 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self._warn_of_lone_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
-        solution = self._solve(problem)
+        solution = self._fit_method(problem)
         if unlinked.any():
             solution = replace(
                 solution,
                 scores=np.where(unlinked[:, None], targets.frequencies.astype(np.float32), solution.scores),
                 unreached=solution.unreached | unlinked,
             )
-        self._store(solution, n_unlinked=int(self._to_input(unlinked).sum()))
+        self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
 
     def _warn_of_lone_labels(self, targets: Targets) -> None:
         """Name the classes that have one label only, where others have several."""
@@ -174,15 +174,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """Whether samples with the same numbers are the same."""
         return True
 
-    def _pick(self, raw: RawView, rows: NDArray) -> RawView:
+    def _select_rows(self, raw: RawView, rows: NDArray) -> RawView:
         """Some samples of a view, which stays on disk if it is there and the method can do without the whole."""
         return raw.map(rows) if self._maps_views else raw.take(rows)
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         """Solve the problem and store what only this method has."""
         raise NotImplementedError
 
-    def _extend(self, raws: list[RawView]) -> NDArray:
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
         """Class scores of new samples, classes and views in content order."""
         raise NotImplementedError
 
@@ -223,7 +223,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         ]
         return scale_views(alike, self._scalings)
 
-    def _store(self, solution: Solution, n_unlinked: int) -> None:
+    def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the answer in the user's order."""
         scores = np.maximum(solution.scores, 0)
         distributions = np.empty_like(scores)
@@ -368,8 +368,8 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         with self._threads():
             result, new = self._recognise(sample_keys(raws))
             if new.any():
-                strangers = raws if new.all() else [self._pick(raw, np.flatnonzero(new)) for raw in raws]
-                scores = np.maximum(self._extend(strangers), 0)
+                strangers = raws if new.all() else [self._select_rows(raw, np.flatnonzero(new)) for raw in raws]
+                scores = np.maximum(self._predict_new(strangers), 0)
                 result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
                 if not self._linked.all():
                     lost = np.flatnonzero(new)[~has_linked_view(strangers, self._linked)]
@@ -569,7 +569,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         doubt, samples = self._doubts(n), self._order.samples
         labelled = np.isin(np.arange(len(samples)), self._nodes[self._labelled])
         graph = self.graph_[samples][:, samples].tocsr()
-        chosen = samples[informative(graph, doubt, labelled, ~labelled, n)]
+        chosen = samples[sigma_optimal_batch(graph, doubt, labelled, ~labelled, n)]
         rest = self._by_doubt(doubt)
         return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])[:n]
 
@@ -672,7 +672,7 @@ def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) 
     # By the first sample that has the class, then by how many copies of it do, then by all samples that have it.
     first = np.unique(code, return_index=True)[1]
     signature = np.zeros(n_classes, dtype=np.uint64)
-    np.add.at(signature, code, scramble(keys[node] ^ number.astype(np.uint64)))
+    np.add.at(signature, code, splitmix64(keys[node] ^ number.astype(np.uint64)))
     class_order = np.lexsort((signature, -number[first], node[first]))
     rank = np.argsort(class_order)
     labelled = codes >= 0
@@ -682,7 +682,7 @@ def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) 
     return Targets.from_labels(where, ranks, len(keys), n_classes, repeats), class_order
 
 
-def in_input_order(items: Sequence[Any] | NDArray, order: ContentOrder) -> list[Any]:
+def in_input_order(items: Sequence[Any] | NDArray, order: CanonicalOrder) -> list[Any]:
     """Things of the views in content order, put into the order in which the views came."""
     return [items[order.views.index(v)] for v in range(len(items))]
 

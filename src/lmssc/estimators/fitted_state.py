@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.calibration import Calibration
-from lmssc.core.new_samples import Newcomers, Trust
-from lmssc.data.canonical_order import ContentOrder
+from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
 from lmssc.data.parameters import NOT_NEGATIVE, check_parameters
 from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling, scaling_by_view
@@ -49,7 +49,7 @@ class Sizes:
     names : list of str
         Of the views.
     widths, content_widths : list of int
-        Features of each view in the order of the input, and by content.
+        NystroemFeatures of each view in the order of the input, and by content.
     used_widths : list of int
         Of those of the views by content that are used.
     """
@@ -266,7 +266,7 @@ def _is_scaled_view(value: Any, width: int, sizes: Sizes) -> bool:
 
 def _is_content_order(value: Any, sizes: Sizes) -> bool:
     return (
-        isinstance(value, ContentOrder)
+        isinstance(value, CanonicalOrder)
         and array("m", kinds="i", least=0, most=sizes.n - 1).accepts(value.samples, sizes)
         and len(np.unique(value.samples)) == sizes.m
         and order_of("v", list).accepts(value.views, sizes)
@@ -308,7 +308,7 @@ def _is_expectation(value: Any, sizes: Sizes) -> bool:
 def _are_newcomers(value: Any, sizes: Sizes) -> bool:
     count = len(value.samples)
     return (
-        isinstance(value, Newcomers)
+        isinstance(value, NewSampleProbe)
         and rows_below("m").accepts(value.samples, sizes)
         and points("v", count, "r").accepts(value.products, sizes)
         and array("v", count, least=0).accepts(value.energies, sizes)
@@ -414,15 +414,15 @@ WEIGHTED: Table = {
 }
 LMSSC: Table = {
     "latent_": points("n", "r"),
-    "_places": points("n", "q"),
+    "_embedded": points("n", "q"),
     "loadings_": by_view("widths", lambda one, width, sizes: points(width, "r").accepts(one, sizes), "loadings"),
     "_groups": optional(array("n", kinds="i", least=0)),
-    "_geometry": Check(_is_geometry, "a geometry of m samples and r dimensions"),
-    "_expectation": optional(Check(_is_expectation, "a regression of c scores on r dimensions")),
+    "_embedding": Check(_is_geometry, "a geometry of m samples and r dimensions"),
+    "_label_regressor": optional(Check(_is_expectation, "a regression of c scores on r dimensions")),
     "alpha_": either(array("n", least=0), number(least=TINY)),
     "temperature_": number(least=0),
     "doubt_": number(least=0, most=1 + ROUNDING),
-    "_newcomers": optional(Check(_are_newcomers, "samples of fit, with r products and an energy for each view")),
+    "_probe": optional(Check(_are_newcomers, "samples of fit, with r products and an energy for each view")),
     "objective_terms_": Check(_are_terms, "named arrays of one number an iteration"),
     "converged_": Check(lambda value, _: isinstance(value, bool | np.bool_), "True or False"),
     "neighbor_recall_": number(least=0, most=1),
@@ -545,7 +545,7 @@ def check_fitted(model: Any) -> None:
     if strange:
         raise DamagedTreeError(f"{type(model).__name__} has no {strange[0]}")
     _check_links(model)
-    if getattr(model, "_newcomers", None) is not None and "_trust" not in vars(model):
+    if getattr(model, "_probe", None) is not None and "_trust" not in vars(model):
         raise DamagedTreeError("its model has no _trust")
     if "best_estimator_" in vars(model):
         _check_best(model)
@@ -607,7 +607,7 @@ def _read_sizes(model: Any) -> Sizes:
         v=len(widths),
         p=sum(widths),
         r=r,
-        q=r + (len(model.classes_) if own.get("_expectation") is not None else 0),
+        q=r + (len(model.classes_) if own.get("_label_regressor") is not None else 0),
         i=int(model.n_iter_),
         names=model.view_names_,
         widths=widths,

@@ -142,7 +142,7 @@ class GFHF(MultiViewClassifier):
         self.scaling = scaling
         self.impute = impute
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
             graph = self._read_affinity(problem.views, square=True)
             self.scalings_ = {}
@@ -228,7 +228,7 @@ class GFHF(MultiViewClassifier):
     def _empty_key(self) -> NDArray:
         return sample_keys([RawView("X", sparse.csr_array((1, self.n_features_in_)), None)])[0]
 
-    def _extend(self, raws: list[RawView]) -> NDArray:
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
         if self.graph == "precomputed":

@@ -23,24 +23,24 @@ from lmssc.core.calibration import (
     held_out_scores,
     rarities,
 )
-from lmssc.core.embedding import PLAIN, Geometry
+from lmssc.core.embedding import PLAIN, Embedding
 from lmssc.core.graph import connect, laplacian, neighbor_distance, usual_neighbors
 from lmssc.core.initialization import RANDOM_COMPONENTS, latent_start, most_components, random_graph
-from lmssc.core.label_regression import Expectation, FeatureRows
+from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.new_samples import (
     Answers,
-    Newcomers,
+    NewSampleProbe,
     Trust,
-    choose_newcomers,
+    choose_probe,
     gram_of,
     leftovers,
     mean_squared_distances,
     place,
     without_own,
 )
-from lmssc.core.objective import Model, State
+from lmssc.core.objective import Objective, State
 from lmssc.core.targets import Targets
-from lmssc.core.warm_start import Settled, settle
+from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
@@ -72,15 +72,15 @@ from lmssc.estimators.base import (
 from lmssc.estimators.output import keep_index
 from lmssc.numerics.knn.approximate import choose_search
 from lmssc.numerics.parallel import threads
-from lmssc.numerics.spatial_order import FEWEST_SAMPLES, order_by_place
+from lmssc.numerics.spatial_order import FEWEST_SAMPLES, spatial_order
 from lmssc.persistence.checkpoint import Checkpoint, identify
-from lmssc.persistence.codec import NOT_KEPT
+from lmssc.persistence.codec import RUNTIME_PARAMS
 
 # γ is in units of the spread of Z, or of so many squared distances to the neighbours if that is less: in tight clusters
 # F would otherwise decide alone who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
-# Fields of the `Model` that the start sets.
-LEARNED_AT_START = ("gamma", "targets", "geometry", "expected", "never_reached")
+# Fields of the `Objective` that the start sets.
+LEARNED_AT_START = ("gamma", "targets", "geometry", "expected", "initially_disconnected")
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
 # Beyond these, single precision cannot tell the samples apart, or has no graph.
@@ -263,12 +263,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     _maps_views = True
     # Whether Ctrl-C ends this fit alone; not where it is one of many.
     _interruptible = True
-    _expectation: Expectation | None
+    _label_regressor: LabelRegressor | None
     # Samples that the last answers are calibrated on, and what the calibrated first ones say of them.
     _followed: tuple[NDArray, NDArray] | None
     _calibration: GroupedCalibration
     # Samples of fit that are taken for new ones, and what answers to new samples with all views are worth.
-    _newcomers: Newcomers | None
+    _probe: NewSampleProbe | None
     _trust: Trust | None
     _starts: dict[tuple, tuple[NDArray, list[NDArray]]] | None = None
 
@@ -328,12 +328,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         super()._upgrade(parameters, fitted, saved_by)
         # Models from before trust predict as they did.
         fitted.pop("_confidence", None)
-        fitted.update({"_newcomers": None, "_trust": None, "doubt_": 0.0} | fitted)
+        fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
 
     def _threads(self) -> AbstractContextManager[None]:
         return threads(thread_count(self.n_jobs))
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         kept = self._open_checkpoint(problem)
         content = None if kept is None else kept.read()
@@ -372,7 +372,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             model.moving.keep(None)
             model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
-        self._places = self._to_input(model.places(state.latent))
+        self._embedded = self._to_input(model.places(state.latent))
         self._groups = None if model.groups is None else self._to_input(model.groups)
         self.loadings_ = in_input_order(state.loadings, self._order)
         self.objective_terms_ = terms
@@ -381,15 +381,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         self.alpha_ = float(alpha[0]) if self.alpha == "mean" else alpha
         self.n_iter_ = len(self.objective_)
         self.neighbor_recall_ = getattr(model.moving, "recall", 1.0)
-        state = model.reach_again(state)
+        state = model.rescue_disconnected(state)
         scores = self._calibrate(state.scores, model.targets.codes, state.unreached, views.missing_counts())
-        self._newcomers = self._trust = None
+        self._probe = self._trust = None
         if self.calibrate and self.init == "svd":
-            chosen = choose_newcomers(model.targets.codes, state.unreached)
-            self._newcomers = Newcomers.of(views, state.latent, state.loadings, chosen)
+            chosen = choose_probe(model.targets.codes, state.unreached)
+            self._probe = NewSampleProbe.of(views, state.latent, state.loadings, chosen)
             everything = np.ones(len(views), dtype=bool)
             distributions = scores / scores.sum(axis=1, keepdims=True)
-            self._trust = self._trust_in(self._newcomers, everything, distributions)
+            self._trust = self._trust_in(self._probe, everything, distributions)
         return Solution(scores, state.graph, state.unreached)
 
     def _calibrate(self, scores: NDArray, codes: NDArray, unreached: NDArray, missing: NDArray) -> NDArray:
@@ -418,22 +418,22 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """The file that is named by `checkpoint`, for this problem."""
         if self.checkpoint is None:
             return None
-        about = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_KEPT}
+        about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
         return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts))
 
     def _unfinished(
-        self, model: Model, state: State, order: NDArray | None, history: list[dict[str, float]]
+        self, model: Objective, state: State, order: NDArray | None, history: list[dict[str, float]]
     ) -> dict[str, Any]:
         """All that `_continue` needs."""
         parts = {field.name: getattr(state, field.name) for field in fields(state)}
         return {
-            "state": {name: part for name, part in parts.items() if name not in ("crosses", "laplacian")},
+            "state": {name: part for name, part in parts.items() if name not in ("XtH", "laplacian")},
             "model": {name: getattr(model, name) for name in LEARNED_AT_START},
             "start": {
                 "calibration": self._calibration,
                 "followed": self._followed,
-                "expectation": self._expectation,
-                "geometry": self._geometry,
+                "expectation": self._label_regressor,
+                "geometry": self._embedding,
             },
             "lists": model.moving.kept(),
             "order": order,
@@ -442,22 +442,22 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
     def _continue(
         self, views: Views, problem: Problem, content: dict[str, Any]
-    ) -> tuple[Model, State, NDArray | None, list[dict[str, float]]]:
+    ) -> tuple[Objective, State, NDArray | None, list[dict[str, float]]]:
         """The model and the state of a fit that was stopped."""
         start, order = content["start"], content["order"]
-        self._calibration, self._followed, self._expectation, self._geometry = (
+        self._calibration, self._followed, self._label_regressor, self._embedding = (
             start[name] for name in ("calibration", "followed", "expectation", "geometry")
         )
         model = self._model(views, problem)
         model = replace(model if order is None else model.renumbered(order), **content["model"])
         model.moving.keep(content["lists"])
         graph, latent = content["state"]["graph"], content["state"]["latent"]
-        state = State(crosses=model.views.transpose_dot(latent), laplacian=laplacian(graph), **content["state"])
+        state = State(XtH=model.views.transpose_dot(latent), laplacian=laplacian(graph), **content["state"])
         return model, state, order, content["history"]
 
-    def _model(self, views: Views, problem: Problem) -> Model:
+    def _model(self, views: Views, problem: Problem) -> Objective:
         """The objective, as the parameters have it."""
-        return Model(
+        return Objective(
             views,
             problem.targets,
             self._resolve_neighbors(views.n_samples, problem.targets.n_labelled, problem.targets.n_classes),
@@ -470,10 +470,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             moving=choose_search(views.n_samples, self.neighbor_recall),
         )
 
-    def _start(self, views: Views, problem: Problem) -> tuple[Model, State, NDArray | None]:
+    def _start(self, views: Views, problem: Problem) -> tuple[Objective, State, NDArray | None]:
         """The model and its first state, by `init`, and the order in which they have the samples if it is another."""
-        self._geometry, self._calibration = PLAIN, GroupedCalibration(Calibration(), {})
-        self._followed = self._expectation = None
+        self._embedding, self._calibration = PLAIN, GroupedCalibration(Calibration(), {})
+        self._followed = self._label_regressor = None
         model = self._model(views, problem)
         if self.init == "svd":
             return self._start_from_svd(model)
@@ -484,7 +484,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         graph = random_graph(views.n_samples, model.n_neighbors, random, views.dtype)
         return model, model.first_state(latent, loadings, graph), None
 
-    def _start_from_svd(self, model: Model) -> tuple[Model, State, NDArray | None]:
+    def _start_from_svd(self, model: Objective) -> tuple[Objective, State, NDArray | None]:
         """H from the SVD; then by turns the graph, labels propagated over it, and what these let expect of a place."""
         views = model.views
         words = all(scaling.kind in WORDS for scaling in self._scalings)
@@ -493,28 +493,28 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         above_noise = isinstance(self.n_components, str) and not words
         latent, loadings = self._first_positions(views, n_components, above_noise)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
-        self._geometry = Geometry.of_directions(latent) if directions else PLAIN
-        model = replace(model, geometry=self._geometry)
+        self._embedding = Embedding.of_directions(latent) if directions else PLAIN
+        model = replace(model, embedding=self._embedding)
         order = by_content = None
         if views.complete and len(latent) >= FEWEST_SAMPLES:
-            order = order_by_place(latent)
+            order = spatial_order(latent)
             by_content = np.argsort(order)
             model, latent = model.renumbered(order), latent[order]
         places = model.places(latent)
         graph = model.connect(places)
-        rows = FeatureRows(places, by_content)
+        rows = NystroemRows(places, by_content)
         near = neighbor_distance(graph, places, _first_by_content(len(places), by_content))
         model = replace(model, gamma=model.gamma * min(rows.features.energy, MAX_NEIGHBOR_DISTANCES * near))
         weight = self.label_weight * rows.features.energy
         tol = model.tolerance(change=1.0)
-        settled = settle(places, graph, model.targets, weight, model.connect, rows, tol)
+        settled = warm_start(places, graph, model.targets, weight, model.connect, rows, tol)
         targets = trusted_targets(model.targets, settled)
         if targets is not model.targets:
             model = replace(model, targets=targets)
-            settled = settle(places, graph, model.targets, weight, model.connect, rows, tol)
-        self._expectation = settled.expectation
+            settled = warm_start(places, graph, model.targets, weight, model.connect, rows, tol)
+        self._label_regressor = settled.expectation
         if settled.expected is not None:
-            model = replace(model, expected=settled.expected, never_reached=settled.never_reached)
+            model = replace(model, expected=settled.expected, initially_disconnected=settled.initially_disconnected)
         if self.calibrate:
             self._calibration = self._first_calibration(model, places, graph, rows, weight, by_content)
             first = np.arange(min(len(places), MOST_CALIBRATED))
@@ -538,10 +538,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
     def _first_calibration(
         self,
-        model: Model,
+        model: Objective,
         places: NDArray,
         graph: sparse.csr_array,
-        rows: FeatureRows,
+        rows: NystroemRows,
         weight: float,
         by_content: NDArray | None,
     ) -> GroupedCalibration:
@@ -552,11 +552,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             in_order = np.arange(len(places)) if by_content is None else by_content
             chosen = in_order[calibration_sample(targets.codes[in_order], MOST_CALIBRATED)]
             targets, missing, places = targets.take(chosen), missing[chosen], places[chosen]
-            graph, rows = model.connect(places), FeatureRows(places)
+            graph, rows = model.connect(places), NystroemRows(places)
 
         def refit(hidden: NDArray) -> NDArray:
             known = targets.hide(np.flatnonzero(hidden < 0))
-            scores = settle(places, graph, known, weight, model.connect, rows, tol).scores
+            scores = warm_start(places, graph, known, weight, model.connect, rows, tol).scores
             return balance(scores, hidden, self.balance)
 
         scores, held = held_out_scores(targets.codes, refit)
@@ -604,7 +604,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         positions, left = np.empty_like(products), np.empty_like(energies)
         for rows, has in views.patterns():
             gram = gram_of(loadings, has)
-            ridge = None if has.all() or self._newcomers is None else self._newcomers.ridge
+            ridge = None if has.all() or self._probe is None else self._probe.ridge
             positions[rows] = place(products[rows], gram, ridge)
             left[rows] = leftovers(energies[rows], positions[rows], products[rows], gram)
         return positions, left
@@ -614,29 +614,29 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         """W^v in content order."""
         return [self.loadings_[v] for v in self._order.views]
 
-    def _extend(self, raws: list[RawView]) -> NDArray:
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
         distributions = self.label_distributions_[np.ix_(self._order.samples, self._class_order)]
         positions, left = self._position(raws)
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
         unreached = np.isin(self._order.samples, self.unreached_)[:, None].astype(distributions.dtype)
         found, distances = self._answer_at(positions, np.hstack([distributions, unreached]), groups)
         scores, unknown = found[:, :-1], found[:, -1:]
-        if self._newcomers is None:
+        if self._probe is None:
             return scores
         counts = np.bincount(self._nodes[self._labelled], minlength=len(distributions))
         frequencies = (distributions * counts[:, None]).sum(axis=0) / counts.sum()
         for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
-            trust = self._trust if has.all() else self._trust_in(self._newcomers, has, distributions)
+            trust = self._trust if has.all() else self._trust_in(self._probe, has, distributions)
             if trust is not None:
                 answers = Answers(scores[rows], distances[rows], left[rows])
                 trusted = trust(answers, frequencies)
                 # What neighbours say that no label reaches is no answer, and stays what it is.
                 scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], trusted)
-        if self._geometry.stretch is not None:  # a text without a known word has no direction
+        if self._embedding.stretch is not None:  # a text without a known word has no direction
             scores[~positions.any(axis=1)] = frequencies
         return scores
 
-    def _trust_in(self, newcomers: Newcomers, has: NDArray, distributions: NDArray) -> Trust | None:
+    def _trust_in(self, newcomers: NewSampleProbe, has: NDArray, distributions: NDArray) -> Trust | None:
         """What answers to new samples with certain views are worth."""
         groups = None if self._groups is None else self._groups[self._order.samples]
 
@@ -654,9 +654,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         of the samples of fit that they are, which are no neighbours of themselves.
         """
         samples = self._order.samples
-        points, places = self._places[samples], self._geometry.place_new(positions)
-        if self._expectation is not None:
-            places = np.hstack([places, self._expectation(places)])
+        points, places = self._embedded[samples], self._embedding.embed_new(positions)
+        if self._label_regressor is not None:
+            places = np.hstack([places, self._label_regressor(places)])
         if groups is not None and self._groups is not None:
             # Samples that cannot be compared are further apart than any that can.
             far = 10 * np.sqrt(max((points**2).sum(axis=1).max(), (places**2).sum(axis=1).max()))
@@ -721,7 +721,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         return self.latent_.shape[1]
 
 
-def trusted_targets(targets: Targets, settled: Settled) -> Targets:
+def trusted_targets(targets: Targets, settled: WarmStart) -> Targets:
     """Targets as far as repeated labels can be trusted, given what the neighbours of each node say."""
     opinions = settled.graph @ np.maximum(settled.scores, 0)
     return targets.shrink(opinions / opinions.sum(axis=1, keepdims=True))

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from lmssc.core.progress import Progress, TimeLeft
-from lmssc.data.canonical_order import content_order
+from lmssc.data.canonical_order import canonical_order
 from lmssc.data.folds import FOLDS, hide, labelled_folds
 from lmssc.data.labels import encode_labels
 from lmssc.data.n_jobs import JOBS_OR_NONE, worker_count
@@ -30,7 +30,7 @@ from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.output import keep_index
 from lmssc.numerics.processes import end_with
-from lmssc.persistence.codec import NOT_KEPT
+from lmssc.persistence.codec import RUNTIME_PARAMS
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None
 
@@ -229,7 +229,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
                 check_parameters(candidate, candidate._rules)
 
         # Rows by content, so that sums over them do not depend on the order in which they came.
-        place = np.argsort(content_order(raws, codes).samples)
+        place = np.argsort(canonical_order(raws, codes).samples)
         folds = [
             fold[np.argsort(place[fold])]
             for repeat in range(self.n_repeats)
@@ -401,7 +401,7 @@ def read_grid(param_grid: Any, estimator: MultiViewClassifier) -> list[dict[str,
         raise TypeError(f"{wanted}, got {param_grid!r}")
     if not grids:
         raise ValueError(f"{wanted}; it is empty")
-    names = [name for name in type(estimator)._get_param_names() if name not in ("views", *NOT_KEPT)]
+    names = [name for name in type(estimator)._get_param_names() if name not in ("views", *RUNTIME_PARAMS)]
     for grid in grids:
         for name, values in grid.items():
             if name not in names:

@@ -302,7 +302,7 @@ class MLAN(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    def _solve(self, problem: Problem) -> Solution:
+    def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem, equalise=False)
         model, state = self._start(views, problem)
         state, terms, _ = alternate(
@@ -341,7 +341,7 @@ class MLAN(MultiViewClassifier):
         )
         return model, model.propagate(model.with_rows(state, indices, rows, by_view))
 
-    def _extend(self, raws: list[RawView]) -> NDArray:
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         weights = [self.view_weights_[v] for v in self._order.views]
         rows = connect(

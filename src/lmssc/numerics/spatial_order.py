@@ -14,7 +14,7 @@ SMALLEST_PART = 300
 SAMPLED = 2000
 
 
-def order_by_place(points: NDArray) -> NDArray:
+def spatial_order(points: NDArray) -> NDArray:
     """An order in which samples that are near each other stand near each other.
 
     The samples are halved across the direction in which they spread most, and each half again.
@@ -32,7 +32,7 @@ def order_by_place(points: NDArray) -> NDArray:
     Examples
     --------
     >>> points = np.array([[0.0], [9.0], [0.1], [9.1]] * 200)
-    >>> order = order_by_place(points)
+    >>> order = spatial_order(points)
     >>> int(np.count_nonzero(np.abs(np.diff(points[order, 0])) > 5))
     1
     """

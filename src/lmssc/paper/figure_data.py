@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from lmssc.core.embedding import PLAIN, Geometry
+from lmssc.core.embedding import PLAIN, Embedding
 from lmssc.core.graph import learn_graph, usual_neighbors
 from lmssc.core.initialization import latent_start, most_components
 from lmssc.data.n_jobs import worker_count
@@ -300,11 +300,11 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
     words = all(scaling.kind in WORDS for scaling in scalings)
     most = most_components(views.n_samples, views.n_features, words=words)
     latent, _ = latent_start(views, most, above_noise=not words)
-    geometry = Geometry.of_directions(latent) if words else PLAIN
+    embedding = Embedding.of_directions(latent) if words else PLAIN
     known = codes[codes >= 0]
     default = usual_neighbors(views.n_samples, len(known), len(np.unique(known)))
     n_neighbors = resolve_neighbors("auto", views.n_samples, default=default)
-    return learn_graph(geometry.place(latent), n_neighbors, 1.0)[0]
+    return learn_graph(embedding.embed(latent), n_neighbors, 1.0)[0]
 
 
 def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:

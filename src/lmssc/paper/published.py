@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lmssc.core.graph import simplex_rows
 from lmssc.core.loadings import pivoted_loadings
-from lmssc.data.canonical_order import content_order
+from lmssc.data.canonical_order import canonical_order
 from lmssc.data.views import RawView
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
@@ -206,7 +206,7 @@ class PublishedProgram(ClassifierMixin, BaseEstimator):
         by_class = np.argsort(y, kind="stable")
         start = np.empty((len(y), self.n_components))
         drawn = np.random.default_rng(self.random_state).random(start.shape)
-        start[content_order([RawView("all", _stack(X), None)], y).samples] = drawn
+        start[canonical_order([RawView("all", _stack(X), None)], y).samples] = drawn
         answer = published_program(
             X,
             y,

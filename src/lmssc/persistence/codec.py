@@ -14,15 +14,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 # Parts of fitted models that are neither numbers nor lists of them. A file can name these and nothing else.
-PARTS = {
+SERIALIZABLE_TYPES = {
     "Calibration": "lmssc.core.calibration",
-    "ContentOrder": "lmssc.data.canonical_order",
-    "Expectation": "lmssc.core.label_regression",
-    "Features": "lmssc.core.label_regression",
+    "CanonicalOrder": "lmssc.data.canonical_order",
+    "LabelRegressor": "lmssc.core.label_regression",
+    "NystroemFeatures": "lmssc.core.label_regression",
     "GroupedCalibration": "lmssc.core.calibration",
-    "Geometry": "lmssc.core.embedding",
+    "Embedding": "lmssc.core.embedding",
     "Layout": "lmssc.data.validation",
-    "Newcomers": "lmssc.core.new_samples",
+    "NewSampleProbe": "lmssc.core.new_samples",
     "Outliers": "lmssc.data.outliers",
     "RawView": "lmssc.data.views",
     "Targets": "lmssc.core.targets",
@@ -31,7 +31,7 @@ PARTS = {
     "ViewScaling": "lmssc.data.scaling",
 }
 # Parameters that are about one run and not about the model.
-NOT_KEPT = ("callback", "checkpoint", "n_jobs", "verbose")
+RUNTIME_PARAMS = ("callback", "checkpoint", "n_jobs", "verbose")
 # Booleans, integers, floats, bytes and text, little-endian; a file of any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
 # What is copied, at most, as a multiple of the file.
@@ -86,7 +86,7 @@ class Encoder:
             return {"csr": {"shape": list(value.shape), "parts": parts}}
         if estimators().get(type(value).__name__) is type(value):
             return {"estimator": self.encode_estimator(value, where)}
-        if PARTS.get(type(value).__name__) == type(value).__module__:
+        if SERIALIZABLE_TYPES.get(type(value).__name__) == type(value).__module__:
             names = _field_names(type(value))
             return {
                 "part": type(value).__name__,
@@ -100,7 +100,7 @@ class Encoder:
     def encode_estimator(self, estimator: BaseEstimator, where: str) -> dict[str, Any]:
         """The tree of an estimator: its class, its parameters, and all else that it holds."""
         parameters = estimator.get_params(deep=False)
-        kept = {name: value for name, value in parameters.items() if name not in NOT_KEPT}
+        kept = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMS}
         fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
         prefix = f"{where}." if where else ""
         return {
@@ -285,9 +285,9 @@ class Decoder:
 
     def _part(self, tree: Any) -> Any:
         name = tree["part"]
-        if name not in PARTS:
+        if name not in SERIALIZABLE_TYPES:
             raise DamagedTreeError(f"it has a part {name!r}, which this version of lmssc does not have")
-        cls = getattr(import_module(PARTS[name]), name)
+        cls = getattr(import_module(SERIALIZABLE_TYPES[name]), name)
         values = {key: self.decode(value) for key, value in _typed(tree["fields"], dict).items()}
         strange = sorted(set(values) - set(_field_names(cls)))
         if strange:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lmssc.estimators.fitted_state import check_fitted
 from lmssc.persistence.atomic import open_atomically
-from lmssc.persistence.codec import NOT_KEPT, DamagedTreeError, Decoder, Encoder, estimators, is_by_columns
+from lmssc.persistence.codec import RUNTIME_PARAMS, DamagedTreeError, Decoder, Encoder, estimators, is_by_columns
 from lmssc.persistence.provenance import version
 
 # The first byte is in no text, the line ends are what a transfer as text would change.
@@ -312,6 +312,6 @@ def describe(model: Any, about: dict[str, Any]) -> dict[str, Any]:
             for label in model.classes_.tolist()
         ],
         "parameters": {
-            name: repr(value) for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT
+            name: repr(value) for name, value in model.get_params(deep=False).items() if name not in RUNTIME_PARAMS
         },
     }

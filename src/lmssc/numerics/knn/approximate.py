@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
 from lmssc.numerics.knn.exact import (
-    Blocks,
-    MovingPoints,
+    BruteForceL2,
+    IncrementalKNN,
     Neighbors,
     listed_distances,
     numbers_of,
@@ -16,7 +16,7 @@ from lmssc.numerics.knn.exact import (
     sortable,
     without_self,
 )
-from lmssc.numerics.knn.ivf import Clusters
+from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.parallel import slices_of, threaded_map
 
 # From so many samples on an index is faster than an exact search, as measured on two cores.
@@ -39,7 +39,7 @@ KEPT = 3
 FEW_ROWS = 100
 
 
-class IndexedPoints:
+class ApproximateKNN:
     """Neighbours of points that move a little from one search to the next, most of them.
 
     Lists are made from clusters of the points, of which as many are looked into as the target needs, and are sorted
@@ -51,7 +51,7 @@ class IndexedPoints:
     >>> import pytest
     >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
-    >>> near = IndexedPoints()
+    >>> near = ApproximateKNN()
     >>> near.search(points, 5, 12).indices.shape, near.recall >= 0.95
     ((3000, 12), True)
     """
@@ -135,29 +135,29 @@ def _from_clusters(
 ) -> tuple[Neighbors, float]:
     """Nearest points of each query, and the recall of the true ones of `some`; `own`: which points the queries are."""
     single = np.ascontiguousarray(points, dtype=np.float32)
-    clusters = Clusters(single)
+    clusters = IVFIndex(single)
     looked_for = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
     cluster = clusters.own if own is not None else clusters.assign(looked_for)
     share = max(0.0, 1 - MISSED_FIRST * (1 - target))
-    n_each = clusters.count_needed(looked_for[some], truth.indices, share)
+    n_probe = clusters.count_needed(looked_for[some], truth.indices, share)
     while True:
-        listed = clusters.search(looked_for, cluster, n_each, length)
+        listed = clusters.search(looked_for, cluster, n_probe, length)
         distances = _sort(points, queries, listed, own)
         recall = _recall(distances[some], truth)
-        if recall >= target or n_each >= clusters.size:
+        if recall >= target or n_probe >= clusters.size:
             return Neighbors(listed, distances), recall
-        n_each *= 2
+        n_probe *= 2
 
 
 def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
     """Nearest points of a few queries among very many, by an exact search."""
     some = points[:: max(1, len(points) // max(SAMPLED, SAMPLED_POINTS * needed))]
     # Among fewer points the last is no nearer; what is beyond it is not looked at.
-    distances, errors = Blocks.of(some).distances(queries)
+    distances, errors = BruteForceL2.of(some).distances(queries)
     limits = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + 2 * errors
 
     def find_near(block: slice) -> tuple[NDArray, NDArray]:
-        distances, errors = Blocks.of(points[block]).distances(queries)
+        distances, errors = BruteForceL2.of(points[block]).distances(queries)
         row, column = np.divmod(np.flatnonzero(distances <= (limits + errors)[:, None]), distances.shape[1])
         return row, block.start + column
 
@@ -224,12 +224,12 @@ def has_index(n_samples: int, target: float = TARGET) -> bool:
     return n_samples >= FEWEST_SAMPLES and target < 1 and find_spec("faiss") is not None
 
 
-def choose_search(n_samples: int, target: float = TARGET) -> MovingPoints | IndexedPoints:
+def choose_search(n_samples: int, target: float = TARGET) -> IncrementalKNN | ApproximateKNN:
     """Exact neighbours, or for very many samples, if faiss is installed, such a share of them.
 
     Examples
     --------
     >>> type(choose_search(1000)).__name__
-    'MovingPoints'
+    'IncrementalKNN'
     """
-    return IndexedPoints(target) if has_index(n_samples, target) else MovingPoints()
+    return ApproximateKNN(target) if has_index(n_samples, target) else IncrementalKNN()

@@ -72,7 +72,7 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     queries = stored_like(points, queries)
     if not _by_blocks(points, queries.shape[0], n_neighbors):
         return _search(points, queries, n_neighbors)
-    blocks = Blocks.of(points)
+    blocks = BruteForceL2.of(points)
     indices, least = blocks.nearest(queries, n_neighbors + SPARE)
     found = _ranked(points, queries, indices)
     result = Neighbors(found.indices[:, :n_neighbors].copy(), found.squared_distances[:, :n_neighbors].copy())
@@ -148,7 +148,7 @@ def without_self(found: Neighbors, rows: NDArray) -> Neighbors:
     return Neighbors(found.indices[keep].reshape(shape), found.squared_distances[keep].reshape(shape))
 
 
-class Blocks(NamedTuple):
+class BruteForceL2(NamedTuple):
     """Dense points in single precision, for searches in which every distance is computed, by matrix products.
 
     Attributes
@@ -166,7 +166,7 @@ class Blocks(NamedTuple):
     rounding: float
 
     @classmethod
-    def of(cls, points: NDArray) -> "Blocks":
+    def of(cls, points: NDArray) -> "BruteForceL2":
         """From points of any precision."""
         centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
         extended = np.ones((points.shape[0], points.shape[1] + 2), dtype=np.float32)
@@ -198,7 +198,7 @@ class Blocks(NamedTuple):
         for first in range(0, len(queries), rows):
             block = slice(first, first + rows)
             distances, errors = self.distances(queries[block])
-            found = smallest(distances, length)
+            found = argtopk(distances, length)
             indices[block] = found
             values = np.take_along_axis(distances, found, 1) - errors[:, None]
             order = np.argsort(values, axis=1)
@@ -207,7 +207,7 @@ class Blocks(NamedTuple):
         return indices, bounds
 
 
-def smallest(values: NDArray, length: int) -> NDArray:
+def argtopk(values: NDArray, length: int) -> NDArray:
     """Columns of the `length` smallest of each row of squared distances in single precision, in no order.
 
     What rounding has made negative counts as zero. As many values at least are no larger than the `length`-th of the
@@ -215,7 +215,7 @@ def smallest(values: NDArray, length: int) -> NDArray:
 
     Examples
     --------
-    >>> np.sort(smallest(np.array([[3.0, 0.0, 1.0, 2.0]], dtype=np.float32), 2))
+    >>> np.sort(argtopk(np.array([[3.0, 0.0, 1.0, 2.0]], dtype=np.float32), 2))
     array([[1, 2]])
     """
     n_rows, n_columns = values.shape
@@ -266,7 +266,7 @@ def numbers_of(keys: NDArray) -> NDArray:
     return keys & 0xFFFFFFFF
 
 
-class MovingPoints:
+class IncrementalKNN:
     """Exact neighbours of points that move a little from one search to the next.
 
     Of each point a longer list is kept than is asked for, with the positions R that it was made for. A point that is
@@ -280,7 +280,7 @@ class MovingPoints:
     --------
     >>> rng = np.random.default_rng(0)
     >>> points = rng.normal(size=(2000, 20))
-    >>> near = MovingPoints()
+    >>> near = IncrementalKNN()
     >>> first = near.search(points, 5, 12)
     >>> moved = points + 0.01 * rng.normal(size=points.shape)
     >>> second = near.search(moved, 5, 12)
@@ -331,7 +331,7 @@ class MovingPoints:
     def _renew(self, points: NDArray, length: int) -> None:
         """Search all points."""
         self.n_full_searches += 1
-        indices, bounds = Blocks.of(points).nearest(points, KEPT * length + 1)
+        indices, bounds = BruteForceL2.of(points).nearest(points, KEPT * length + 1)
         rows = np.arange(len(points))
         found = without_self(Neighbors(indices, bounds), rows)
         self._positions, self._radius = points.copy(), bounds[:, -1].copy()
@@ -353,7 +353,7 @@ class MovingPoints:
         positions[far] = points[far, : positions.shape[1]]  # type: ignore[index, union-attr]
         is_far = np.zeros(len(points), dtype=bool)
         is_far[far] = True
-        blocks = Blocks.of(positions)  # type: ignore[arg-type]
+        blocks = BruteForceL2.of(positions)  # type: ignore[arg-type]
         length = lists.shape[1]
         visitors, hosts, near = [], [], []
         rows = max(1, BLOCK_DISTANCES // len(points))
@@ -362,7 +362,7 @@ class MovingPoints:
             distances, errors = blocks.distances(positions[block])  # type: ignore[index]
             distances -= errors[:, None]
             distances[np.arange(len(block)), block] = np.inf
-            found = smallest(distances, length)
+            found = argtopk(distances, length)
             values = np.take_along_axis(distances, found, 1)
             order = np.argsort(values, axis=1)
             lists[block] = np.take_along_axis(found, order, 1)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
-from lmssc.numerics.knn.exact import BLOCK_DISTANCES, Blocks, runs, smallest
+from lmssc.numerics.knn.exact import BLOCK_DISTANCES, BruteForceL2, argtopk, runs
 from lmssc.numerics.parallel import threaded_map
 
 # Clusters for each root of a point, as long as each has so many; points that each is learned from, and rounds of
@@ -17,8 +17,8 @@ CLUSTER_ROUNDS = 4
 NEAR_OWN = 16
 
 
-class Clusters:
-    """Clusters of points, by k-means of faiss, and a search in those that are near.
+class IVFIndex:
+    """IVFIndex of points, by k-means of faiss, and a search in those that are near.
 
     The queries of a cluster share their candidates: the points of all clusters that are near to one of them. So their
     distances are one matrix product.
@@ -33,8 +33,8 @@ class Clusters:
     >>> import pytest
     >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
-    >>> clusters = Clusters(points)
-    >>> found = clusters.search(points[:9], clusters.own[:9], n_each=3, length=5)
+    >>> clusters = IVFIndex(points)
+    >>> found = clusters.search(points[:9], clusters.own[:9], n_probe=3, length=5)
     >>> found.shape, bool((found == np.arange(9)[:, None]).any(axis=1).all())
     ((9, 5), True)
     """
@@ -47,12 +47,12 @@ class Clusters:
         means = faiss.Kmeans(n_features, n_clusters, niter=CLUSTER_ROUNDS, min_points_per_centroid=1)
         means.train(some)
         self._index = means.index
-        self._centroids = Blocks.of(means.centroids)
+        self._centroids = BruteForceL2.of(means.centroids)
         self.own = self.assign(points)
         self._sizes = np.bincount(self.own, minlength=n_clusters)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._members = self._by_cluster(self.own).astype(np.int32)
-        self._blocks = Blocks.of(points[self._members])
+        self._blocks = BruteForceL2.of(points[self._members])
 
     @property
     def size(self) -> int:
@@ -70,7 +70,7 @@ class Clusters:
         nearer = [np.count_nonzero(distances < column[:, None], axis=1) for column in theirs.T]
         return int(np.quantile(nearer, share, method="higher")) + 1
 
-    def search(self, queries: NDArray, own: NDArray, n_each: int, length: int) -> NDArray:
+    def search(self, queries: NDArray, own: NDArray, n_probe: int, length: int) -> NDArray:
         """The nearest points of each query in the clusters that are nearest to it or to another of its cluster.
 
         Parameters
@@ -79,7 +79,7 @@ class Clusters:
             What is looked for.
         own : ndarray of int of shape (m,)
             Cluster of each.
-        n_each : int
+        n_probe : int
             How many clusters each query adds to those that are looked into; all are if these have too few points.
         length : int
             How many points are wanted of each query, in no order; no more than there are.
@@ -93,12 +93,12 @@ class Clusters:
         clusters, first = np.unique(own[order], return_index=True)
         groups = np.split(order, first[1:])
         n_clusters = self.size
-        n_each = min(n_each, n_clusters)
+        n_probe = min(n_probe, n_clusters)
 
         def fill(near: NDArray, group: NDArray) -> None:
             centroids = self._centroids._replace(extended=self._centroids.extended[near])
             distances = centroids.distances(queries[group])[0]
-            limits = np.partition(distances, n_each - 1, axis=1)[:, n_each - 1]
+            limits = np.partition(distances, n_probe - 1, axis=1)[:, n_probe - 1]
             near = near[(distances <= limits[:, None]).any(axis=0)]
             if self._sizes[near].sum() < length:
                 near = np.arange(n_clusters)
@@ -108,12 +108,12 @@ class Clusters:
             n_rows = max(1, BLOCK_DISTANCES // len(candidates))
             for start in range(0, len(group), n_rows):
                 rows = group[start : start + n_rows]
-                found[rows] = candidates[smallest(blocks.distances(queries[rows])[0], length)]
+                found[rows] = candidates[argtopk(blocks.distances(queries[rows])[0], length)]
 
         at_once = max(1, BLOCK_DISTANCES // n_clusters)
         for start in range(0, len(clusters), at_once):
             part = slice(start, start + at_once)
-            near = smallest(self._between(clusters[part]), min(NEAR_OWN * n_each, n_clusters))
+            near = argtopk(self._between(clusters[part]), min(NEAR_OWN * n_probe, n_clusters))
             threaded_map(fill, near, groups[part])
         return found
 
