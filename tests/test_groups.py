@@ -1,4 +1,4 @@
-"""WeakComponents that hang on a label by a thread get the right level, where the solver does not see it."""
+"""Groups that hang on a label by a thread get the right level, where the solver does not see it."""
 
 import tracemalloc
 

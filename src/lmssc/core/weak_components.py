@@ -1,4 +1,4 @@
-"""WeakComponents of samples that strong edges hold together and only weak ones tie to a label."""
+"""Groups of samples that strong edges hold together and only weak ones tie to a label."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 25_000
 
 @dataclass(frozen=True)
 class WeakComponents:
-    """WeakComponents without a label, and their ties: the edges by which they hang on others.
+    """Groups without a label, and their ties: the edges by which they hang on others.
 
     What is wrong by the same number in a whole group shows in its ties alone. A residual that is summed over all
     samples hardly sees it, and rounding hides it; so the level of each group is solved for by itself.

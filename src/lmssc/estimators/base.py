@@ -68,8 +68,8 @@ class Solution:
 class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier of several views.
 
-    A subclass says how a `Problem` becomes a `Solution` (`_fit_method`) and what new samples get (`_predict_new`); or it has a
-    `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
+    A subclass says how a `Problem` becomes a `Solution` (`_fit_method`) and what new samples get (`_predict_new`); or
+    it has a `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
     the input permutes the answer and nothing else. Identical samples are one: they share their labels and the answer.
     """
 

@@ -30,6 +30,20 @@ SERIALIZABLE_TYPES = {
     "View": "lmssc.data.views",
     "ViewScaling": "lmssc.data.scaling",
 }
+# Earlier names of types and of fitted attributes, in the files of that time.
+RENAMED_TYPES = {
+    "ContentOrder": "CanonicalOrder",
+    "Expectation": "LabelRegressor",
+    "Features": "NystroemFeatures",
+    "Geometry": "Embedding",
+    "Newcomers": "NewSampleProbe",
+}
+RENAMED_ATTRIBUTES = {
+    "_expectation": "_label_regressor",
+    "_geometry": "_embedding",
+    "_newcomers": "_probe",
+    "_places": "_embedded",
+}
 # Parameters that are about one run and not about the model.
 RUNTIME_PARAMS = ("callback", "checkpoint", "n_jobs", "verbose")
 # Booleans, integers, floats, bytes and text, little-endian; a file of any other dtype is refused.
@@ -214,7 +228,9 @@ class Decoder:
             raise DamagedTreeError(f"it is a model of the class {name!r}, which this version of lmssc does not have")
         cls = estimators()[name]
         parameters = {key: self.decode(value) for key, value in _typed(tree["parameters"], dict).items()}
-        fitted = {key: self.decode(value) for key, value in _typed(tree["fitted"], dict).items()}
+        fitted = {
+            RENAMED_ATTRIBUTES.get(key, key): self.decode(value) for key, value in _typed(tree["fitted"], dict).items()
+        }
         self._upgrade(cls, parameters, fitted)
         known = set(cls._get_param_names())
         strange = sorted(set(parameters) - known)
@@ -284,7 +300,7 @@ class Decoder:
         return slice(*(self.decode(part) for part in _typed(body, list, 3)))
 
     def _part(self, tree: Any) -> Any:
-        name = tree["part"]
+        name = RENAMED_TYPES.get(tree["part"], tree["part"])
         if name not in SERIALIZABLE_TYPES:
             raise DamagedTreeError(f"it has a part {name!r}, which this version of lmssc does not have")
         cls = getattr(import_module(SERIALIZABLE_TYPES[name]), name)

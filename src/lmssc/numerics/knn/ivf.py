@@ -18,7 +18,7 @@ NEAR_OWN = 16
 
 
 class IVFIndex:
-    """IVFIndex of points, by k-means of faiss, and a search in those that are near.
+    """Clusters of points, by k-means of faiss, and a search in those that are near.
 
     The queries of a cluster share their candidates: the points of all clusters that are near to one of them. So their
     distances are one matrix product.
