@@ -69,8 +69,9 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier of several views.
 
     A subclass says how a `Problem` becomes a `Solution` (`_fit_method`) and what new samples get (`_predict_new`); or
-    it has a `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that permuting
-    the input permutes the answer and nothing else. Identical samples are one: they share their labels and the answer.
+    it has a `_fit` and `predict_proba` of its own. Inside, samples, views and classes are numbered by content, so that
+    permuting the input permutes the answer and nothing else. Identical samples are one: they share their labels and
+    the answer.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {}
