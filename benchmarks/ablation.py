@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from accuracy_page import CHOSEN, parts_markdown
 
 from lmssc import LMSSC, LMSSCCV, compare
+from lmssc.core.start import begin
 from lmssc.datasets import load
 from lmssc.estimators.base import Problem, Solution
 from lmssc.evaluation.comparison import Comparison
@@ -40,10 +40,10 @@ class FirstPropagation(LMSSC):
         super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
 
     def _fit_method(self, problem: Problem) -> Solution:
-        _, state, order = self._start(self._fit_scalings(problem), problem)
-        if order is not None:
-            state = state.renumbered(np.argsort(order))
-        return Solution(state.scores, state.graph, state.unreached)
+        views = self._fit_scalings(problem)
+        start = begin(views, problem.targets, self._config(views, problem))
+        undo, state = start.permutation.undo, start.state
+        return Solution(undo(state.scores), start.permutation.undo_graph(state.graph), undo(state.unreached))
 
 
 METHODS = {

@@ -60,17 +60,17 @@ def whole_fit(args, data):
     import faiss  # noqa: F401  what is imported is in no one's time
 
     from lmssc import LMSSC
-    from lmssc.core import objective as model
+    from lmssc.core import fit, initialization, objective, start
 
     times = PartTimes()
     times.watch(LMSSC, "_fit_scalings", "scaling")
-    times.watch(LMSSC, "_start", "rest of start")
-    times.watch(LMSSC, "_first_positions", "SVD")
-    times.watch(LMSSC, "_first_calibration", "calibration")
-    times.watch(model.Model, "update_loadings", "W")
-    times.watch(model, "update_latent", "H")
-    times.watch(model.Model, "update_graph", "S")
-    times.watch(model.Model, "propagate", "F")
+    times.watch(fit, "begin", "rest of start")
+    times.watch(initialization, "latent_start", "SVD")
+    times.watch(start, "calibrate_start", "calibration")
+    times.watch(objective.Objective, "update_loadings", "W")
+    times.watch(objective, "update_latent", "H")
+    times.watch(objective.Objective, "update_graph", "S")
+    times.watch(objective.Objective, "propagate", "F")
     n_components = args.components if args.components == "auto" else int(args.components)
     watch = Stopwatch(len(data.y))
     clf = LMSSC(n_components=n_components).fit(data.views, data.y)
@@ -82,11 +82,9 @@ def whole_fit(args, data):
 def exact_fit(args, data):
     """A whole fit whose neighbour search uses no index."""
     from lmssc import LMSSC
-    from lmssc.numerics.knn import approximate
 
-    approximate.FEWEST_SAMPLES = sys.maxsize
     watch = Stopwatch(len(data.y))
-    clf = LMSSC().fit(data.views, data.y)
+    clf = LMSSC(neighbor_recall=1.0).fit(data.views, data.y)
     return watch.read(), clf.transduction_, {"iterations": clf.n_iter_, "recall": clf.neighbor_recall_}
 
 

@@ -74,9 +74,9 @@ def some_handwritten(samples):
 def last_iteration(views, y):
     """The last of four iterations with settings of the paper: the model, the state before and after, and seconds."""
     from lmssc import LMSSC, paper_settings
-    from lmssc.core.objective import Model
+    from lmssc.core.objective import Objective
 
-    done, original = [], Model.step
+    done, original = [], Objective.step
 
     def step(model, state):
         watch = Stopwatch(len(y))
@@ -84,7 +84,7 @@ def last_iteration(views, y):
         done.append((model, state, new, watch.read()[0]))
         return new
 
-    Model.step = step
+    Objective.step = step
     # With a large γ no unlabelled sample, with F = 0 at the start, ever gets an edge to a labelled one.
     settings = {**paper_settings(), "gamma": 1e-4, "scaling": "auto", "random_state": 0, "max_iter": 4}
     LMSSC(**settings).fit(views, y)

@@ -9,6 +9,7 @@ from lmssc.datasets import make_multiview
 from lmssc.numerics.knn import approximate
 from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index
 from lmssc.numerics.knn.exact import IncrementalKNN
+from lmssc.numerics.scale import MIN_SAMPLES_FOR_LARGE_SCALE
 
 pytest.importorskip("faiss")
 
@@ -53,8 +54,8 @@ def test_many_duplicates():
 
 
 def test_used_for_many_samples_only(monkeypatch):
-    assert isinstance(choose_search(approximate.FEWEST_SAMPLES), ApproximateKNN)
-    assert isinstance(choose_search(approximate.FEWEST_SAMPLES - 1), IncrementalKNN)
+    assert isinstance(choose_search(MIN_SAMPLES_FOR_LARGE_SCALE), ApproximateKNN)
+    assert isinstance(choose_search(MIN_SAMPLES_FOR_LARGE_SCALE - 1), IncrementalKNN)
     assert isinstance(choose_search(10**6, target=1), IncrementalKNN)
     monkeypatch.setattr(approximate, "find_spec", lambda _: None)
     assert isinstance(choose_search(10**6), IncrementalKNN)
@@ -63,7 +64,7 @@ def test_used_for_many_samples_only(monkeypatch):
 def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
     data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0)
     exact = LMSSC().fit(data.views, data.y)
-    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
+    monkeypatch.setattr("lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 1000)
     clf = LMSSC().fit(data.views, data.y)
     assert exact.neighbor_recall_ == 1
     assert 0.95 <= clf.neighbor_recall_ <= 1
@@ -73,7 +74,7 @@ def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):
 
 
 def test_the_recall_is_the_users_choice(monkeypatch):
-    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
+    monkeypatch.setattr("lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 1000)
     data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0, dtype=np.float32)
     clf = LMSSC(neighbor_recall=0.995, max_iter=2).fit(data.views, data.y)
     assert 0.995 <= clf.neighbor_recall_ <= 1
@@ -86,8 +87,7 @@ def test_the_recall_is_the_users_choice(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_threads_change_no_digit(monkeypatch, dtype):
-    monkeypatch.setattr(approximate, "FEWEST_SAMPLES", 1000)
-    monkeypatch.setattr("lmssc.estimators.lmssc.FEWEST_SAMPLES", 1000)
+    monkeypatch.setattr("lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 1000)
     data = make_multiview(2000, 3, 30, n_classes=4, labelled=0.05, random_state=0, dtype=dtype)
     one, two = (LMSSC(n_jobs=n_jobs).fit(data.views, data.y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)

@@ -31,7 +31,7 @@ def test_first_propagation_is_one_over_the_plain_graph(benchmarks, monkeypatch, 
     from ablation import FirstPropagation
 
     if many:  # samples are numbered by place, as where there are many
-        monkeypatch.setattr("lmssc.estimators.lmssc.FEWEST_SAMPLES", 100)
+        monkeypatch.setattr("lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 100)
     data = make_multiview(150, labelled=0.15, random_state=0)
     first = FirstPropagation().fit(data.views, data.y)
     again = GFHF(graph="precomputed").fit(first.graph_, data.y)

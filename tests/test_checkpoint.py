@@ -88,7 +88,7 @@ def test_a_file_of_something_else_is_refused_and_left(tmp_path):
 @pytest.mark.usefixtures("eager")
 def test_large_problems_go_on_in_their_own_order(tmp_path, monkeypatch):
     """With samples renumbered by place, as above 10,000."""
-    monkeypatch.setattr("lmssc.estimators.lmssc.FEWEST_SAMPLES", 100)
+    monkeypatch.setattr("lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 100)
     whole = LMSSC(tol=0.0, max_iter=5).fit(DATA.views, DATA.y)
     path = tmp_path / "fit.ckpt"
     with pytest.raises(RuntimeError, match="stopped"):

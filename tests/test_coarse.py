@@ -28,7 +28,6 @@ def dense_scores(L, codes, n_classes):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(coarse, "FEWEST_SAMPLES", 100)
     monkeypatch.setattr(coarse, "SAMPLES_PER_BLOCK", 16)
 
 
@@ -60,15 +59,15 @@ def codes_of(n_samples, where):
 )
 def test_same_scores(small, weights):
     L, codes = chain(weights), codes_of(600, [0, 130, 131, 599])
-    assert coarse_correction(L, codes >= 0) is not None
-    np.testing.assert_allclose(propagate(L, Targets.from_codes(codes, 2)).scores, dense_scores(L, codes, 2), atol=1e-6)
+    found = propagate(L, Targets.from_codes(codes, 2), spatially_ordered=True)
+    np.testing.assert_allclose(found.scores, dense_scores(L, codes, 2), atol=1e-6)
 
 
 def test_blocks_of_known_samples_and_parts_without_a_label(small):
     weights = np.ones(599)
     weights[400] = 0  # beyond it there is no label
     codes = codes_of(600, range(100, 200))
-    found = propagate(chain(weights), Targets.from_codes(codes, 2))
+    found = propagate(chain(weights), Targets.from_codes(codes, 2), spatially_ordered=True)
     np.testing.assert_array_equal(found.unreached, np.arange(600) > 400)
     np.testing.assert_allclose(found.scores[:401], dense_scores(chain(weights[:400]), codes[:401], 2), atol=1e-6)
 
@@ -82,7 +81,8 @@ def test_single_precision_with_weak_ties_to_the_labels(small, tie):
     weights[0, 1:] = weights[1:, 0] = 0
     weights[0, 1] = tie
     L = laplacian(sparse.block_diag([weights] * 2, format="csr").astype(np.float32))
-    scores = propagate(L, Targets.from_codes(codes_of(600, [0, 300]), 2), tol=1e-5).scores
+    targets = Targets.from_codes(codes_of(600, [0, 300]), 2)
+    scores = propagate(L, targets, tol=1e-5, spatially_ordered=True).scores
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, np.repeat(np.eye(2), 300, axis=0), atol=1e-3)
 
@@ -90,9 +90,8 @@ def test_single_precision_with_weak_ties_to_the_labels(small, tie):
 def test_far_fewer_steps(monkeypatch, small):
     calls = counted(monkeypatch)
     L, codes = chain(np.ones(1999)), codes_of(2000, [0, 1999])
-    propagate(L, Targets.from_codes(codes, 2), tol=1e-6)
+    propagate(L, Targets.from_codes(codes, 2), tol=1e-6, spatially_ordered=True)
     with_it = len(calls)
-    monkeypatch.setattr(coarse, "FEWEST_SAMPLES", 10_000)
     propagate(L, Targets.from_codes(codes, 2), tol=1e-6)
     assert 5 * with_it < len(calls) - with_it
 
@@ -108,7 +107,9 @@ def test_the_inverse_is_that_of_the_coarse_matrix(small):
     np.testing.assert_allclose(result - 1, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
-def test_not_where_the_numbering_says_nothing(small):
+def test_the_answer_does_not_depend_on_the_numbering(small):
+    """A coarse level that does not fit the order of the samples costs steps, not digits."""
     order = np.random.default_rng(0).permutation(600)
-    L = chain(np.ones(599))[order][:, order].tocsr()
-    assert coarse_correction(L, codes_of(600, [0, 599]) >= 0) is None
+    L, codes = chain(np.ones(599))[order][:, order].tocsr(), codes_of(600, [0, 599])[order]
+    found = propagate(L, Targets.from_codes(codes, 2), spatially_ordered=True)
+    np.testing.assert_allclose(found.scores, dense_scores(L, codes, 2), atol=1e-6)

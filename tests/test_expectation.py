@@ -37,7 +37,7 @@ def test_products_of_features_are_the_kernel():
 def test_fewer_landmarks_are_close(monkeypatch):
     Z, F, labelled, _ = some_places(1, n=400)
     exact = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "MOST_LANDMARKS", 100)
+    monkeypatch.setattr(expectation, "MAX_LANDMARKS", 100)
     close = Regression(Z, labelled).fit(F)(Z)
     assert np.corrcoef(exact.ravel(), close.ravel())[0, 1] > 0.99
 
@@ -45,7 +45,7 @@ def test_fewer_landmarks_are_close(monkeypatch):
 def test_blocks_change_nothing(monkeypatch):
     Z, F, labelled, _ = some_places(2)
     whole = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "BLOCK_NUMBERS", 500)
+    monkeypatch.setattr(expectation, "BATCH_NUMBERS", 500)
     np.testing.assert_allclose(Regression(Z, labelled).fit(F)(Z), whole, atol=1e-9)
 
 
@@ -54,7 +54,7 @@ def test_some_samples_are_enough(monkeypatch):
     labelled = np.arange(3000) % 10 == 0
     F[:] = 0.8 * np.eye(3)[codes] + 0.2 * F
     every = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "MOST_SEEN", 500)
+    monkeypatch.setattr(expectation, "MAX_FIT_SAMPLES", 500)
     regression = Regression(Z, labelled)
     assert len(regression.chosen) == 300 + 500, "all that are labelled, and as many others as there may be"
     assert np.corrcoef(every.ravel(), regression.fit(F)(Z).ravel())[0, 1] > 0.99

@@ -84,7 +84,7 @@ def test_groups_are_the_components_of_the_strong_edges():
     labelled = one_label_in([0], 6) >= 0
     groups = WeakComponents.of(L, labelled)
     np.testing.assert_array_equal(groups.members, np.arange(2 * SIZE, 6 * SIZE))
-    np.testing.assert_array_equal(groups.group, np.repeat(np.arange(4), SIZE))
+    np.testing.assert_array_equal(groups.component, np.repeat(np.arange(4), SIZE))
     np.testing.assert_array_equal(groups.unreached, [False, True, True, True])
     parts = connected_components(L)[1]
     np.testing.assert_array_equal(groups.unreached_samples(6 * SIZE), parts != parts[3])
@@ -93,7 +93,7 @@ def test_groups_are_the_components_of_the_strong_edges():
 @pytest.mark.parametrize("share", [1e-6, 0.01, 0.2])
 def test_whatever_is_called_weak(monkeypatch, share):
     """More groups, the same answer: a level is a step towards the minimum, and the minimum is one."""
-    monkeypatch.setattr(groups_module, "WEAK", share)
+    monkeypatch.setattr(groups_module, "WEAK_EDGE", share)
     rng = np.random.default_rng(3)
     L = clumps(rng, 8, [(a, b, float(10 ** rng.uniform(-4, 0))) for a in range(8) for b in range(a)])
     codes = one_label_in([0, 1, 2], 8)

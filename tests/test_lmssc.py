@@ -12,14 +12,17 @@ import pytest
 from scipy import sparse
 
 import lmssc.core.initialization
+import lmssc.core.start
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.core.graph import laplacian
-from lmssc.core.initialization import latent_start, leading_directions, random_graph
-from lmssc.core.objective import Model, State
+from lmssc.core.initialization import SVDLimits, latent_start, leading_directions, random_graph
+from lmssc.core.objective import IterationState, Objective
+from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
+from lmssc.numerics.knn.exact import IncrementalKNN
 
 
 def some_labels(target, rate, seed):
@@ -49,16 +52,13 @@ def fit_quietly(clf, views, y):
 
 
 def started(views, y, **parameters):
-    """Model and first state of a fit, in its own order."""
-    seen = {}
-
-    class Watched(LMSSC):
-        def _start(self, *arguments):
-            seen["start"] = super()._start(*arguments)
-            return seen["start"]
-
-    Watched(max_iter=1, **parameters).fit(views, y)
-    return seen["start"][:2]
+    """Objective and first state of a fit, in its own order."""
+    seen = []
+    begin = lmssc.core.start.begin
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lmssc.core.fit.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
+        LMSSC(max_iter=1, **parameters).fit(views, y)
+    return seen[0].objective, seen[0].state
 
 
 def adaptive_graph(Z, k):
@@ -156,7 +156,7 @@ class TestExpectedScores:
         never, unreached = np.zeros(150, bool), np.zeros(150, bool)
         unreached[cut] = True
         never[cut[0]] = True
-        again = replace(model, initially_disconnected=never).rescue_disconnected(replace(state, unreached=unreached))
+        again = rescue_disconnected(state.latent, Propagation(state.scores, unreached), never, model.n_neighbors)
         assert np.flatnonzero(again.unreached).tolist() == [cut[0]]
         for sample in cut[1:]:
             distances = np.linalg.norm(state.latent - state.latent[sample], axis=1) ** 2
@@ -208,7 +208,7 @@ class TestAlgorithm1:
         random = np.random.RandomState(0)
         latent = random.uniform(size=(60, r))
         graph = random_graph(60, k, random, np.dtype(float))
-        state = State(
+        state = IterationState(
             loadings=[np.zeros((6, r)), np.zeros((5, r))],
             latent=latent,
             XtH=views.transpose_dot(latent),
@@ -216,10 +216,10 @@ class TestAlgorithm1:
             laplacian=laplacian(graph),
             scores=Targets.from_codes(data.y, 3).matrix(np.dtype(float)),
             unreached=np.zeros(60, bool),
-            alpha=None,
+            search=IncrementalKNN(),
         )
         targets = Targets.from_codes(data.y, 3)
-        model = Model(views, targets, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
+        model = Objective(views, targets, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
         for _ in range(4):
             state = model.step(state)
         loadings, H, S, F, alpha = oracles.algorithm_1(
@@ -463,7 +463,7 @@ class TestStart:
         X = rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(6000, 20))
         views = Views.from_arrays([store(X[:, :8]), store(X[:, 8:])])
         every = leading_directions(views, 3)
-        monkeypatch.setattr("lmssc.core.initialization.MOST_IN_GRAM", 1000)
+        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(min_gram_samples=1000))
         some = leading_directions(views, 3)
         np.testing.assert_allclose(some.values, every.values, rtol=0.1)
         assert some.median == pytest.approx(every.median, rel=0.1)
@@ -474,7 +474,7 @@ class TestStart:
     @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 1e-3)])
     @pytest.mark.parametrize("shape", [(120, 300), (300, 120)])
     def test_directions_of_many_sparse_samples(self, monkeypatch, shape, dtype, atol):
-        monkeypatch.setattr("lmssc.core.initialization.MOST_EXACT", 10)
+        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(max_gram_size=10))
         rng, calls = np.random.default_rng(0), []
         X = rng.random(shape) * (rng.random(shape) < 0.2) * np.linspace(1, 3, shape[1])
         views = [sparse.csr_array(part.astype(dtype)) for part in (X[:, :50], X[:, 50:])]
@@ -490,7 +490,7 @@ class TestStart:
         assert found.directions.dtype == dtype
 
     def test_sparse_samples_of_low_rank_and_of_nothing(self, monkeypatch):
-        monkeypatch.setattr("lmssc.core.initialization.MOST_EXACT", 10)
+        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(max_gram_size=10))
         factor = np.random.default_rng(0).normal(size=(100, 2))
         for X in (factor @ factor.T, np.zeros((100, 100))):
             directions, values, _ = leading_directions(Views.from_arrays([sparse.csr_array(X)]), 5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lmssc import LMSSC
+from lmssc.core.objective import SolverTolerance
 from lmssc.datasets import make_multiview
 from lmssc.numerics.spatial_order import spatial_order
 
@@ -11,18 +12,16 @@ DATA = make_multiview(600, 3, 30, n_classes=4, labelled=0.05, random_state=0)
 
 
 @pytest.mark.parametrize(
-    ("parts", "atol", "rtol"),
+    ("name", "value", "atol", "rtol"),
     [
-        (["estimators.lmssc.FEWEST_SAMPLES"], 1e-6, 1e-6),
-        (["estimators.lmssc.FEWEST_SAMPLES", "coarse.FEWEST_SAMPLES"], 1e-6, 1e-6),
-        (["model.MOST_SOLVED_EXACTLY"], 2e-3, 5e-3),  # the relative residual is 1e-3 at first
+        ("numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE", 100, 1e-6, 1e-6),
+        ("core.objective.TOLERANCE", SolverTolerance(100), 2e-3, 5e-3),  # the relative residual is 1e-3 at first
     ],
 )
-def test_fit(monkeypatch, parts, atol, rtol):
+def test_fit(monkeypatch, name, value, atol, rtol):
     plain = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
-    for part in parts:
-        monkeypatch.setattr(f"lmssc.{part}", 100)
-    clf = LMSSC(tol=0.0, max_iter=6).fit(DATA.views, DATA.y)
+    monkeypatch.setattr(f"lmssc.{name}", value)
+    clf = LMSSC(tol=0.0, max_iter=6, neighbor_recall=1.0).fit(DATA.views, DATA.y)
     np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
     np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=atol)
     np.testing.assert_allclose(clf.latent_, plain.latent_, atol=1e-5)

@@ -5,7 +5,7 @@ import pytest
 
 import lmssc
 from lmssc import LMSSC
-from lmssc.core.new_samples import FEWEST, place
+from lmssc.core.new_samples import PROBE, embed_views
 from lmssc.datasets import make_multiview
 
 
@@ -92,7 +92,7 @@ def test_words_that_fit_never_saw_say_nothing():
 def test_few_samples_are_predicted_as_ever():
     X = np.array([[0.0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]])
     clf = LMSSC().fit([X], [0, -1, -1, 1, -1, -1])
-    assert len(X) < FEWEST
+    assert len(X) < PROBE.min_samples
     np.testing.assert_array_equal(clf.predict([[[0.2, 0.2], [8.8, 8.8]]]), [0, 1])
 
 
@@ -121,4 +121,4 @@ def test_the_ridge_is_what_is_expected_of_a_gaussian():
     W, C, noise = rng.standard_normal((5, 3)), np.diag([4.0, 1.0, 0.5]), 0.3
     x = rng.standard_normal((7, 5))
     expected = x @ np.linalg.solve(W @ C @ W.T + noise * np.eye(5), W @ C)
-    np.testing.assert_allclose(place(x @ W, W.T @ W, noise * np.linalg.inv(C)), expected)
+    np.testing.assert_allclose(embed_views(x @ W, W.T @ W, noise * np.linalg.inv(C)), expected)

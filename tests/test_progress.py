@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from lmssc.core.progress import Progress, TimeLeft
+from lmssc.core.progress import ProgressMeter, TimeLeft
 
 
 def advance(total, seconds_apart, capsys, **arguments):
     now = [0.0]
-    with Progress(total, 0, TimeLeft(["kind"] * total, 1), clock=lambda: now[0], **arguments) as meter:
+    with ProgressMeter(total, 0, TimeLeft(["kind"] * total, 1), clock=lambda: now[0], **arguments) as meter:
         for _ in range(total):
             now[0] += seconds_apart
             meter.advance("kind", seconds_apart)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lmssc.core import warm_start as settling
+from lmssc.core import warm_start as module
 from lmssc.core.graph import learn_graph
 from lmssc.core.targets import Targets
-from lmssc.core.warm_start import MOST_ROUNDS, warm_start
+from lmssc.core.warm_start import MAX_ROUNDS, warm_start
 
 
 def settled(share):
@@ -26,16 +26,16 @@ def settled(share):
 
 def test_rounds_end_when_what_is_expected_rests(monkeypatch):
     short, graphs = settled(0.9)
-    assert len(graphs) < MOST_ROUNDS
+    assert len(graphs) < MAX_ROUNDS
     np.testing.assert_array_equal(graphs[-1][:, 3:], short.expected)  # the graph and P belong together
-    monkeypatch.setattr(settling, "AT_REST", 0.0)
+    monkeypatch.setattr(module, "MIN_CHANGE", 0.0)
     long, graphs = settled(0.9)
-    assert len(graphs) == MOST_ROUNDS
+    assert len(graphs) == MAX_ROUNDS
     assert np.linalg.norm(long.scores - short.scores) < 0.02 * np.linalg.norm(long.scores)
 
 
 def test_one_round_there_is_whatever_rests(monkeypatch):
-    monkeypatch.setattr(settling, "AT_REST", np.inf)
+    monkeypatch.setattr(module, "MIN_CHANGE", np.inf)
     result, graphs = settled(0.05)
     assert len(graphs) == 1
-    assert result.expectation is not None
+    assert result.regressor is not None

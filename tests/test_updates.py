@@ -10,7 +10,7 @@ from scipy.linalg import solve_sylvester
 import oracles
 from lmssc.core import latent as factors
 from lmssc.core.embedding import Embedding
-from lmssc.core.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
+from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import nonnegative_loadings, orthonormal_loadings, update_latent
 from lmssc.core.loadings import pivoted_loadings
 from lmssc.core.propagation import propagate
@@ -226,8 +226,8 @@ class TestGraph:
         Z = np.random.default_rng(1).normal(size=(90, 4))
         S, _ = learn_graph(Z, 5, 0.3)
         L = laplacian(S)
-        monkeypatch.setattr("lmssc.core.graph.ROWS_SHARED", 20)
-        monkeypatch.setattr("lmssc.core.graph.ROWS_AT_ONCE", 7)
+        monkeypatch.setattr("lmssc.core.graph.ROWS_PER_THREAD", 20)
+        monkeypatch.setattr("lmssc.core.graph.BATCH_ROWS", 7)
         with threads(n_jobs=2):
             again, _ = learn_graph(Z, 5, 0.3)
             L_again = laplacian(again)
@@ -247,8 +247,8 @@ class TestGraph:
         np.testing.assert_allclose(S.toarray()[0], [0, 1 / 3, 1 / 3, 1 / 3, 0, 0, 0])
 
     def test_thousands_of_duplicates_stay_sparse(self):
-        S, _ = learn_graph(np.zeros((3 * MOST_NEIGHBORS, 2)), 5, 1.0)
-        assert np.diff(S.indptr).max() <= MOST_NEIGHBORS
+        S, _ = learn_graph(np.zeros((3 * MAX_NEIGHBORS, 2)), 5, 1.0)
+        assert np.diff(S.indptr).max() <= MAX_NEIGHBORS
         np.testing.assert_allclose(S.sum(axis=1), 1)
 
     def test_alpha_is_the_papers_mean(self):

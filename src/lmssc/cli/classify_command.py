@@ -203,7 +203,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     from lmssc.cli.classify_files import classify
     from lmssc.cli.console import print_json
-    from lmssc.core.progress_bar import progress_bar
+    from lmssc.core.progress import progress_bar
     from lmssc.io.classify_input import as_data, describe, read_problem
     from lmssc.io.view_columns import Options
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmssc
-from lmssc.core.progress_bar import Advance, iterations, progress_bar
+from lmssc.core.progress import Advance, iterations, progress_bar
 from lmssc.io.classify_input import Problem, ViewFacts, make_facts
 from lmssc.io.column_types import NUMBER, TEXT, TYPES
 from lmssc.io.errors import OutputError

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lmssc import LMSSC
 from lmssc._optional import import_optional
-from lmssc.core.progress_bar import iterations, progress_bar
+from lmssc.core.progress import iterations, progress_bar
 from lmssc.datasets import load_digits_views
 from lmssc.persistence.atomic import open_atomically
 from lmssc.plotting import ConvergenceDisplay, LatentMapDisplay

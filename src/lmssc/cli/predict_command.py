@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     import lmssc
     from lmssc.cli.classify_files import predict, read_new_samples
     from lmssc.cli.console import print_json
-    from lmssc.core.progress_bar import progress_bar
+    from lmssc.core.progress import progress_bar
     from lmssc.io.classify_input import describe_views
     from lmssc.io.view_columns import Options
 

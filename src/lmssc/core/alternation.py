@@ -3,54 +3,27 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.core.progress import IterationProgress
 
-class HasScores(Protocol):
-    """What the loop needs to know of a method's state."""
+
+class HasChange(Protocol):
+    """A state that knows how much the last step changed the class scores F."""
 
     @property
-    def scores(self) -> NDArray:
-        """Class scores F."""
+    def change(self) -> float:
+        """‖F_new − F‖ / ‖F‖."""
 
 
-State = TypeVar("State", bound=HasScores)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback hears after an iteration.
-
-    Attributes
-    ----------
-    iteration : int
-        Number of the iteration, from 1.
-    max_iter : int
-        The most that there will be.
-    objective : float
-        J.
-    change : float
-        Relative change of the class scores F.
-    seconds : float
-        Time since the loop began.
-    seconds_left : float
-        Time until the stop rule is likely to be met, as F has come to rest so far; NaN after one iteration.
-    """
-
-    iteration: int
-    max_iter: int
-    objective: float
-    change: float
-    seconds: float
-    seconds_left: float = float("nan")
+State = TypeVar("State", bound=HasChange)
 
 
 class Alternation(NamedTuple, Generic[State]):
-    """The last state, the terms of the objective after each iteration, and whether the stop rule was met."""
+    """The last state, the terms of the objective after each iteration, and whether the loop converged."""
 
     state: State
     terms: dict[str, NDArray]
@@ -76,36 +49,36 @@ def alternate(
     *,
     max_iter: int,
     tol: float,
-    callback: Callable[[Progress], object] | None = None,
+    callback: Callable[[IterationProgress], object] | None = None,
     by_objective: bool = False,
     history: Sequence[dict[str, float]] = (),
-    keep: Callable[[State, list[dict[str, float]]], object] | None = None,
+    save: Callable[[State, list[dict[str, float]]], object] | None = None,
     interruptible: bool = False,
 ) -> Alternation[State]:
     """Repeat `step` until it changes less than `tol`, at most `max_iter` times.
 
     Parameters
     ----------
-    state : object with `scores`
-        Where to start.
+    state : object with `change`
+        Initial state.
     step : callable
-        One round of all updates: state ↦ new state.
+        One iteration of all updates: state ↦ new state.
     objective : callable
         The terms of J at a state, by name.
     max_iter : int
-        Most rounds.
+        Largest number of iterations.
     tol : float
         Stop when ‖F_new − F‖ < tol·‖F‖.
     callback : callable, optional
-        Called with a `Progress` after each round.
+        Called with an `IterationProgress` after each iteration.
     by_objective : bool
         Stop when J − J_new < tol·J instead.
     history : sequence of dict
-        Terms of J after the rounds that were done before, if the loop goes on where it was stopped.
-    keep : callable, optional
-        Called with the state and the history after each round but the last.
+        Terms of J after earlier iterations, if the loop resumes.
+    save : callable, optional
+        Called with the state and the history after each iteration but the last.
     interruptible : bool
-        Ctrl-C ends the loop with the last state, and a warning.
+        Whether Ctrl-C ends the loop with the last state and a warning, instead of an exception.
 
     Returns
     -------
@@ -114,12 +87,10 @@ def alternate(
     Examples
     --------
     >>> from types import SimpleNamespace as State
-    >>> halve = lambda state: State(scores=state.scores / 2 + 1)
-    >>> result = alternate(
-    ...     State(scores=np.array([8.0])), halve, lambda s: {"J": float(s.scores[0])}, max_iter=50, tol=1e-3
-    ... )
-    >>> result.state.scores.round(2), len(result.terms["J"]), result.converged
-    (array([2.]), 12, True)
+    >>> halve = lambda state: State(x=state.x / 2 + 1, change=abs(1 / state.x - 1 / 2))
+    >>> result = alternate(State(x=8.0, change=1.0), halve, lambda state: {"J": state.x}, max_iter=50, tol=1e-3)
+    >>> round(result.state.x, 2), len(result.terms["J"]), result.converged
+    (2.0, 12, True)
     """
     began = time.perf_counter()
     records = list(history)
@@ -129,26 +100,25 @@ def alternate(
     try:
         for iteration in range(len(records) + 1, max_iter + 1):
             new = step(state)
-            change = relative_change(new.scores, state.scores)
             record = objective(new)
             state = new
             records.append(record)
-            changes.append(change)
+            changes.append(state.change)
             before, total = total, sum(record.values())
             if callback is not None:
                 seconds = time.perf_counter() - began
                 left = seconds / len(changes) * _rounds_left(changes, tol, max_iter - iteration)
-                callback(Progress(iteration, max_iter, total, change, seconds, left))
-            if (before - total < tol * before) if by_objective else (change < tol):
+                callback(IterationProgress(iteration, max_iter, total, state.change, seconds, left))
+            if (before - total < tol * before) if by_objective else (state.change < tol):
                 converged = True
                 break
-            if keep is not None and iteration < max_iter:
-                keep(state, records)
+            if save is not None and iteration < max_iter:
+                save(state, records)
     except KeyboardInterrupt:
         if not interruptible:
             raise
         warnings.warn(
-            f"interrupted after {len(records)} iterations: the model is what they have found, and not converged",
+            f"interrupted after {len(records)} iterations: the model is their result and has not converged",
             UserWarning,
             stacklevel=2,
         )
@@ -157,7 +127,7 @@ def alternate(
 
 
 def _rounds_left(changes: Sequence[float], tol: float, most: int) -> float:
-    """Rounds until the change is below `tol`, if it goes on to fall at the mean rate; NaN if that is not known.
+    """Iterations until the change is below `tol`, if it keeps falling at its mean rate; NaN after one iteration.
 
     Examples
     --------

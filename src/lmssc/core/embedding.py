@@ -1,4 +1,4 @@
-"""Where the graph sees the samples: their latent positions, or for words their directions."""
+"""Coordinates Z in which the graph measures distances: the latent positions, or for text their directions."""
 
 from dataclasses import dataclass, replace
 
@@ -9,18 +9,17 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Embedding:
-    """How far apart samples are in the graph: by Z = D⁻¹·H·C, both diagonal and fixed at the start.
+    """Map from latent positions to the coordinates of the graph: Z = D⁻¹·H·C, with C and D diagonal and fixed.
 
-    Measurements are compared by H itself. Texts are told apart by what they are about, not by how much of it they have:
-    their positions are divided by their norms (D), after dimensions with much energy, the themes that many share, were
-    given more weight than the others (C).
+    Measurements are compared by H itself. Texts are compared by topic and not by length: components with a large
+    singular value, the topics that many texts share, get more weight (C), then rows are divided by their norms (D).
 
     Attributes
     ----------
     stretch : ndarray of shape (r,), or None
         Diagonal of C.
     radius : float, or None
-        Norm of all rows of Z.
+        Norm that all rows of Z have.
     norms : ndarray of shape (n,), or None
         Diagonal of D.
     """
@@ -31,7 +30,7 @@ class Embedding:
 
     @classmethod
     def of_directions(cls, latent: NDArray) -> "Embedding":
-        """Directions weighted by the root of their singular value, rows of one norm.
+        """Components weighted by the root of their singular value, and rows of equal norm.
 
         Examples
         --------
@@ -43,7 +42,7 @@ class Embedding:
         """
         strengths = np.linalg.norm(latent, axis=0)
         stretch = np.sqrt(strengths / max(float(strengths.max(initial=0)), np.finfo(latent.dtype).tiny))
-        # A direction that nothing uses would make the metric singular.
+        # A component that no sample uses would make the metric singular.
         stretch = np.maximum(stretch, np.finfo(latent.dtype).eps).astype(latent.dtype)
         radius = float(np.sqrt(np.vdot(latent, latent) / len(latent)))
         return cls(stretch, radius, relative_norms(latent * stretch, radius))
@@ -53,15 +52,15 @@ class Embedding:
         return latent if self.stretch is None else latent * self.stretch / self.norms[:, None]  # type: ignore[index]
 
     def embed_new(self, latent: NDArray) -> NDArray:
-        """Z of samples that were not there at the start."""
+        """Z of new samples."""
         if self.stretch is None:
             return latent
         stretched = latent * self.stretch
         return stretched / relative_norms(stretched, self.radius)[:, None]  # type: ignore[arg-type]
 
-    def renumbered(self, order: NDArray) -> "Embedding":
-        """The same for the samples in another order."""
-        return self if self.norms is None else replace(self, norms=self.norms[order])
+    def take(self, samples: NDArray) -> "Embedding":
+        """The same map for some of the samples of fit, or for all in another order."""
+        return self if self.norms is None else replace(self, norms=self.norms[samples])
 
     def pull_back(self, laplacian: sparse.csr_array) -> sparse.csr_array:
         """D⁻¹LD⁻¹, with which Tr(ZᵀLZ) = Tr(Hᵀ·D⁻¹LD⁻¹·H·C²)."""
@@ -76,12 +75,12 @@ class Embedding:
         return None if self.stretch is None else self.stretch**2
 
 
-PLAIN = Embedding()
+IDENTITY = Embedding()
 """Z = H."""
 
 
 def relative_norms(rows: NDArray, radius: float) -> NDArray:
-    """Norm of each row in units of `radius`; 1 for a row of zeros, which has no direction.
+    """Norm of each row divided by `radius`; 1 for a row of zeros, which has no direction.
 
     Examples
     --------

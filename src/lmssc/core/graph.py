@@ -13,20 +13,20 @@ from lmssc.numerics.knn.exact import Neighbors, Search, nearest_neighbors, other
 from lmssc.numerics.parallel import slices_of, threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
 
-# Only hundreds of (near-)duplicates of one sample make a row of S longer than this; it is cut there.
-MOST_NEIGHBORS = 1000
-# Queries to each point from which on an index of many points pays.
-INDEX_SHARE = 0.05
-# Rows that are projected at a time: they fit into the cache.
-ROWS_AT_ONCE = 4096
-# Rows of a graph that a thread works on at a time.
-ROWS_SHARED = 25_000
+# Longer rows of S, which only hundreds of near-duplicates of one sample make, are cut.
+MAX_NEIGHBORS = 1000
+# An index is built for new samples if there are at least this many queries per point.
+MIN_QUERIES_PER_POINT = 0.05
+# Batch size of the simplex projection: fits into the cache.
+BATCH_ROWS = 4096
+# Rows of a graph per thread.
+ROWS_PER_THREAD = 25_000
 
 
 def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
-    """Neighbours k by default: the root of the samples per class, from 10 to 15.
+    """Default number of neighbours k: the square root of the samples per class, from 10 to 15.
 
-    More than 10 only if there are at least a fifth as many labels per class, and no more than half of a class, or 5.
+    With fewer than k/5 labels per class it is 10, and never more than half of the samples per class, or 5.
 
     Examples
     --------
@@ -42,8 +42,8 @@ def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
     """For each sample the largest α_i for which row i of S has at most k non-zeros.
 
-    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self left out. Where there are only k others, d_{i,k}
-    stands for d_{i,k+1}.
+    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self excluded. Where there are only k others, d_{i,k}
+    replaces d_{i,k+1}.
 
     Examples
     --------
@@ -57,20 +57,20 @@ def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) ->
 def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
     """Project each row of −d/width onto the simplex; the rows of d are sorted, smallest first.
 
-    s_j = (φ − d_j/width)₊ with φ so that the row sums to 1. With width = 0 the nearest take all, evenly.
+    s_j = (φ − d_j/width)₊ with φ such that the row sums to 1. With width = 0 the nearest share the weight equally.
 
     Parameters
     ----------
     squared_distances : ndarray of shape (n, m)
         d.
     width : ndarray of shape (n,)
-        One width a row, not negative.
+        Width of each row, not negative.
 
     Returns
     -------
     weights : ndarray of shape (n, m)
     support : ndarray of int of shape (n,)
-        How many entries of each row are positive.
+        Number of positive entries of each row.
 
     Examples
     --------
@@ -81,14 +81,14 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
     support = np.empty(n_rows, dtype=np.intp)
     width = np.broadcast_to(width, n_rows)
-    for block in slices_of(n_rows, ROWS_AT_ONCE):
+    for block in slices_of(n_rows, BATCH_ROWS):
         weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
     return weights, support
 
 
 def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
-    """`simplex_rows` of a few rows."""
-    # Subtracting the smallest distance changes nothing in exact arithmetic and saves digits.
+    """`simplex_rows` of one batch."""
+    # Subtracting the smallest distance changes nothing in exact arithmetic and reduces rounding.
     excess = squared_distances - squared_distances[:, :1]
     excess = excess.astype(np.result_type(excess, np.float32), copy=False)
     width = np.asarray(width, dtype=excess.dtype)[:, None]
@@ -98,7 +98,7 @@ def _simplex_block(squared_distances: NDArray, width: NDArray) -> tuple[NDArray,
     height = (width + np.take_along_axis(sums, (support - 1)[:, None], 1)) / support[:, None].astype(excess.dtype)
     weights = np.where(width > 0, np.maximum(height - excess, 0), 1) * (counts <= support[:, None])
     weights /= weights.sum(axis=1, keepdims=True)
-    # What only rounding put there would tie parts of the graph together that are not.
+    # Weights that are nothing but rounding would join components of the graph that are separate.
     return np.where(weights > 16 * np.finfo(weights.dtype).eps, weights, 0), support
 
 
@@ -108,17 +108,17 @@ def simplex_graph(
     n_points: int,
     width: NDArray,
 ) -> sparse.csr_array:
-    """Exact simplex rows from lists of neighbours that are as long as they need to be.
+    """Exact simplex rows from neighbour lists that grow until they are long enough.
 
-    Only nearest neighbours can have weight, so a list that is longer than a row's support gives the exact row;
-    where the support reaches the end of the list, a list of twice the length is fetched.
+    Only nearest neighbours can have weight, so a list that is longer than a row's support gives the exact row. Where
+    the support reaches the end of the list, a list of twice the length is fetched.
 
     Parameters
     ----------
     search : callable
-        (rows, length) ↦ the `Neighbors` of these rows.
+        Rows and a length ↦ the `Neighbors` of these rows.
     first : Neighbors
-        Lists of all rows to begin with. Where an infinite distance ends a list, there may be others further away.
+        Initial lists of all rows. After an infinite distance, which ends a list, there may be more neighbours.
     n_points : int
         Number of columns of the result.
     width : ndarray of shape (n_rows,)
@@ -130,11 +130,11 @@ def simplex_graph(
     """
     found, pending = first, np.arange(len(first.indices))
     length = found.indices.shape[1]
-    n_rows, most = len(pending), max(length, min(MOST_NEIGHBORS, n_points - 1))
+    n_rows, most = len(pending), max(length, min(MAX_NEIGHBORS, n_points - 1))
     parts: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
     while True:
         project = partial(_project, found, pending, width, length >= most)
-        results = threaded_map(project, slices_of(len(pending), ROWS_AT_ONCE))
+        results = threaded_map(project, slices_of(len(pending), BATCH_ROWS))
         parts += [result[:4] for result in results]
         pending = np.concatenate([result[4] for result in results])
         if not len(pending):
@@ -160,8 +160,8 @@ def simplex_graph(
     threaded_map(put, *zip(*parts, strict=True))
     entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
-    # In place: each part is a view.
-    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), slices_of(n_rows, ROWS_SHARED))
+    # In place: each part is a view of the graph.
+    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), slices_of(n_rows, ROWS_PER_THREAD))
     graph.has_sorted_indices = True
     return graph
 
@@ -169,14 +169,14 @@ def simplex_graph(
 def _project(
     found: Neighbors, pending: NDArray, width: NDArray, last: bool, block: slice
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
-    """Some of the rows that are pending: those that are done, their lengths, columns and weights, and the others."""
+    """A batch of the pending rows: indices of the finished ones, their lengths, columns and weights; and the rest."""
     distances, numbers = found.squared_distances[block], pending[block]
     weights, support = _simplex_block(distances, width[numbers])
     done = (support < np.isfinite(distances).sum(axis=1)) | last
     columns = slice(int(support[done].max(initial=0)))
     weights = weights[done, columns]
     taken = weights > 0
-    # `compress` is several times faster than an index of booleans.
+    # `compress` is several times faster than indexing by booleans.
     chosen = np.compress(taken.ravel(), found.indices[block][done, columns].ravel())
     return numbers[done], taken.sum(axis=1), chosen, np.compress(taken.ravel(), weights.ravel()), numbers[~done]
 
@@ -188,16 +188,16 @@ def learn_graph(
     alpha: NDArray | None = None,
     *,
     shared_alpha: bool = False,
-    moving: Search | None = None,
+    search: Search | None = None,
 ) -> tuple[sparse.csr_array, NDArray]:
     """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
 
-    Row i minimises ½Σ_j d_ij·s_ij + α_i·β‖s_i‖² over the simplex, self left out.
+    Row i minimises ½Σ_j d_ij·s_ij + α_i·β‖s_i‖² over the simplex, self excluded.
 
     Parameters
     ----------
     points : ndarray or csr_array of shape (n, r + c)
-        Z = [√β·H, √γ·F], or √β·H alone; for other methods, whatever the samples are to be compared by.
+        [√β·Z, √γ·F], or √β·Z alone; for other methods, the features that samples are compared by.
     n_neighbors : int
         k, from which α is set if it is not given.
     beta : float
@@ -205,9 +205,10 @@ def learn_graph(
     alpha : ndarray of shape (n,), optional
         α of each row; by default the largest that gives the row at most k neighbours.
     shared_alpha : bool
-        If α is set here: all rows get the mean.
-    moving : IncrementalKNN or ApproximateKNN, optional
-        What is known of the neighbours from where the same samples were before.
+        Whether all rows get the mean α, if α is not given.
+    search : IncrementalKNN or ApproximateKNN, optional
+        Neighbour lists from earlier positions of the same samples, updated in place; by default the search is exact and
+        starts from scratch.
 
     Returns
     -------
@@ -227,18 +228,18 @@ def learn_graph(
     """
     n_points = points.shape[0]
     length = min(2 * n_neighbors + 2, n_points - 1)
-    first = other_neighbors(points, length) if moving is None else moving.search(points, n_neighbors + 1, length)
+    first = other_neighbors(points, length) if search is None else search.search(points, n_neighbors + 1, length)
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
             alpha = np.full_like(alpha, alpha.mean())
-        else:  # at most k neighbours
+        else:  # rows have at most k neighbours
             first = Neighbors(*(part[:, : n_neighbors + 2] for part in first))
 
-    def search(rows: NDArray, length: int) -> Neighbors:
-        return other_neighbors(points, length, rows) if moving is None else moving.search_more(points, rows, length)
+    def fetch(rows: NDArray, length: int) -> Neighbors:
+        return other_neighbors(points, length, rows) if search is None else search.search_more(points, rows, length)
 
-    return simplex_graph(search, first, n_points, 4 * beta * alpha), alpha
+    return simplex_graph(fetch, first, n_points, 4 * beta * alpha), alpha
 
 
 def connect(
@@ -246,8 +247,8 @@ def connect(
 ) -> sparse.csr_array:
     """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
 
-    Without α each row has its own, the largest that gives it at most k neighbours. Of very many points an index finds
-    the nearest, with such a recall.
+    Without α each row has its own, the largest that gives it at most k neighbours. Among many points an index finds the
+    nearest, with the given recall.
 
     Examples
     --------
@@ -255,10 +256,11 @@ def connect(
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    # Rows with an α of their own have k neighbours at most.
+    # Rows with an α of their own have at most k neighbours.
     length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
-    # An index has to be made first, which a few queries are not worth.
-    if has_index(n_points, recall) and queries.shape[0] >= n_points * INDEX_SHARE and not sparse.issparse(points):
+    # Building an index does not pay for a few queries.
+    many = queries.shape[0] >= n_points * MIN_QUERIES_PER_POINT
+    if many and has_index(n_points, recall) and not sparse.issparse(points):
         first = nearest_by_index(points, queries, n_neighbors + 1, length, recall)
     else:
         first = nearest_neighbors(points, queries, length)
@@ -270,8 +272,30 @@ def connect(
     return simplex_graph(search, first, n_points, 4 * (own if alpha is None else np.full_like(own, alpha)))
 
 
+def separate_groups(*parts: tuple[NDArray, NDArray]) -> list[NDArray]:
+    """Points with one more coordinate that puts points of different groups further apart than any of the same group.
+
+    Parameters
+    ----------
+    *parts : pairs (points of shape (n, d), groups of shape (n,))
+        Sets of points that share the groups, and the group of each point.
+
+    Returns
+    -------
+    list of ndarray of shape (n, d + 1)
+
+    Examples
+    --------
+    >>> separate_groups((np.array([[3.0], [4.0]]), np.array([0, 1])))
+    [array([[ 3.,  0.],
+           [ 4., 40.]])]
+    """
+    far = 10 * max(float(np.sqrt(np.einsum("ij,ij->i", points, points).max())) for points, _ in parts)
+    return [np.hstack([points, (far * groups[:, None]).astype(points.dtype)]) for points, groups in parts]
+
+
 def graph_from_rows(indices: NDArray, weights: NDArray, n_points: int) -> sparse.csr_array:
-    """Sparse graph from a list of columns and of weights for each row; weights of zero are left out.
+    """Sparse graph from the columns and the weights of each row; zero weights are dropped.
 
     Examples
     --------
@@ -311,7 +335,7 @@ def roughness(laplacian: sparse.csr_array, rows: NDArray) -> float:
 
 
 def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -> float:
-    """Median over some rows of S of the mean squared distance Σ_j s_ij·‖z_i − z_j‖² to the neighbours.
+    """Median over the given rows of S of the mean squared distance to the neighbours, Σ_j s_ij·‖z_i − z_j‖².
 
     Examples
     --------
@@ -346,7 +370,7 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
         degrees = affinity.sum(axis=1)
         return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
 
-    result = stack_rows(threaded_map(part, slices_of(graph.shape[0], ROWS_SHARED)))
+    result = stack_rows(threaded_map(part, slices_of(graph.shape[0], ROWS_PER_THREAD)))
     if not normalised:
         return result
     degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2

@@ -1,39 +1,75 @@
-"""Where the alternation starts: a truncated SVD of the scaled views, or chance as in the paper."""
+"""Initial H and W: a truncated SVD of the scaled views, or random as in the paper."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from sklearn.utils import check_random_state
 
+from lmssc.core.embedding import IDENTITY, Embedding
+from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.latent import orthonormal_loadings
 from lmssc.data.memmap import memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 
-# Latent dimensions by default, at most: of measurements, and of words, whose spectrum is flat.
-MOST_COMPONENTS = 80
-MOST_WORD_COMPONENTS = 150
-# Fewer are not taken by default because the others look like noise.
-FEWEST_COMPONENTS = 10
-# So few features are measured because each matters: none is taken for noise.
-FEW_FEATURES = 20
-# So many samples there are to each at least.
-SAMPLES_PER_COMPONENT = 4
-# Latent dimensions of a random start.
-RANDOM_COMPONENTS = 20
-# Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed.
-MOST_EXACT = 1500
-MOST_NUMBERS = 20_000_000
-# Samples that the Gram matrix of the features is from, at most twice as many: they are in an order by chance.
-MOST_IN_GRAM = 30_000
+
+@dataclass(frozen=True)
+class ComponentLimits:
+    """Limits of the number of components r that is chosen by default.
+
+    Attributes
+    ----------
+    max_components, max_text_components : int
+        Largest r of measurements, and of text, whose spectrum is flat.
+    min_components : int
+        The noise threshold never leaves fewer.
+    max_trusted_features : int
+        The noise threshold is not applied to so few features: each was measured because it matters.
+    min_samples_per_component : int
+        r is at most the number of samples divided by this.
+    random_components : int
+        r of a random start.
+    """
+
+    max_components: int = 80
+    max_text_components: int = 150
+    min_components: int = 10
+    max_trusted_features: int = 20
+    min_samples_per_component: int = 4
+    random_components: int = 20
+
+
+@dataclass(frozen=True)
+class SVDLimits:
+    """Sizes up to which the SVD is computed from a Gram matrix.
+
+    Attributes
+    ----------
+    max_gram_size : int
+        Largest number of features, or of samples, of a Gram matrix.
+    max_gram_entries : int
+        Largest number of entries of views whose Gram matrix of the samples is computed.
+    min_gram_samples : int
+        The Gram matrix of the features comes from an even subset of the samples, at least so many.
+    """
+
+    max_gram_size: int = 1500
+    max_gram_entries: int = 20_000_000
+    min_gram_samples: int = 30_000
+
+
+COMPONENTS = ComponentLimits()
+SVD = SVDLimits()
 
 
 class Spectrum(NamedTuple):
     """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
 
-    `median` is that of all singular values, None where they are too many to be had.
+    `median` is the median of all singular values; None where not all are computed.
     """
 
     directions: NDArray
@@ -44,19 +80,19 @@ class Spectrum(NamedTuple):
 def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
-    From a Gram matrix where the views are small. Where they are not, by Lanczos iteration if they are sparse, which
-    takes hundreds of products with one column, and else by block subspace iteration, which takes a few with many.
+    Small views: from a Gram matrix. Large sparse views: by Lanczos iteration, hundreds of products with one column.
+    Large dense views: by block subspace iteration, a few products with many columns.
 
     Parameters
     ----------
     views : Views
-        Scaled views; rows that are missing count as zeros.
+        Scaled views; missing rows count as zeros.
     n_components : int
-        How many, at most min(n, Σ d_v).
+        Number of vectors, at most min(n, Σ d_v).
     tol : float
-        A block is done when no wanted singular value changes by more than this share of the largest.
+        Subspace iteration stops when no wanted singular value changes by more than this share of the largest.
     max_rounds : int
-        Most rounds of a block; each takes one XᵀH and one XW.
+        Largest number of subspace iterations; each takes one XᵀH and one XW.
 
     Returns
     -------
@@ -69,17 +105,17 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
     >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
     (array([1., 0.]), array([3.]), 2.0)
     """
-    if views.n_features <= min(views.n_samples, MOST_EXACT):
+    if views.n_features <= min(views.n_samples, SVD.max_gram_size):
         return _of_features(views, n_components)
-    if views.n_samples <= MOST_EXACT and views.n_samples * views.n_features <= MOST_NUMBERS:
+    if views.n_samples <= SVD.max_gram_size and views.n_samples * views.n_features <= SVD.max_gram_entries:
         return _of_samples(views, n_components)
     cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
     if cheap_columns and 2 * n_components < min(views.n_samples, views.n_features):
         try:
             return _by_lanczos(views, n_components)
         except ArpackError:
-            pass  # views that are all zero, say
-    # A wider block converges faster than a narrow one, for the price of a few more columns.
+            pass  # all views are zero, for example
+    # A wider block converges faster, at the cost of a few more columns.
     width = min(2 * n_components + 8, views.n_samples, views.n_features)
     draw = np.random.default_rng(0).standard_normal((views.n_features, width))
     basis = linalg.qr(draw.astype(views.dtype), mode="economic")[0]
@@ -96,8 +132,8 @@ def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_r
 
 
 def _of_features(views: Views, n_components: int) -> Spectrum:
-    """From the Gram matrix of the features; of very many samples some tell it."""
-    step = max(1, views.n_samples // MOST_IN_GRAM)
+    """From the Gram matrix of the features, of a subset of very many samples."""
+    step = max(1, views.n_samples // SVD.min_gram_samples)
     squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
     values = np.sqrt(np.maximum(squares[::-1], 0))
     leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
@@ -109,7 +145,7 @@ def _of_samples(views: Views, n_components: int) -> Spectrum:
     side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
     gram = side.T @ side
     leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
-    # The singular vectors within what was found mend what squaring lost.
+    # An SVD within the subspace restores the digits that squaring lost.
     q = linalg.qr(side @ leading, mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
@@ -118,7 +154,7 @@ def _of_samples(views: Views, n_components: int) -> Spectrum:
 
 
 def _by_lanczos(views: Views, n_components: int) -> Spectrum:
-    """By products with one column at a time, on the side of the samples or of the features, whichever are fewer."""
+    """By Lanczos iteration on the side of the samples or of the features, whichever are fewer."""
     by_samples = views.n_samples <= views.n_features
     size = min(views.n_samples, views.n_features)
 
@@ -140,27 +176,27 @@ def _by_lanczos(views: Views, n_components: int) -> Spectrum:
 
 
 def _with_positive_peaks(directions: NDArray) -> NDArray:
-    """Each direction with the sign that makes its largest entry positive."""
+    """Directions with signs that make the largest entry of each positive."""
     peaks = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
     return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype)
 
 
-def most_components(n_samples: int, n_features: int, *, words: bool = False) -> int:
-    """Number of latent dimensions, at most: 80, or 150 for words, and fewer for few samples or features.
+def max_components(n_samples: int, n_features: int, *, text: bool = False) -> int:
+    """Largest default number of components: 80, or 150 for text, and fewer for few samples or features.
 
     Examples
     --------
-    >>> most_components(2000, 649), most_components(208, 60), most_components(1200, 10000, words=True)
+    >>> max_components(2000, 649), max_components(208, 60), max_components(1200, 10000, text=True)
     (80, 52, 150)
     """
-    most = MOST_WORD_COMPONENTS if words else MOST_COMPONENTS
-    return max(1, min(most, n_samples // SAMPLES_PER_COMPONENT, n_features))
+    most = COMPONENTS.max_text_components if text else COMPONENTS.max_components
+    return max(1, min(most, n_samples // COMPONENTS.min_samples_per_component, n_features))
 
 
 def count_above_noise(values: NDArray, median: float, n_samples: int, n_features: int) -> int:
-    """How many singular values noise alone would not give, by the optimal hard threshold of Gavish and Donoho (2014).
+    """Number of singular values above the optimal hard threshold of Gavish and Donoho (2014).
 
-    Half of all singular values are taken for noise. A matrix of noise has none above some multiple of its median.
+    The threshold is a multiple of the median singular value, which no singular value of a matrix of noise exceeds.
 
     Examples
     --------
@@ -180,19 +216,18 @@ def latent_start(
 ) -> tuple[NDArray, list[NDArray]]:
     """Latent positions and loadings from a truncated SVD of the scaled views.
 
-    Where samples lack views, the SVD takes their rows for zeros; some rounds in which they are replaced by H·Wᵀ then
-    mend that.
+    The SVD counts missing sample-views as zeros; where there are any, some rounds follow that replace them by H·Wᵀ.
 
     Parameters
     ----------
     views : Views
         Scaled views.
     n_components : int
-        Latent dimensions r.
+        Components r.
     rounds : int
-        Rounds of replacement.
+        Number of rounds that replace missing sample-views.
     above_noise : bool
-        Leave out those that may be noise, but keep `FEWEST_COMPONENTS`, and all of at most `FEW_FEATURES` features.
+        Whether to drop components below the noise threshold, as far as `ComponentLimits` allows.
 
     Returns
     -------
@@ -206,9 +241,9 @@ def latent_start(
     array([3., 0.])
     """
     directions, values, median = leading_directions(views, n_components)
-    if above_noise and median is not None and views.n_features > FEW_FEATURES:
+    if above_noise and median is not None and views.n_features > COMPONENTS.max_trusted_features:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
-        directions = directions[:, : max(found, FEWEST_COMPONENTS)]
+        directions = directions[:, : max(found, COMPONENTS.min_components)]
     loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:
@@ -219,8 +254,71 @@ def latent_start(
     return latent, loadings
 
 
+class InitialPositions(NamedTuple):
+    """H, W^v and the embedding that maps H to Z."""
+
+    latent: NDArray
+    loadings: list[NDArray]
+    embedding: Embedding
+
+
+def initialize(views: Views, config: FitConfig, context: FitContext | None = None) -> InitialPositions:
+    """Initial positions by a truncated SVD; they do not depend on the labels, so fits to the same views share them.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views.
+    config : FitConfig
+        Parameters of the fit.
+    context : FitContext, optional
+        Shares the SVD between fits.
+
+    Returns
+    -------
+    InitialPositions
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])])
+    >>> initialize(views, FitConfig(n_neighbors=1, n_components=1)).latent.round(6) + 0.0
+    array([[3.],
+           [0.]])
+    """
+    context = FitContext() if context is None else context
+    n_components = config.n_components
+    if n_components is None:
+        n_components = max_components(views.n_samples, views.n_features, text=config.text)
+    # The spectrum of text has no gap between signal and noise.
+    above_noise = config.n_components is None and not config.text
+    latent, loadings = context.reuse(
+        ("svd", n_components, above_noise), lambda: latent_start(views, n_components, above_noise=above_noise)
+    )
+    return InitialPositions(latent, loadings, Embedding.of_directions(latent) if config.by_direction else IDENTITY)
+
+
+def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositions, sparse.csr_array]:
+    """Random H, W = 0 and a random graph S, as in the paper.
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.eye(4)])
+    >>> positions, graph = initialize_randomly(views, FitConfig(n_neighbors=2, n_components=3, random_state=0))
+    >>> positions.latent.shape, graph.sum(axis=1)
+    ((4, 3), array([1., 1., 1., 1.]))
+    """
+    random = check_random_state(config.random_state)
+    n_components = config.n_components
+    if n_components is None:
+        n_components = min(COMPONENTS.random_components, views.n_samples, views.n_features)
+    latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
+    loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
+    graph = random_graph(views.n_samples, config.n_neighbors, random, views.dtype)
+    return InitialPositions(latent, loadings, IDENTITY), graph
+
+
 def random_graph(n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype) -> sparse.csr_array:
-    """Random S: for each sample k others with random weights that sum to 1.
+    """Random S: k random neighbours of each sample, with random weights that sum to 1.
 
     Examples
     --------

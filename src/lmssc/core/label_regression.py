@@ -1,4 +1,4 @@
-"""The class scores that a sample's place lets expect: a ridge regression of the propagated labels."""
+"""Ridge regression of the propagated labels on the coordinates Z, with a mostly linear kernel."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,24 +14,25 @@ Result = TypeVar("Result")
 
 # Share of the kernel that is radial; the rest is linear.
 RADIAL_SHARE = 0.2
-# Ridge, for features of unit energy and weights that sum to 1, and by how many times it grows if all is noise.
+# Ridge for features of unit variance and sample weights that sum to 1; pure noise makes it 1 + NOISE_GROWTH times that.
 RIDGE = 1e-3
 NOISE_GROWTH = 15.0
-# Samples that the radial functions are centred on, at most.
-MOST_LANDMARKS = 300
-# Numbers in one block of features, and in all that are kept rather than computed again.
-BLOCK_NUMBERS = 1 << 18
-MOST_KEPT = 1 << 24
-# Labelled samples that the regression sees at most, and unlabelled ones: more change nothing in some hundred numbers.
-MOST_SEEN = 20_000
+# Landmarks of the Nyström approximation.
+MAX_LANDMARKS = 300
+# Numbers in one batch of features, and in all features that are cached; beyond, they are computed each time.
+BATCH_NUMBERS = 1 << 18
+MAX_CACHED_NUMBERS = 1 << 24
+# The regression is fitted to at most this many labelled and as many unlabelled samples: enough for a few hundred
+# coefficients.
+MAX_FIT_SAMPLES = 20_000
 
 
 @dataclass(frozen=True)
 class NystroemFeatures:
-    """What the regression sees of a place: the place itself, and radial functions of it.
+    """Features of a point of Z: its coordinates, and radial functions around landmarks.
 
-    Their products are the kernel k(a, b) = 0.8·a·b/e + 0.2·exp(−‖a − b‖²/(2e)), with a and b centred and e their mean
-    squared norm; the radial part from landmarks (Nyström), exactly if every sample is one.
+    Their inner products are the kernel k(a, b) = 0.8·a·b/e + 0.2·exp(−‖a − b‖²/(2e)), with a and b centred and e their
+    mean squared norm. The radial part is a Nyström approximation, exact if every sample is a landmark.
     """
 
     centre: NDArray
@@ -40,37 +41,37 @@ class NystroemFeatures:
     whitening: NDArray
 
     @classmethod
-    def of(cls, points: NDArray, some: NDArray | None = None) -> "NystroemFeatures":
-        """From the places of all samples; the landmarks are the first of them by content, the order that `some` has."""
+    def of(cls, points: NDArray, order: NDArray | None = None) -> "NystroemFeatures":
+        """From the points of all samples; `order` is a random order of them, whose first are the landmarks."""
         centre = points.mean(axis=0, dtype=np.float64)
         spread = float(points.var(axis=0, dtype=np.float64).sum())
         energy = max(spread, float(np.finfo(points.dtype).tiny))
-        chosen = slice(MOST_LANDMARKS) if some is None else some[:MOST_LANDMARKS]
+        chosen = slice(MAX_LANDMARKS) if order is None else order[:MAX_LANDMARKS]
         landmarks = points[chosen].astype(np.float64) - centre
         values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
         kept = values > 1e-8 * values[-1]
         return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     def __call__(self, points: NDArray) -> NDArray:
-        """NystroemFeatures of some places, one row each."""
+        """Features of some points, one row each."""
         dtype = points.dtype
         result = np.empty((len(points), self.size), dtype=dtype)
-        places, radial = np.split(result, [points.shape[1]], axis=1)
-        near = self._parts(points, places)
+        linear, radial = np.split(result, [points.shape[1]], axis=1)
+        near = self._parts(points, linear)
         np.matmul(near, self._whitening.astype(dtype, copy=False), out=radial)
         return result
 
     def times(self, points: NDArray, coefficients: NDArray) -> NDArray:
-        """The features of some places times some coefficients, without them: there are far fewer products then."""
+        """Features times coefficients, without computing the features: far fewer products."""
         dtype = points.dtype
         linear, radial = np.split(coefficients, [points.shape[1]])
         weights = (self._whitening @ radial).astype(dtype, copy=False)
         result = np.empty((len(points), coefficients.shape[1]), dtype=dtype)
 
         def fill(block: slice) -> None:
-            places = np.empty_like(points[block])
-            near = self._parts(points[block], places)
-            np.matmul(places, linear.astype(dtype, copy=False), out=result[block])
+            centred = np.empty_like(points[block])
+            near = self._parts(points[block], centred)
+            np.matmul(centred, linear.astype(dtype, copy=False), out=result[block])
             result[block] += near @ weights
 
         threaded_map(fill, self.blocks(points))
@@ -80,71 +81,71 @@ class NystroemFeatures:
     def _whitening(self) -> NDArray:
         return np.sqrt(RADIAL_SHARE) * self.whitening
 
-    def _parts(self, points: NDArray, places: NDArray) -> NDArray:
-        """The linear part, into `places`, and the radial one before it is whitened."""
+    def _parts(self, points: NDArray, linear: NDArray) -> NDArray:
+        """The radial part before it is whitened; the linear part is written to `linear`."""
         dtype = points.dtype
         centred = (points - self.centre).astype(dtype, copy=False)
-        np.multiply(centred, dtype.type(np.sqrt((1 - RADIAL_SHARE) / self.energy)), out=places)
+        np.multiply(centred, dtype.type(np.sqrt((1 - RADIAL_SHARE) / self.energy)), out=linear)
         return _radial(centred, self.landmarks.astype(dtype, copy=False), self.energy)
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of features."""
         return self.landmarks.shape[1] + self.whitening.shape[1]
 
     def blocks(self, points: NDArray) -> list[slice]:
-        """Rows of many places whose features are computed at a time."""
-        return slices_of(len(points), max(1, BLOCK_NUMBERS // (points.shape[1] + len(self.landmarks))))
+        """Batches of points whose features are computed at a time."""
+        return slices_of(len(points), max(1, BATCH_NUMBERS // (points.shape[1] + len(self.landmarks))))
 
 
 class NystroemRows:
-    """NystroemFeatures of the places of all samples, which several regressions see; kept if they are few.
+    """Features of all samples, shared by several regressions; cached if they fit into memory.
 
     Parameters
     ----------
     points : ndarray of shape (n, r)
-        Places Z.
-    some : ndarray of int, optional
-        Samples in an order by content, if they are not numbered so.
+        Z.
+    order : ndarray of int, optional
+        Random order of the samples, if their own is not random.
     features : NystroemFeatures, optional
-        What is computed of each place; by default from all of them.
+        The feature map; by default one that is fitted to `points`.
     """
 
-    def __init__(self, points: NDArray, some: NDArray | None = None, features: NystroemFeatures | None = None) -> None:
+    def __init__(self, points: NDArray, order: NDArray | None = None, features: NystroemFeatures | None = None) -> None:
         self.points = points
-        self.some = some
-        self.features = NystroemFeatures.of(points, some) if features is None else features
-        few = len(points) * self.features.size <= MOST_KEPT
+        self.order = order
+        self.features = NystroemFeatures.of(points, order) if features is None else features
+        few = len(points) * self.features.size <= MAX_CACHED_NUMBERS
         self._blocks = self.features.blocks(points)
-        self._kept = threaded_map(self._compute, self._blocks) if few else None
+        self._cached = threaded_map(self._compute, self._blocks) if few else None
 
     def _compute(self, block: slice) -> NDArray:
         return self.features(self.points[block])
 
     def first(self, labelled: NDArray) -> NDArray | None:
-        """The first labelled and unlabelled samples, by content; None if that is all of them."""
-        if len(labelled) <= 2 * MOST_SEEN:
+        """Random labelled and unlabelled samples to fit to; None for all of them."""
+        if len(labelled) <= 2 * MAX_FIT_SAMPLES:
             return None
-        order = np.arange(len(labelled)) if self.some is None else self.some
+        order = np.arange(len(labelled)) if self.order is None else self.order
         is_labelled = labelled[order]
-        return np.concatenate([order[kind][:MOST_SEEN] for kind in (is_labelled, ~is_labelled)])
+        return np.concatenate([order[kind][:MAX_FIT_SAMPLES] for kind in (is_labelled, ~is_labelled)])
 
     def times(self, coefficients: NDArray) -> NDArray:
-        """The features times some coefficients."""
-        if self._kept is None:
+        """Features times coefficients."""
+        if self._cached is None:
             return self.features.times(self.points, coefficients)
         coefficients = coefficients.astype(self.points.dtype, copy=False)
-        return np.concatenate(threaded_map(lambda features: features @ coefficients, self._kept))
+        return np.concatenate(threaded_map(lambda features: features @ coefficients, self._cached))
 
     def map(self, function: Callable[[slice, NDArray], Result]) -> list[Result]:
-        """The function of each block of rows and its features."""
-        if self._kept is None:
+        """`function` of each batch of rows and its features."""
+        if self._cached is None:
             return threaded_map(lambda block: function(block, self._compute(block)), self._blocks)
-        return threaded_map(function, self._blocks, self._kept)
+        return threaded_map(function, self._blocks, self._cached)
 
 
 def _total(parts: Sequence[NDArray]) -> NDArray:
-    """Their sum, in float64."""
+    """Sum of arrays, in float64."""
     total = np.zeros(parts[0].shape)
     for part in parts:
         total += part
@@ -156,43 +157,43 @@ def _radial(points: NDArray, landmarks: NDArray, energy: float) -> NDArray:
     squares += np.einsum("ij,ij->i", points, points)[:, None]
     squares += np.einsum("ij,ij->i", landmarks, landmarks)
     np.maximum(squares, 0, out=squares)
-    with np.errstate(over="ignore"):  # very far away is −∞, of which the exponential is 0
+    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
         squares *= points.dtype.type(-1 / (2 * energy))
     return np.exp(squares, out=squares)
 
 
 @dataclass(frozen=True)
 class LabelRegressor:
-    """Expected scores as a function of the place."""
+    """Class scores as a function of a point of Z."""
 
     features: NystroemFeatures
     coefficients: NDArray
 
     def __call__(self, points: NDArray) -> NDArray:
-        """Expected scores, up to a constant for each class, one row for each place."""
+        """Predicted scores of each point, up to a constant for each class."""
         return self.features.times(points, self.coefficients)
 
     def at(self, rows: NystroemRows) -> NDArray:
-        """The same for places whose features may be known."""
+        """The same for points whose features may be cached."""
         return rows.times(self.coefficients)
 
     def times(self, factor: float) -> "LabelRegressor":
-        """The same in other units."""
+        """The same with all predictions times `factor`."""
         return LabelRegressor(self.features, self.coefficients * factor)
 
 
 class Regression:
-    """Ridge regression of class scores on places, for scores that change.
+    """Ridge regression of class scores on Z, factorised once for several sets of scores.
 
-    Labelled and unlabelled samples have half the say each, and the scores of a class are divided by the root of its
-    share of the labels, so that classes with few samples count as much as others.
+    Labelled and unlabelled samples each have half of the weight, and the scores of a class are divided by the root of
+    its share of the labels, so that small classes count as much as others.
 
     Parameters
     ----------
     points : ndarray of shape (n, r), or NystroemRows
-        Places Z.
+        Z.
     labelled : ndarray of bool of shape (n,)
-        Whose scores are labels; at least one.
+        Which samples have a label; at least one.
 
     Examples
     --------
@@ -206,26 +207,26 @@ class Regression:
     def __init__(self, points: NDArray | NystroemRows, labelled: NDArray) -> None:
         self.rows = points if isinstance(points, NystroemRows) else NystroemRows(points)
         self.chosen = self.rows.first(labelled)
-        self.seen = self.rows
+        self.fit_rows = self.rows
         if self.chosen is not None:
             labelled = labelled[self.chosen]
-            self.seen = NystroemRows(self.rows.points[self.chosen], features=self.rows.features)
+            self.fit_rows = NystroemRows(self.rows.points[self.chosen], features=self.rows.features)
         self.labelled = labelled
         share = 1.0 if labelled.all() else 0.5
-        self.say = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
+        self.weights = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
 
         def moments(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
-            say = self.say[block].astype(features.dtype, copy=False)
-            weighted = features * np.sqrt(say)[:, None]
-            return weighted.T @ weighted, say @ features
+            weights = self.weights[block].astype(features.dtype, copy=False)
+            weighted = features * np.sqrt(weights)[:, None]
+            return weighted.T @ weighted, weights @ features
 
-        grams, means = zip(*self.seen.map(moments), strict=True)
+        grams, means = zip(*self.fit_rows.map(moments), strict=True)
         self.mean = _total(means)
         self.gram = _total(grams) - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
 
     def set_ridge(self, ridge: float) -> None:
-        """From now on fit with this ridge."""
+        """Use this ridge from now on."""
         self.ridge = ridge
         self.factor = linalg.cho_factor(self.gram + ridge * np.eye(len(self.gram)))
 
@@ -234,37 +235,37 @@ class Regression:
         targets = self._targets(scores)
 
         def products(block: slice, features: NDArray) -> NDArray:
-            return features.T @ (targets[block] * self.say[block, None]).astype(features.dtype, copy=False)
+            return features.T @ (targets[block] * self.weights[block, None]).astype(features.dtype, copy=False)
 
-        cross = _total(self.seen.map(products)) - np.outer(self.mean, self.say @ targets)
+        cross = _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ targets)
         return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross))
 
     def adapt(self, scores: NDArray) -> None:
-        """Set the ridge by how noisy the labels are: up to 16 times the usual one.
+        """Set the ridge by how noisy the labels are: up to 16 times the default.
 
-        Noise is what neither explains: the share of the labels' variance that a fit with the usual ridge leaves, times
-        the doubt that the scores leave on the unlabelled samples, as a share of that without any knowledge.
+        The noise is the product of two shares: the variance of the labels that a fit with the default ridge does not
+        explain, and the uncertainty of the scores of unlabelled samples relative to that of the class frequencies.
         """
         self.set_ridge(RIDGE * (1 + NOISE_GROWTH * self._unexplained(scores) * self._doubt(scores)))
 
     def _targets(self, scores: NDArray) -> NDArray:
-        scores = self._seen(scores)
+        scores = self._select(scores)
         shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
         return scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
 
-    def _seen(self, scores: NDArray) -> NDArray:
+    def _select(self, scores: NDArray) -> NDArray:
         return scores if self.chosen is None else scores[self.chosen]
 
     def _unexplained(self, scores: NDArray) -> float:
         targets = self._targets(scores)[self.labelled]
-        errors = targets - self.fit(scores)(self.seen.points[self.labelled])
+        errors = targets - self.fit(scores)(self.fit_rows.points[self.labelled])
         left, all_ = (float(part.var(axis=0, dtype=np.float64).sum()) for part in (errors, targets))
         return min(left / all_, 1.0) if all_ else 0.0
 
     def _doubt(self, scores: NDArray) -> float:
         if self.labelled.all():
             return 0.0
-        unlabelled = self._seen(scores)[~self.labelled].astype(np.float64)
+        unlabelled = self._select(scores)[~self.labelled].astype(np.float64)
         mean = unlabelled.mean(axis=0)
         ignorance = 1 - float(mean @ mean)
         doubt = 1 - float((unlabelled**2).sum()) / len(unlabelled)

@@ -1,4 +1,4 @@
-"""How far to trust the answers to new samples, by samples of fit that are taken for new ones."""
+"""How reliable predictions for new samples are, measured on samples of fit that are treated as new."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,45 +11,63 @@ from scipy import linalg, sparse
 from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.data.views import Views, presence_patterns
 
-# Samples of fit that are taken for new ones, at most, and at least: of fewer nothing can be told.
-MOST, FEWEST = 300, 20
-# What is far or odd: more than all but this share of them.
-USUAL_SHARE = 0.99
-# Confidence begins to fall at so many times that; what is then this much further has lost 40 % of it.
-FREE, FALL = 2.0, 0.5
-# What the latent positions leave of a sample is not odd below half of the norm of a sample: there may be nothing left
-# of those of fit.
-LEFTOVER_SHARE = 0.25
-# Share of a feature that is noise, at least.
-LEAST_NOISE = 1e-3
+
+@dataclass(frozen=True)
+class ProbeLimits:
+    """How samples of fit are used to judge predictions for new samples.
+
+    Attributes
+    ----------
+    max_samples, min_samples : int
+        Size of the probe; fewer samples are not enough to judge by.
+    quantile : float
+        Distances and residuals of up to this quantile of the probe are usual.
+    free_factor, decay : float
+        Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`.
+    min_residual_share : float
+        Residuals below this share of a sample's squared norm are usual: the probe may have none at all.
+    min_noise_share : float
+        Lower bound of the noise, as a share of the squared norms.
+    """
+
+    max_samples: int = 300
+    min_samples: int = 20
+    quantile: float = 0.99
+    free_factor: float = 2.0
+    decay: float = 0.5
+    min_residual_share: float = 0.25
+    min_noise_share: float = 1e-3
 
 
-class Answers(NamedTuple):
-    """Class scores of new samples, how far their neighbours are, and what their positions do not explain; squared."""
+PROBE = ProbeLimits()
+
+
+class NeighborScores(NamedTuple):
+    """Class scores of new samples, mean squared distances to their neighbours, and squared residuals."""
 
     scores: NDArray
     distances: NDArray
-    leftovers: NDArray
+    residuals: NDArray
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What answers to new samples are worth that have certain views.
+    """Confidence of predictions for new samples that have certain views.
 
     Attributes
     ----------
     calibration : Calibration
-        For samples like those of fit.
+        Calibration for samples like those of fit.
     distance : float
-        Mean distance to the neighbours that is not unusual.
+        Largest usual mean distance to the neighbours.
     leftover : float
-        Norm of what is left of a sample beside its latent position that is not unusual.
+        Largest usual norm of the residual x − h·Wᵀ.
 
     Examples
     --------
     >>> trust = Trust(Calibration(), distance=1.0, leftover=1.0)
-    >>> answers = Answers(np.array([[0.9, 0.1]] * 3), np.array([1.0, 9.0, 1e6]), np.zeros(3))
-    >>> trust(answers, frequencies=np.array([0.5, 0.5])).round(2)
+    >>> found = NeighborScores(np.array([[0.9, 0.1]] * 3), np.array([1.0, 9.0, 1e6]), np.zeros(3))
+    >>> trust(found, frequencies=np.array([0.5, 0.5])).round(2)
     array([[0.9 , 0.1 ],
            [0.55, 0.45],
            [0.5 , 0.5 ]])
@@ -59,36 +77,36 @@ class Trust:
     distance: float
     leftover: float
 
-    def __call__(self, answers: Answers, frequencies: NDArray) -> NDArray:
-        """Probabilities, which fall to the frequencies of the classes where a sample is far from all of fit."""
-        kept = _fall(answers.distances, self.distance) * _fall(answers.leftovers, self.leftover)
-        kept = kept[:, None].astype(answers.scores.dtype)
-        return kept * self.calibration(answers.scores) + (1 - kept) * frequencies.astype(answers.scores.dtype)
+    def __call__(self, found: NeighborScores, frequencies: NDArray) -> NDArray:
+        """Probabilities, which fall back to the class frequencies far away from the samples of fit."""
+        kept = _decay(found.distances, self.distance) * _decay(found.residuals, self.leftover)
+        kept = kept[:, None].astype(found.scores.dtype)
+        return kept * self.calibration(found.scores) + (1 - kept) * frequencies.astype(found.scores.dtype)
 
 
-def _fall(squares: NDArray, usual: float) -> NDArray:
-    """From 1 to 0, as a length grows beyond what is usual."""
+def _decay(squares: NDArray, usual: float) -> NDArray:
+    """Weights that fall from 1 to 0 as a length, given squared, grows beyond the usual."""
     ratios = np.sqrt(np.maximum(squares, 0)) / max(usual, float(np.finfo(float).tiny))
     with np.errstate(over="ignore"):
-        return np.exp(-0.5 * (np.maximum(ratios - FREE, 0) / FALL) ** 2)
+        return np.exp(-0.5 * (np.maximum(ratios - PROBE.free_factor, 0) / PROBE.decay) ** 2)
 
 
 @dataclass(frozen=True)
 class NewSampleProbe:
-    """Samples of fit that can be placed again as if they were new, with some of their views hidden.
+    """Samples of fit that can be embedded again as if they were new, with some of their views hidden.
 
     Attributes
     ----------
     samples : ndarray of int of shape (m,)
-        Their numbers by content.
+        Their indices, in canonical order.
     products : ndarray of shape (V, m, r)
-        X^v·W^v, zero for a view that a sample lacks.
+        X^v·W^v; zero for a view that a sample lacks.
     energies : ndarray of shape (V, m)
         Squared norms of the rows of X^v.
     present : ndarray of bool of shape (V, m)
-        Which view each has.
+        Which views each sample has.
     ridge : ndarray of shape (r, r)
-        σ²·C⁻¹, with σ² the noise of a feature and C the second moments of H: see `place`.
+        σ²·C⁻¹, with σ² the noise variance of a feature and C the second moments of H: see `embed_views`.
     """
 
     samples: NDArray
@@ -99,7 +117,7 @@ class NewSampleProbe:
 
     @classmethod
     def of(cls, views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> "NewSampleProbe":
-        """Some samples of the scaled views."""
+        """The probe of the given samples of the scaled views."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
         energies = np.array([view.row_energies() for view in some])
@@ -110,9 +128,9 @@ class NewSampleProbe:
             present[:, rows] = has[:, None]
             gram = gram_of(loadings, has)
             whole = products[:, rows].sum(axis=0)
-            left += leftovers(energies[:, rows].sum(axis=0), place(whole, gram), whole, gram).sum()
+            left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
             n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
-        noise = max(left, LEAST_NOISE * energies.sum()) / max(n_numbers, 1)
+        noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
         moments = latent.T @ latent / latent.dtype.type(len(latent))
         return cls(samples, products, energies, present, noise * linalg.pinvh(moments))
 
@@ -121,9 +139,9 @@ class NewSampleProbe:
         has: NDArray,
         loadings: list[NDArray],
         distributions: NDArray,
-        answer: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]],
+        predict: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]],
     ) -> Trust | None:
-        """What answers are worth to samples that have the views `has`; None if too few samples of fit have them.
+        """Confidence for new samples that have the views `has`; None if too few samples of the probe have them.
 
         Parameters
         ----------
@@ -132,36 +150,38 @@ class NewSampleProbe:
         loadings : list of ndarray of shape (d_v, r)
             W^v.
         distributions : ndarray of shape (n, c)
-            Distributions of the samples of fit, by content.
-        answer : callable
-            (latent positions, numbers of the samples of fit that are at them) ↦ scores without the samples themselves,
-            and squared distances to the neighbours.
+            Distributions of the samples of fit, in canonical order.
+        predict : callable
+            Latent positions, and indices of the samples of fit that they are of ↦ scores by the neighbours other than
+            the sample itself, and mean squared distances to these.
 
         Returns
         -------
         Trust or None
         """
         known = self.present[has].all(axis=0)
-        if known.sum() < FEWEST:
+        if known.sum() < PROBE.min_samples:
             return None
         products, energies = self.products[has][:, known].sum(axis=0), self.energies[has][:, known].sum(axis=0)
         gram = gram_of(loadings, has)
-        positions = place(products, gram, None if has.all() else self.ridge)
-        scores, distances = answer(positions, self.samples[known])
-        answered = scores.sum(axis=1) > 0
+        latent = embed_views(products, gram, None if has.all() else self.ridge)
+        scores, distances = predict(latent, self.samples[known])
+        predicted = scores.sum(axis=1) > 0
         targets = distributions[self.samples[known]]
-        calibration = fit_calibration(scores[answered], targets[answered], usual=1.0, cautious=False)
-        left = leftovers(energies, positions, products, gram)
-        unusual = max(np.quantile(left, USUAL_SHARE), LEFTOVER_SHARE * np.quantile(energies, USUAL_SHARE))
+        calibration = fit_calibration(scores[predicted], targets[predicted], usual=1.0, cautious=False)
+        residuals = squared_residuals(energies, latent, products, gram)
+        largest = max(
+            np.quantile(residuals, PROBE.quantile), PROBE.min_residual_share * np.quantile(energies, PROBE.quantile)
+        )
         return Trust(
-            calibration, float(np.sqrt(np.quantile(distances[answered], USUAL_SHARE))), float(np.sqrt(unusual))
+            calibration, float(np.sqrt(np.quantile(distances[predicted], PROBE.quantile))), float(np.sqrt(largest))
         )
 
 
 def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:
-    """Numbers of the samples that are taken for new ones: the first without a label, then the first with one.
+    """Indices of the samples that are treated as new: the first without a label, then the first with one.
 
-    A sample without a label has an answer that does not come from itself.
+    The scores of an unlabelled sample do not come from itself, so it is the better probe.
 
     Examples
     --------
@@ -169,7 +189,7 @@ def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:
     array([0, 1, 2])
     """
     order = np.concatenate([np.flatnonzero((codes < 0) & ~unreached), np.flatnonzero(codes >= 0)])
-    return np.sort(order[:MOST])
+    return np.sort(order[: PROBE.max_samples])
 
 
 def gram_of(loadings: list[NDArray], has: NDArray) -> NDArray:
@@ -183,35 +203,35 @@ def gram_of(loadings: list[NDArray], has: NDArray) -> NDArray:
     return np.sum([loading.T @ loading for loading, there in zip(loadings, has, strict=True) if there], axis=0)
 
 
-def place(products: NDArray, gram: NDArray, ridge: NDArray | None = None) -> NDArray:
-    """Latent positions from Σ X^v·W^v over the views that samples have, and Σ W^vᵀ·W^v over these.
+def embed_views(products: NDArray, gram: NDArray, ridge: NDArray | None = None) -> NDArray:
+    """Latent positions of samples from Σ X^v·W^v and Σ W^vᵀ·W^v over the views that they have.
 
-    By least squares; or, with few views, which leave directions open in which least squares would only blow up noise,
-    by what is expected of a sample like those of fit: least squares with the ridge σ²·C⁻¹.
+    Least squares; with a ridge σ²·C⁻¹ for samples that lack views, whose least squares would only amplify noise. It
+    makes the result the expected position of a sample with these views.
 
     Examples
     --------
-    >>> place(np.array([[8.0]]), np.array([[4.0]]))
+    >>> embed_views(np.array([[8.0]]), np.array([[4.0]]))
     array([[2.]])
-    >>> place(np.array([[8.0]]), np.array([[4.0]]), ridge=np.array([[4.0]]))
+    >>> embed_views(np.array([[8.0]]), np.array([[4.0]]), ridge=np.array([[4.0]]))
     array([[1.]])
     """
     return products @ linalg.pinvh(gram if ridge is None else gram + ridge.astype(gram.dtype))
 
 
-def leftovers(energies: NDArray, positions: NDArray, products: NDArray, gram: NDArray) -> NDArray:
-    """Squared norm of what the position of each sample does not explain.
+def squared_residuals(energies: NDArray, latent: NDArray, products: NDArray, gram: NDArray) -> NDArray:
+    """Squared norm of the residual x − h·Wᵀ of each sample.
 
     Examples
     --------
-    >>> leftovers(np.array([25.0]), np.array([[2.0]]), products=np.array([[8.0]]), gram=np.array([[4.0]]))
+    >>> squared_residuals(np.array([25.0]), np.array([[2.0]]), products=np.array([[8.0]]), gram=np.array([[4.0]]))
     array([9.])
     """
-    return np.maximum(energies - np.einsum("ij,ij->i", positions, 2 * products - positions @ gram), 0)
+    return np.maximum(energies - np.einsum("ij,ij->i", latent, 2 * products - latent @ gram), 0)
 
 
 def mean_squared_distances(weights: sparse.csr_array, points: NDArray, queries: NDArray) -> NDArray:
-    """Mean squared distance of each query to the points, by the weights in its row, which sum to 1.
+    """Mean squared distance of each query to the points, with the weights in its row, which sum to 1.
 
     Examples
     --------
@@ -226,7 +246,7 @@ def mean_squared_distances(weights: sparse.csr_array, points: NDArray, queries: 
 
 
 def without_own(weights: sparse.csr_array, own: NDArray) -> sparse.csr_array:
-    """Rows without their entry in the column `own`, made to sum to 1 again; zero if there is no other entry.
+    """Rows without their entry in the column `own`, rescaled to sum to 1; zero if there is no other entry.
 
     Examples
     --------

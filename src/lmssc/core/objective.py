@@ -1,32 +1,66 @@
 """The objective J, and the four updates that lower it in turn: W, H, S, F."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import relative_change
-from lmssc.core.embedding import PLAIN, Embedding
-from lmssc.core.graph import connect, laplacian, learn_graph, roughness
+from lmssc.core.embedding import IDENTITY, Embedding
+from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups
 from lmssc.core.latent import orthonormal_loadings, update_latent
 from lmssc.core.loadings import pivoted_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
-from lmssc.numerics.knn.exact import IncrementalKNN, Search
-
-# Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
-MOST_SOLVED_EXACTLY = 5000
-CHANGE_SHARE, TIGHTEST, LOOSEST = 3e-2, 1e-10, 1e-3
-# That of H, which a few steps solve, in units of that of F.
-LATENT_SHARE = 1e-2
+from lmssc.numerics.knn.exact import Search
 
 
 @dataclass(frozen=True)
-class State:
-    """All that the alternation changes."""
+class SolverTolerance:
+    """Relative residual at which the linear solvers of one iteration stop.
+
+    Every step of a solver lowers J, so a loose tolerance never makes J rise. Small problems are solved to `tightest`;
+    in larger ones the residual follows the last change of F, because more digits than that are lost in the next
+    iteration anyway.
+
+    Attributes
+    ----------
+    max_exact_samples : int
+        Problems of at most this size are solved to `tightest`.
+    change_share : float
+        Residual of F, as a share of the last relative change of F.
+    tightest, loosest : float
+        Limits of the residual of F.
+    latent_share : float
+        Residual of H, as a share of that of F: a few more steps are enough for it.
+    """
+
+    max_exact_samples: int = 5000
+    change_share: float = 3e-2
+    tightest: float = 1e-10
+    loosest: float = 1e-3
+    latent_share: float = 1e-2
+
+    def __call__(self, n_samples: int, change: float) -> float:
+        """Residual for F after a relative change of F by `change`."""
+        if n_samples <= self.max_exact_samples:
+            return self.tightest
+        return min(max(self.change_share * change, self.tightest), self.loosest)
+
+
+TOLERANCE = SolverTolerance()
+
+
+@dataclass(frozen=True)
+class IterationState:
+    """Everything that one iteration changes.
+
+    `search` is working memory: a step hands it on to the state it returns and may update it in place, so only the
+    newest state may be stepped.
+    """
 
     loadings: list[NDArray]  # W
     latent: NDArray  # H
@@ -34,27 +68,41 @@ class State:
     graph: sparse.csr_array  # S
     laplacian: sparse.csr_array  # L
     scores: NDArray  # F
-    unreached: NDArray
-    alpha: NDArray | None  # α of each row; None until the first iteration has set it
-    change: float = 1.0  # of F, relative, in the last iteration
-
-    def renumbered(self, order: NDArray) -> "State":
-        """The same with the samples in another order, but for the Laplacian, which only the updates need."""
-        graph = self.graph[order][:, order].tocsr()
-        return replace(
-            self,
-            latent=self.latent[order],
-            graph=graph,
-            laplacian=sparse.csr_array(graph.shape, dtype=graph.dtype),
-            scores=self.scores[order],
-            unreached=self.unreached[order],
-            alpha=None if self.alpha is None else self.alpha[order],
-        )
+    unreached: NDArray  # samples in components without a label
+    search: Search  # neighbour lists of the last graph
+    alpha: NDArray | None = None  # α of each row; None until the first iteration has set it
+    change: float = 1.0  # relative change of F in the last iteration
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The objective J of one problem, and the four updates that lower it in turn."""
+    """The objective J of one problem, and the four updates that lower it in turn.
+
+    Attributes
+    ----------
+    views : Views
+        X^v, scaled.
+    targets : Targets
+        Y.
+    n_neighbors : int
+        k.
+    beta, gamma : float
+        β and γ.
+    nonnegative : bool
+        Whether W ≥ 0; otherwise the stacked W has orthonormal columns.
+    shared_alpha : bool
+        Whether all rows of S share the mean α.
+    freeze_alpha : bool
+        Whether α stays as the first iteration sets it.
+    embedding : Embedding
+        Maps H to Z, in which the graph measures distances.
+    expected : ndarray of shape (n, c), or None
+        P: the class scores that the label regression expects of each sample, in units of Z.
+    groups : ndarray of int of shape (n,), or None
+        Group of linked views of each sample, if there is more than one group.
+    spatially_ordered : bool
+        Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
+    """
 
     views: Views
     targets: Targets
@@ -64,28 +112,12 @@ class Objective:
     nonnegative: bool
     shared_alpha: bool
     freeze_alpha: bool
-    embedding: Embedding = PLAIN
-    expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
-    initially_disconnected: NDArray | None = (
-        None  # samples that no label reaches on the first graph, which is by Z alone
-    )
-    groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
-    moving: Search = field(default_factory=IncrementalKNN)
+    embedding: Embedding = IDENTITY
+    expected: NDArray | None = None
+    groups: NDArray | None = None
+    spatially_ordered: bool = False
 
-    def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
-        """The state that the alternation starts from, F still zero where there is no label."""
-        return State(
-            loadings=[np.maximum(loading, 0) for loading in loadings] if self.nonnegative else loadings,
-            latent=latent,
-            XtH=self.views.transpose_dot(latent),
-            graph=graph,
-            laplacian=laplacian(graph),
-            scores=self.targets.matrix(self.views.dtype),
-            unreached=np.zeros(len(latent), dtype=bool),
-            alpha=None,
-        )
-
-    def step(self, state: State) -> State:
+    def step(self, state: IterationState) -> IterationState:
         """One iteration of Algorithm 1: W, then H, then S, then F."""
         loadings = self.update_loadings(state)
         latent = update_latent(
@@ -95,19 +127,17 @@ class Objective:
             self.beta,
             state.latent,
             self.embedding.metric,
-            LATENT_SHARE * self.tolerance(state.change),
+            TOLERANCE.latent_share * self.tolerance(state.change),
         )
         state = replace(state, loadings=loadings, latent=latent, XtH=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
 
-    def tolerance(self, change: float) -> float:
-        """Relative residual of the solvers, which start from what they solved last; so J falls whatever it is."""
-        if self.views.n_samples <= MOST_SOLVED_EXACTLY:
-            return TIGHTEST
-        return min(max(CHANGE_SHARE * change, TIGHTEST), LOOSEST)
+    def tolerance(self, change: float = 1.0) -> float:
+        """Relative residual of the solvers after a relative change of F by `change`."""
+        return TOLERANCE(self.views.n_samples, change)
 
-    def update_loadings(self, state: State) -> list[NDArray]:
-        """W: non-negative, or orthonormal with missing sample-views taken as H·Wᵀ (which keeps J from rising)."""
+    def update_loadings(self, state: IterationState) -> list[NDArray]:
+        """W: non-negative, or orthonormal with H·Wᵀ in place of missing sample-views (which keeps J from rising)."""
         if self.nonnegative:
             grams = self.views.grams(state.latent)
             if self.views.complete:
@@ -119,79 +149,52 @@ class Objective:
             ]
         return orthonormal_loadings(self.views.impute_XtH(state.XtH, state.latent, state.loadings))
 
-    def places(self, latent: NDArray) -> NDArray:
-        """Where the graph sees the samples: Z, and P beside it."""
-        places = self.embedding.embed(latent)
-        return places if self.expected is None else np.hstack([places, self.expected])
+    def embed(self, latent: NDArray) -> NDArray:
+        """Coordinates in which the graph is learned, but for F: Z, and P beside it."""
+        embedded = self.embedding.embed(latent)
+        return embedded if self.expected is None else np.hstack([embedded, self.expected])
 
-    def update_graph(self, state: State) -> State:
+    def update_graph(self, state: IterationState) -> IterationState:
         """S, and α if it is not frozen yet, from √β·Z, √β·P and √γ·F."""
         root = np.sqrt(self.beta)
-        places = [(self.embedding.embed(state.latent), root)]
+        parts = [(self.embedding.embed(state.latent), root)]
         if self.expected is not None:
-            places.append((self.expected, root))
+            parts.append((self.expected, root))
+        parts.append((state.scores, np.sqrt(self.gamma)))
         alpha = state.alpha if self.freeze_alpha else None
-        graph, alpha = self._learn_graph([*places, (state.scores, np.sqrt(self.gamma))], alpha)
+        graph, alpha = self._learn_graph(parts, state.search, alpha)
         return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
 
+    def connect(self, embedded: NDArray, search: Search) -> sparse.csr_array:
+        """S from the coordinates `embedded` alone, without F; `search` is updated in place."""
+        return self._learn_graph([(embedded, np.sqrt(self.beta))], search)[0]
+
     def _learn_graph(
-        self, parts: Sequence[tuple[NDArray, float]], alpha: NDArray | None = None
+        self, parts: Sequence[tuple[NDArray, float]], search: Search, alpha: NDArray | None = None
     ) -> tuple[sparse.csr_array, NDArray]:
-        """S and α from where the samples are: arrays side by side, each times a number."""
+        """S and α from blocks of coordinates, each times a factor."""
         ends = np.cumsum([part.shape[1] for part, _ in parts])
         points = np.empty((len(parts[0][0]), ends[-1]), dtype=self.views.dtype)
         for columns, (part, factor) in zip(np.split(points, ends[:-1], axis=1), parts, strict=True):
             np.multiply(part, points.dtype.type(factor), out=columns, casting="same_kind")
         if self.groups is not None:
-            # Samples that cannot be compared are further apart than any that can.
-            far = 10 * float(np.sqrt(np.einsum("ij,ij->i", points, points).max()))
-            points = np.hstack([points, (far * self.groups[:, None]).astype(points.dtype)])
-        return learn_graph(
-            points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, moving=self.moving
-        )
+            (points,) = separate_groups((points, self.groups))
+        return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, search=search)
 
-    def connect(self, points: NDArray) -> sparse.csr_array:
-        """S alone, from the places."""
-        return self._learn_graph([(points, np.sqrt(self.beta))])[0]
-
-    def propagate(self, state: State) -> State:
+    def propagate(self, state: IterationState) -> IterationState:
         """F on the present graph."""
         tol = self.tolerance(state.change)
-        scores, unreached = propagate(state.laplacian, self.targets, state.scores, tol)
+        scores, unreached = propagate(
+            state.laplacian, self.targets, state.scores, tol, spatially_ordered=self.spatially_ordered
+        )
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
-    def rescue_disconnected(self, state: State) -> State:
-        """Scores of samples that only the expected scores cut off from all labels: those of their neighbours by Z."""
-        if self.initially_disconnected is None:
-            return state
-        back = state.unreached & ~self.initially_disconnected
-        if not back.any():
-            return state
-        places = self.embedding.embed(state.latent)
-        weights = connect(places[~state.unreached], places[back], min(self.n_neighbors, int((~state.unreached).sum())))
-        scores = state.scores.copy()
-        scores[back] = weights @ state.scores[~state.unreached]
-        return replace(state, scores=scores, unreached=state.unreached & ~back)
-
-    def renumbered(self, order: NDArray) -> "Objective":
-        """The same problem with the samples in another order; the neighbour search follows."""
-        self.moving.renumber(order)
-        return replace(
-            self,
-            views=self.views.renumbered(order),
-            targets=self.targets.take(order),
-            embedding=self.embedding.renumbered(order),
-            expected=None if self.expected is None else self.expected[order],
-            initially_disconnected=None if self.initially_disconnected is None else self.initially_disconnected[order],
-            groups=None if self.groups is None else self.groups[order],
-        )
-
-    def objective(self, state: State) -> dict[str, float]:
+    def objective(self, state: IterationState) -> dict[str, float]:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
         return {
             "fit": self.views.loss(state.latent, state.loadings, state.XtH),
-            "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
+            "smoothness": self.beta * roughness(state.laplacian, self.embed(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }

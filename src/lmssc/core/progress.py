@@ -1,19 +1,60 @@
-"""How many runs are done and how long the rest will take: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of a fit and of many runs: bars on a terminal, a line now and then elsewhere."""
 
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
 from lmssc._optional import import_optional
 
-# Seconds between two lines where there is no terminal.
-LINE_EVERY = 30.0
+SECONDS_BETWEEN_LINES = 30.0
+"""Interval between two lines of `ProgressMeter` where there is no terminal."""
+
+# Called with the number of steps done, the total, and optionally a text to show beside the bar.
+Advance = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class IterationProgress:
+    """Passed to the callback of an estimator after each iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, from 1.
+    max_iter : int
+        Largest number of iterations.
+    objective : float
+        J.
+    change : float
+        Relative change of the class scores F.
+    seconds : float
+        Time since the first iteration began.
+    seconds_left : float
+        Estimated time until convergence, extrapolated from how fast `change` has fallen so far; NaN after one
+        iteration.
+    """
+
+    iteration: int
+    max_iter: int
+    objective: float
+    change: float
+    seconds: float
+    seconds_left: float = float("nan")
 
 
 class TimeLeft:
-    """Time that runs of known kinds will take, judged by those of the same kind that are done.
+    """Estimate of the remaining time of many runs, from the mean time of finished runs of the same kind.
+
+    Parameters
+    ----------
+    kinds : iterable of hashable
+        Kind of each run that is left.
+    workers : int
+        Number of runs at the same time.
 
     Examples
     --------
@@ -32,17 +73,17 @@ class TimeLeft:
         self._seen: dict[Hashable, list[float]] = defaultdict(list)
 
     def learn(self, kind: Hashable, seconds: float) -> None:
-        """A run of this kind took so long at an earlier start."""
-        if seconds == seconds:  # a failed run has no time
+        """Record the time of a run that was finished earlier and is not among those left."""
+        if seconds == seconds:  # a failed run has no time: NaN
             self._seen[kind].append(seconds)
 
     def done(self, kind: Hashable, seconds: float) -> None:
-        """A run of this kind has ended."""
+        """Record the time of a run that has just finished."""
         self._left[kind] -= 1
         self.learn(kind, seconds)
 
     def seconds(self) -> float | None:
-        """Seconds left; a kind never seen counts as the mean of those seen, and None is not to be known yet."""
+        """Remaining seconds, or None before the first run; an unseen kind counts as the mean of the others."""
         means = {kind: sum(seen) / len(seen) for kind, seen in self._seen.items()}
         if not means:
             return None
@@ -51,7 +92,7 @@ class TimeLeft:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, no more exact than it can be known.
+    """A duration in words, rounded to what an estimate can tell.
 
     Examples
     --------
@@ -63,19 +104,19 @@ def duration(seconds: float) -> str:
     return f"about {max(seconds / 60, 1):.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
-class Progress:
-    """Context that shows on stderr how far `total` runs are.
+class ProgressMeter:
+    """Context that shows on stderr how many of `total` runs are done: a bar on a terminal, else a line now and then.
 
     Parameters
     ----------
     total, done : int
-        Runs in all, and those that are on disk already.
+        Number of runs, and how many of them were finished before.
     left : TimeLeft
-        Judges the rest.
+        Estimates the remaining time.
     show : bool
-        Show anything at all.
+        Whether to show anything.
     clock : callable
-        Gives the seconds that decide when a line is due.
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -84,7 +125,9 @@ class Progress:
         self.total, self.n_done, self.left = total, done, left
         self._show, self._clock = show, clock
         self._last = clock()
-        self._bar = _make_bar(total, done) if show and sys.stderr.isatty() else None
+        tqdm = _import_tqdm() if show and sys.stderr.isatty() else None
+        layout = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs{postfix}"
+        self._bar = tqdm and tqdm(total=total, initial=done, bar_format=layout, dynamic_ncols=True)
 
     def __enter__(self) -> Self:
         return self
@@ -94,13 +137,13 @@ class Progress:
             self._bar.close()
 
     def advance(self, kind: Hashable, seconds: float) -> None:
-        """One more run is done."""
+        """Record that one more run is done."""
         self.n_done += 1
         self.left.done(kind, seconds)
         if self._bar is not None:
             self._bar.set_postfix_str(self._rest(), refresh=False)
             self._bar.update()
-        elif self._show and self._clock() - self._last >= LINE_EVERY:
+        elif self._show and self._clock() - self._last >= SECONDS_BETWEEN_LINES:
             self._last = self._clock()
             print(f"{self.n_done} of {self.total} runs, {self._rest()}", file=sys.stderr, flush=True)
 
@@ -109,12 +152,61 @@ class Progress:
         return "" if seconds is None else f"{duration(seconds)} left"
 
 
-def _make_bar(total: int, done: int) -> Any:
-    """A bar, or None without tqdm."""
+@contextmanager
+def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
+    """Context that yields a function that moves a bar on the terminal, or None where no bar can be shown.
+
+    Parameters
+    ----------
+    description : str
+        Text before the bar.
+    show : bool
+        Whether a bar is wanted.
+
+    Yields
+    ------
+    callable or None
+    """
+    tqdm = _import_tqdm() if show and sys.stderr.isatty() else None
+    if tqdm is None:
+        yield None
+        return
+    with tqdm(desc=description, leave=False) as bar:
+
+        def advance(done: int, total: int, text: str = "") -> None:
+            bar.total, bar.n = total, done
+            bar.set_postfix_str(text)
+
+        yield advance
+
+
+def iterations(advance: Advance) -> Callable[[IterationProgress], None]:
+    """A callback for the estimators that moves a bar.
+
+    Parameters
+    ----------
+    advance : callable
+        The function that `progress_bar` yields.
+
+    Returns
+    -------
+    callable
+
+    Examples
+    --------
+    >>> iterations(lambda done, total, text: print(done, total, text))(IterationProgress(2, 30, 0.5, 0.01, 1.0))
+    2 30 J 0.5, change 1.0e-02
+    """
+
+    def callback(record: IterationProgress) -> None:
+        advance(record.iteration, record.max_iter, f"J {record.objective:.5g}, change {record.change:.1e}")
+
+    return callback
+
+
+def _import_tqdm() -> Any:
+    """The class `tqdm`, or None if it is not installed."""
     try:
-        tqdm = import_optional("tqdm", purpose="progress bars", extra="progress").tqdm
+        return import_optional("tqdm", purpose="progress bars", extra="progress").tqdm
     except ImportError:
         return None
-    return tqdm(
-        total=total, initial=done, bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt} runs{postfix}", dynamic_ncols=True
-    )

@@ -1,4 +1,4 @@
-"""The first rounds: graph, labels propagated over it, what these let expect of a place, and again."""
+"""Rounds before the alternation: propagate labels over the graph, regress them on Z, learn the graph again."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,53 +13,71 @@ from lmssc.core.label_regression import LabelRegressor, NystroemRows, Regression
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 
-# Rounds, at most; more change nothing. They end when what is expected moves by less than this share: with many labels
-# after the first.
-MOST_ROUNDS = 3
-AT_REST = 0.0125
+# More rounds change nothing.
+MAX_ROUNDS = 3
+# The rounds end when P changes by less than this share of itself: with many labels after the first.
+MIN_CHANGE = 0.0125
 
 
 class WarmStart(NamedTuple):
-    """Graph S, class scores F, samples that no label reaches, the expectation and P by it, if it has a weight.
+    """State after the warm start.
 
-    `initially_disconnected` are the samples that no label reaches on the first graph either.
+    Attributes
+    ----------
+    graph, laplacian : csr_array of shape (n, n)
+        S and L.
+    scores : ndarray of shape (n, c)
+        F.
+    unreached : ndarray of bool of shape (n,)
+        Samples in components of S without a label.
+    regressor : LabelRegressor or None
+        Regression of F on Z; None without a weight.
+    expected : ndarray of shape (n, c), or None
+        P, the prediction of `regressor`.
+    initially_disconnected : ndarray of bool of shape (n,)
+        Samples in components without a label of the first graph, which is on Z alone.
     """
 
     graph: sparse.csr_array
+    laplacian: sparse.csr_array
     scores: NDArray
     unreached: NDArray
-    expectation: LabelRegressor | None
+    regressor: LabelRegressor | None
     expected: NDArray | None
     initially_disconnected: NDArray
 
 
 def warm_start(
-    places: NDArray,
+    embedded: NDArray,
     graph: sparse.csr_array,
     targets: Targets,
     weight: float,
     learn: Callable[[NDArray], sparse.csr_array],
-    rows: NystroemRows | None = None,
+    features: NystroemRows | None = None,
     tol: float = 1e-10,
+    *,
+    spatially_ordered: bool = False,
 ) -> WarmStart:
-    """Labels from a graph that knows no labels, and then from graphs that know more and more of them.
+    """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
 
     Parameters
     ----------
-    places : ndarray of shape (n, r)
+    embedded : ndarray of shape (n, r)
         Z.
     graph : csr_array of shape (n, n)
         S on Z alone.
     targets : Targets
         Y.
     weight : float
-        Weight of the expected scores in the squared distance; 0 leaves them out.
+        Weight of P in the squared distance; with 0 there is only one propagation.
     learn : callable
-        Places ↦ S.
-    rows : NystroemRows, optional
-        NystroemFeatures of the places, if they are known.
+        Coordinates [Z, P] ↦ S.
+    features : NystroemRows, optional
+        Features of Z for the regression, if they are computed already.
     tol : float
         Relative residual of the propagation.
+    spatially_ordered : bool
+        As for `propagate`.
 
     Returns
     -------
@@ -74,18 +92,39 @@ def warm_start(
     >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    scores, unreached = propagate(laplacian(graph), targets, tol=tol)
-    expectation = expected = None
+    L = laplacian(graph)
+    scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
+    regressor = expected = None
     initially_disconnected = unreached
     if weight:
-        regression = Regression(places if rows is None else rows, targets.labelled)
+        regression = Regression(embedded if features is None else features, targets.labelled)
         regression.adapt(scores)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             candidate = regression.fit(scores).times(np.sqrt(weight))
-            moved = candidate.at(regression.rows)
-            if expected is not None and relative_change(moved, expected) < AT_REST:
+            predicted = candidate.at(regression.rows)
+            if expected is not None and relative_change(predicted, expected) < MIN_CHANGE:
                 break
-            expectation, expected = candidate, moved
-            graph = learn(np.hstack([places, expected]))
-            scores, unreached = propagate(laplacian(graph), targets, scores, tol)
-    return WarmStart(graph, scores, unreached, expectation, expected, initially_disconnected)
+            regressor, expected = candidate, predicted
+            graph = learn(np.hstack([embedded, expected]))
+            L = laplacian(graph)
+            scores, unreached = propagate(L, targets, scores, tol, spatially_ordered=spatially_ordered)
+    return WarmStart(graph, L, scores, unreached, regressor, expected, initially_disconnected)
+
+
+def trusted_targets(targets: Targets, start: WarmStart) -> Targets:
+    """Targets in which disagreeing labels of identical samples are shrunk towards the scores of their neighbours.
+
+    Parameters
+    ----------
+    targets : Targets
+        Y.
+    start : WarmStart
+        Graph and scores found with these targets.
+
+    Returns
+    -------
+    Targets
+        The same object if there is nothing to shrink.
+    """
+    opinions = start.graph @ np.maximum(start.scores, 0)
+    return targets.shrink(opinions / opinions.sum(axis=1, keepdims=True))

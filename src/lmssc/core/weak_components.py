@@ -1,4 +1,4 @@
-"""Groups of samples that strong edges hold together and only weak ones tie to a label."""
+"""Components of the graph without a label that only weak edges tie to the rest."""
 
 from dataclasses import dataclass
 
@@ -11,112 +11,119 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient
 from lmssc.numerics.parallel import slices_of, threaded_map
 from lmssc.numerics.sparse_ops import threaded_product
 
-# An edge is weak if it is this small a share of the degree of one of its ends.
-WEAK = 0.01
-# Steps from the labelled samples along strong edges in which all others are reached, or they are told apart.
-MOST_STEPS = 12
-# Rows that are looked at at a time.
-ROWS_AT_ONCE = 25_000
+# An edge is weak if its weight is below this share of the degree of one of its ends.
+WEAK_EDGE = 0.01
+# If this many steps along strong edges lead from the labelled samples to all others, there are no weak components.
+MAX_STEPS = 12
+BATCH_ROWS = 25_000
 
 
 @dataclass(frozen=True)
 class WeakComponents:
-    """Groups without a label, and their ties: the edges by which they hang on others.
+    """Components without a label in the graph of the strong edges, and the weak edges that leave them.
 
-    What is wrong by the same number in a whole group shows in its ties alone. A residual that is summed over all
-    samples hardly sees it, and rounding hides it; so the level of each group is solved for by itself.
+    An error that is the same for a whole component shows only at its weak edges. The residual of a solver, a sum over
+    all samples, hardly sees it, and rounding hides it; so the mean of each component is solved for separately.
 
-    Parameters
+    Attributes
     ----------
-    members : ndarray of int
-        The samples in such groups.
-    group : ndarray of int
-        The group of each.
-    unreached : ndarray of bool
-        WeakComponents that no label is tied to, not even through other groups.
-    ties : csr_array of shape (groups, samples)
-        Weight of the ties of each group to each sample of another.
-    loose : ndarray
-        Weight of the ties of each member.
+    members : ndarray of int of shape (m,)
+        Samples in such components.
+    component : ndarray of int of shape (m,)
+        Component of each member.
+    unreached : ndarray of bool of shape (n_components,)
+        Components that no path leads from to a label.
+    outgoing : csr_array of shape (n_components, n)
+        Weight of the edges from each component to each sample outside of it.
+    outgoing_degree : ndarray of shape (m,)
+        Weight of the edges that leave the component at each member.
     """
 
     members: NDArray
-    group: NDArray
+    component: NDArray
     unreached: NDArray
-    ties: sparse.csr_array
-    loose: NDArray
+    outgoing: sparse.csr_array
+    outgoing_degree: NDArray
 
     @classmethod
     def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "WeakComponents":
-        """The groups of a graph.
+        """The weak components of a graph.
+
+        Parameters
+        ----------
+        laplacian : csr_array of shape (n, n)
+            L.
+        labelled : ndarray of bool of shape (n,)
+            Which samples have a label.
 
         Examples
         --------
         >>> L = sparse.csr_array([[1e-9, -1e-9, 0, 0], [-1e-9, 1 + 1e-9, -1, 0], [0, -1, 1, 0], [0, 0, 0, 0]])
-        >>> groups = WeakComponents.of(L, np.array([True, False, False, False]))
-        >>> groups.members, groups.group, groups.unreached
+        >>> found = WeakComponents.of(L, np.array([True, False, False, False]))
+        >>> found.members, found.component, found.unreached
         (array([1, 2, 3]), array([0, 0, 1]), array([False,  True]))
         """
-        strong = _strong(laplacian)
+        strong = _strong_edges(laplacian)
         if _reach_all(laplacian, strong, labelled):
-            group, n_groups = np.zeros(len(labelled), dtype=np.intp), 1
+            component, n_components = np.zeros(len(labelled), dtype=np.intp), 1
         else:
-            n_groups, group = connected_components(_without_weak(laplacian, strong), connection="strong")
-        free = np.ones(n_groups, dtype=bool)
-        free[group[labelled]] = False
-        number = np.where(free, np.cumsum(free) - 1, -1)[group]
+            n_components, component = connected_components(_select_edges(laplacian, strong), connection="strong")
+        unlabelled = np.ones(n_components, dtype=bool)
+        unlabelled[component[labelled]] = False
+        number = np.where(unlabelled, np.cumsum(unlabelled) - 1, -1)[component]
         members = np.flatnonzero(number >= 0)
-        n_free = int(free.sum())
+        n_weak = int(unlabelled.sum())
         rows = laplacian[members]
         member = np.repeat(np.arange(len(members)), np.diff(rows.indptr))
-        tie = (number[rows.indices] != number[members][member]) & (rows.data < 0)
-        member, sample, weight = member[tie], rows.indices[tie], -rows.data[tie].astype(np.float64)
-        ties = sparse.csr_array((weight, (number[members][member], sample)), shape=(n_free, len(labelled)))
-        # The labelled groups are the last vertex.
-        ends = np.where(number < 0, n_free, number)[ties.indices]
-        joined = sparse.csr_array((ties.data, ends, np.append(ties.indptr, ties.nnz)), shape=(n_free + 1, n_free + 1))
-        component = connected_components(joined, directed=False)[1]
-        loose = np.bincount(member, weight, len(members))
-        return cls(members, number[members], component[:-1] != component[-1], ties, loose)
+        leaves = (number[rows.indices] != number[members][member]) & (rows.data < 0)
+        member, sample, weight = member[leaves], rows.indices[leaves], -rows.data[leaves].astype(np.float64)
+        outgoing = sparse.csr_array((weight, (number[members][member], sample)), shape=(n_weak, len(labelled)))
+        # All components with a label are one more vertex, the last.
+        ends = np.where(number < 0, n_weak, number)[outgoing.indices]
+        shape = (n_weak + 1, n_weak + 1)
+        joined = sparse.csr_array((outgoing.data, ends, np.append(outgoing.indptr, outgoing.nnz)), shape=shape)
+        joint = connected_components(joined, directed=False)[1]
+        degree = np.bincount(member, weight, len(members))
+        return cls(members, number[members], joint[:-1] != joint[-1], outgoing, degree)
 
     def unreached_samples(self, n_samples: int) -> NDArray:
-        """Which of all samples no label reaches."""
+        """Which of all samples no path joins to a label."""
         result = np.zeros(n_samples, dtype=bool)
-        result[self.members[self.unreached[self.group]]] = True
+        result[self.members[self.unreached[self.component]]] = True
         return result
 
-    def level(self, scores: NDArray) -> None:
-        """Add to each group that is reached the constant that minimises Tr(FᵀLF), all of them together.
+    def correct_component_means(self, scores: NDArray) -> None:
+        """Add, in place, to each component that a label reaches the constant that minimises Tr(FᵀLF), all jointly.
 
         Examples
         --------
         >>> L = sparse.csr_array([[1e-9, -1e-9, 0], [-1e-9, 1 + 1e-9, -1], [0, -1, 1]])
         >>> F = np.array([[1.0], [0.4], [0.4]])
-        >>> WeakComponents.of(L, np.array([True, False, False])).level(F)
+        >>> WeakComponents.of(L, np.array([True, False, False])).correct_component_means(F)
         >>> F.ravel()
         array([1., 1., 1.])
         """
         if not len(self.members):
             return
-        n_groups, n_samples = self.ties.shape
-        own = sparse.csr_array((self.loose, (self.group, self.members)), shape=self.ties.shape)
-        pull = (self.ties - own) @ scores.astype(np.float64)
-        total = np.bincount(self.group, self.loose, n_groups)
-        pull[self.unreached], total[self.unreached] = 0, 1
-        # In units in which the diagonal is 1, so that a group that is tied the more weakly counts as much.
-        unit = 1 / np.sqrt(total)[:, None]
+        n_components, n_samples = self.outgoing.shape
+        own = sparse.csr_array((self.outgoing_degree, (self.component, self.members)), shape=self.outgoing.shape)
+        rhs = (self.outgoing - own) @ scores.astype(np.float64)
+        degree = np.bincount(self.component, self.outgoing_degree, n_components)
+        rhs[self.unreached], degree[self.unreached] = 0, 1
+        # Scaled to a unit diagonal, so that the most weakly tied component counts as much as any other.
+        unit = 1 / np.sqrt(degree)[:, None]
         one = np.ones(len(self.members))
-        membership = sparse.csr_array((one, (self.members, self.group)), shape=(n_samples, n_groups))
-        adjacency = self.ties @ membership
+        membership = sparse.csr_array((one, (self.members, self.component)), shape=(n_samples, n_components))
+        adjacency = self.outgoing @ membership
         shift = conjugate_gradient(
-            lambda rows: rows - unit * (adjacency @ (unit * rows)), unit * pull, np.zeros_like(pull), np.copy
+            lambda rows: rows - unit * (adjacency @ (unit * rows)), unit * rhs, np.zeros_like(rhs), np.copy
         )
-        scores[self.members] += (unit * shift)[self.group].astype(scores.dtype, copy=False)
+        scores[self.members] += (unit * shift)[self.component].astype(scores.dtype, copy=False)
 
 
-def _strong(laplacian: sparse.csr_array) -> NDArray:
-    """Which entries are edges that are not weak."""
-    least = WEAK * laplacian.diagonal()
+def _strong_edges(laplacian: sparse.csr_array) -> NDArray:
+    """Which stored entries are edges that are not weak."""
+    least = WEAK_EDGE * laplacian.diagonal()
     strong = np.empty(laplacian.nnz, dtype=bool)
 
     def fill(rows: slice) -> None:
@@ -125,24 +132,24 @@ def _strong(laplacian: sparse.csr_array) -> NDArray:
         ends = np.maximum(np.repeat(least[rows], np.diff(starts)), least[laplacian.indices[entries]])
         np.greater(-laplacian.data[entries], ends, out=strong[entries])
 
-    threaded_map(fill, slices_of(len(least), ROWS_AT_ONCE))
+    threaded_map(fill, slices_of(len(least), BATCH_ROWS))
     return strong
 
 
 def _reach_all(laplacian: sparse.csr_array, strong: NDArray, labelled: NDArray) -> bool:
-    """Whether a few steps along strong edges lead from the labelled samples to all others: mostly they do."""
+    """Whether `MAX_STEPS` steps along strong edges lead from the labelled samples to all others: usually they do."""
     edges = sparse.csr_array((strong.astype(np.float32), laplacian.indices, laplacian.indptr), shape=laplacian.shape)
     step, reached = threaded_product(edges), labelled
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         reached = reached | (step(reached.astype(np.float32)) > 0)
         if reached.all():
             return True
     return False
 
 
-def _without_weak(laplacian: sparse.csr_array, strong: NDArray) -> sparse.csr_array:
-    """The graph without its weak edges."""
-    before = np.concatenate([[0], np.cumsum(strong)])[laplacian.indptr]
-    # `compress` is several times faster than an index of booleans.
-    entries = np.compress(strong, laplacian.data), np.compress(strong, laplacian.indices), before
+def _select_edges(laplacian: sparse.csr_array, selected: NDArray) -> sparse.csr_array:
+    """The graph of some of the stored entries."""
+    before = np.concatenate([[0], np.cumsum(selected)])[laplacian.indptr]
+    # `compress` is several times faster than indexing by booleans.
+    entries = np.compress(selected, laplacian.data), np.compress(selected, laplacian.indices), before
     return sparse.csr_array(entries, shape=laplacian.shape)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.alternation import Progress, alternate
+from lmssc.core.alternation import alternate, relative_change
 from lmssc.core.graph import connect, laplacian, learn_graph, roughness
+from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.imputation import IMPUTE
@@ -27,39 +28,40 @@ from lmssc.estimators.base import (
 
 
 @dataclass(frozen=True)
-class State:
-    """All that the iteration changes."""
+class AMGLState:
+    """Everything that one iteration changes."""
 
     weights: NDArray  # a_v
     scores: NDArray  # F, zero where no label reaches
     roughness: NDArray  # Tr(FᵀL_vF) of each view
     unreached: NDArray
+    change: float = 1.0  # relative change of F in the last iteration
 
 
 @dataclass(frozen=True)
-class Model:
+class AMGLObjective:
     """The objective Σ_v √Tr(FᵀL_vF) of one problem, and the step that lowers it."""
 
     laplacians: list[sparse.csr_array]
     targets: Targets
 
-    def start(self) -> State:
-        """Equal weights, and nothing known of F."""
+    def start(self) -> AMGLState:
+        """Equal weights, and F = 0 for unlabelled samples."""
         n_views, dtype = len(self.laplacians), self.laplacians[0].dtype
         scores = self.targets.matrix(dtype)
         nobody = np.zeros(len(scores), dtype=bool)
-        return State(np.full(n_views, 1 / n_views), scores, np.full(n_views, np.inf), nobody)
+        return AMGLState(np.full(n_views, 1 / n_views), scores, np.full(n_views, np.inf), nobody)
 
-    def step(self, state: State) -> State:
+    def step(self, state: AMGLState) -> AMGLState:
         """F for the present weights, then the weights a_v = 1/(2·√Tr(FᵀL_vF))."""
         joint = combine(self.laplacians, state.weights)
         scores, unreached = propagate(joint, self.targets, state.scores, normalised=True)
-        # L_v is normalised: a constant is not smooth where degrees differ, zero is.
+        # L_v is normalised, so a constant is not smooth where degrees differ; zero is.
         scores[unreached] = 0
         rough = np.array([max(roughness(one, scores), 0.0) for one in self.laplacians])
-        return State(self_weights(rough), scores, rough, unreached)
+        return AMGLState(self_weights(rough), scores, rough, unreached, relative_change(scores, state.scores))
 
-    def objective(self, state: State) -> dict[str, float]:
+    def objective(self, state: AMGLState) -> dict[str, float]:
         """Σ_v √Tr(FᵀL_vF)."""
         return {"labels": float(np.sqrt(state.roughness).sum())}
 
@@ -110,7 +112,7 @@ class AMGL(MultiViewClassifier):
     tol : float
         Stop when the objective falls by less than this share of itself.
     callback : callable, optional
-        Called with a `Progress` after each iteration.
+        Called with an `IterationProgress` after each iteration.
     verbose : int
         Print a line after each iteration.
 
@@ -190,7 +192,7 @@ class AMGL(MultiViewClassifier):
         impute: str | None = None,
         max_iter: int = 100,
         tol: float = 1e-8,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callable[[IterationProgress], object] | None = None,
         verbose: int = 0,
     ) -> None:
         self.views = views
@@ -209,7 +211,7 @@ class AMGL(MultiViewClassifier):
         laplacians = [
             laplacian(view_graph(view, n_neighbors).astype(views.dtype, copy=False), normalised=True) for view in views
         ]
-        model = Model(laplacians, problem.targets)
+        model = AMGLObjective(laplacians, problem.targets)
         state, terms, _ = alternate(
             model.start(),
             model.step,

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lmssc.core.active import doubts, sigma_optimal_batch
-from lmssc.core.alternation import Progress
+from lmssc.core.fit_config import FitContext
+from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, canonical_order, first_copies, sample_keys, splitmix64
 from lmssc.data.imputation import fill_gaps, learn_fills
@@ -50,10 +51,14 @@ MEAN_LABELS_TO_WARN = 3
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method solves: views and targets of the distinct samples, all ordered by content."""
+    """What a method solves: views and targets of the distinct samples, in canonical order.
+
+    `context` is what the fit shares with other fits to the same data.
+    """
 
     views: list[RawView]
     targets: Targets
+    context: FitContext = field(default_factory=FitContext)
 
 
 @dataclass(frozen=True)
@@ -96,11 +101,15 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        return self._fit_in_context(X, y, present, FitContext())
+
+    def _fit_in_context(self, X: Any, y: ArrayLike, present: Masks, context: FitContext) -> Self:
+        """`fit`, as one of several fits that share work."""
         check_parameters(self, self._rules)
         before = dict(vars(self))
         try:
             with self._threads():
-                self._fit(X, y, present)
+                self._fit(X, y, present, context)
         except BaseException:
             # Nothing half-done: what was fitted before stays, and nothing of this attempt does.
             self.__dict__.clear()
@@ -112,7 +121,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         """What a fit and a prediction are within: a limit of the threads."""
         return nullcontext()
 
-    def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
+    def _fit(self, X: Any, y: ArrayLike, present: Masks, context: FitContext) -> None:
         raws = self._read_views(X, y=y, present=present, reset=True)
         classes, codes = encode_labels(y, raws[0].data.shape[0])
         order = canonical_order(raws, codes)
@@ -123,7 +132,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         node = np.cumsum(first) - 1
         targets, class_order = find_targets(node, codes[order.samples], distinct.keys, len(classes))
         views = threaded_map(lambda v: self._select_rows(raws[v], distinct.samples), order.views)
-        problem = Problem(views, targets)
+        problem = Problem(views, targets, context)
 
         self._order, self._class_order = distinct, class_order
         self._nodes = np.empty_like(node)
@@ -150,7 +159,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 f"only one labelled sample for {names}: such a class is often missed or overrated, and no label of it "
                 "can be hidden to find out how often. Label more of its samples",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _find_unlinked(self, problem: Problem) -> NDArray:
@@ -167,7 +176,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 "they get the class frequencies and are listed in unreached_. Label some of them, or add samples that "
                 "have views of both kinds",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return unlinked
 
@@ -204,7 +213,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                     "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
                     "as the mean, and other values as the largest or smallest of the rest",
                     UserWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # They are copies in an order of their own, and no one else's.
@@ -240,7 +249,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:
@@ -553,7 +562,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         Notes
         -----
         Greedy, by a form of Σ-optimality on the graph that is weighted by the doubt about each sample; see
-        `lmssc.core.active.informative`. Each choice takes one sparse solve: half a second at 100,000 samples.
+        `lmssc.core.active.sigma_optimal_batch`. Each choice takes one sparse solve: half a second at 100,000 samples.
 
         Examples
         --------
@@ -590,7 +599,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
     def _progress(self) -> Any:
         """The user's callback, after a printed line if `verbose`."""
 
-        def report(progress: Progress) -> None:
+        def report(progress: IterationProgress) -> None:
             if self.verbose:
                 left = progress.seconds_left
                 print(

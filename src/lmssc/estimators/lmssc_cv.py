@@ -18,7 +18,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from lmssc.core.progress import Progress, TimeLeft
+from lmssc.core.fit_config import FitContext
+from lmssc.core.progress import ProgressMeter, TimeLeft
 from lmssc.data.canonical_order import canonical_order
 from lmssc.data.folds import FOLDS, hide, labelled_folds
 from lmssc.data.labels import encode_labels
@@ -214,7 +215,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
                 fitted.setdefault(name, value)
         super()._upgrade(parameters, fitted, saved_by)
 
-    def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
+    def _fit(self, X: Any, y: ArrayLike, present: Masks, context: FitContext) -> None:
         base = LMSSC() if self.estimator is None else self.estimator
         if base.views is not None:
             raise ValueError("views must be given to LMSSCCV itself, not to its estimator")
@@ -239,13 +240,13 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
             warnings.warn(
                 "no class has 2 labelled samples, so no label can be held out: the first setting of the grid is taken",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         answers = self._search(settings, candidates, raws, codes, folds)
         results = tabulate(settings, answers, folds, codes, place, balanced=self.scoring == "balanced_accuracy")
         best = choose(results, self.margin)
 
-        fitted = candidates[best].set_params(views=self.views).fit(X, y, present)
+        fitted = candidates[best].set_params(views=self.views)._fit_in_context(X, y, present, context)
         for name in learned(getattr(self, "best_estimator_", fitted)):
             self.__dict__.pop(name, None)  # an earlier fit may have had another estimator
         self.__dict__.update(learned(fitted))
@@ -283,7 +284,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         search = uuid4().hex
         n_jobs = worker_count(self.n_jobs)
         found: list[list[Answers]] = [[] for _ in settings]
-        meter = Progress(
+        meter = ProgressMeter(
             len(tasks),
             0,
             TimeLeft((number for number, _ in tasks), effective_n_jobs(n_jobs)),
@@ -453,8 +454,8 @@ def _naming(setting: dict[str, Any]) -> Iterator[None]:
         raise ValueError(f"param_grid, {setting}: {error}") from error
 
 
-# What the fits of one search can share in this process.
-_STARTS: dict[str, dict[tuple, Any]] = {}
+# Context of the search that this process works for, by the name of the search: worker processes have no other memory.
+_CONTEXTS: dict[str, FitContext] = {}
 
 
 @contextmanager
@@ -463,15 +464,15 @@ def _forgetting() -> Iterator[None]:
     try:
         yield
     finally:
-        _STARTS.clear()
+        _CONTEXTS.clear()
 
 
-def _starts_of(search: str) -> dict[tuple, Any]:
-    """What the fits of this search share; that of an earlier one is forgotten."""
-    if search not in _STARTS:
-        _STARTS.clear()
-        _STARTS[search] = {}
-    return _STARTS[search]
+def _context_of(search: str) -> FitContext:
+    """The context that the fits of this search share; that of an earlier search is dropped."""
+    if search not in _CONTEXTS:
+        _CONTEXTS.clear()
+        _CONTEXTS[search] = FitContext(interruptible=False, cache={})
+    return _CONTEXTS[search]
 
 
 def _answer(
@@ -491,10 +492,7 @@ def _answer(
     # One thread, so that the result does not depend on how many fits are done at the same time.
     with warnings.catch_warnings(), threadpool_limits(limits=1), _naming(setting):
         warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
-        estimator = clone(candidate)
-        if isinstance(estimator, LMSSC):
-            estimator._starts, estimator._interruptible = _starts_of(search), False
-        fitted = estimator.fit(views, hide(codes, fold), present)
+        fitted = clone(candidate)._fit_in_context(views, hide(codes, fold), present, _context_of(search))
     seconds = time.perf_counter() - began
     likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)
     if scoring == "log_loss":

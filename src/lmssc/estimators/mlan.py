@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.alternation import Progress, alternate
+from lmssc.core.alternation import alternate, relative_change
 from lmssc.core.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
+from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.imputation import IMPUTE
@@ -91,8 +92,8 @@ def weighted_sum(weights: NDArray, arrays: NDArray) -> NDArray:
 
 
 @dataclass(frozen=True)
-class State:
-    """All that the alternation changes."""
+class MLANState:
+    """Everything that one iteration changes."""
 
     weights: NDArray  # w_v
     energies: NDArray  # Σ_ij d^v_ij·s_ij of each view
@@ -100,10 +101,11 @@ class State:
     scores: NDArray  # F
     unreached: NDArray
     label_energy: float = 0.0  # Σ_ij ‖f_i − f_j‖²·s_ij
+    change: float = 1.0  # relative change of F in the last iteration
 
 
 @dataclass(frozen=True)
-class Model:
+class MLANObjective:
     """The objective of one problem, and its updates."""
 
     neighbors: WeightedNeighbors
@@ -111,7 +113,7 @@ class Model:
     alpha: float
     label_weight: float
 
-    def step(self, state: State) -> State:
+    def step(self, state: MLANState) -> MLANState:
         """One iteration: w, then S, then F."""
         weights = self_weights(state.energies)
         indices, by_view = self.neighbors.find(weights)
@@ -119,13 +121,13 @@ class Model:
         rows = nearest_rows(weighted_sum(weights, by_view) + self.label_weight * between, 2 * self.alpha)
         return self.propagate(replace(self.with_rows(state, indices, rows, by_view), weights=weights))
 
-    def with_rows(self, state: State, indices: NDArray, rows: NDArray, by_view: NDArray) -> State:
+    def with_rows(self, state: MLANState, indices: NDArray, rows: NDArray, by_view: NDArray) -> MLANState:
         """S from its rows, symmetrised, and Σ_ij d^v_ij·s_ij, which that does not change."""
         graph = symmetrise(graph_from_rows(indices, rows, len(indices)))
         energies = np.array([float(np.vdot(rows, distances)) for distances in by_view])
         return replace(state, graph=graph, energies=energies)
 
-    def propagate(self, state: State) -> State:
+    def propagate(self, state: MLANState) -> MLANState:
         """F on the present graph."""
         smooth = laplacian(state.graph)
         scores, unreached = propagate(smooth, self.targets, state.scores)
@@ -133,10 +135,11 @@ class Model:
             state,
             scores=scores,
             unreached=unreached,
+            change=relative_change(scores, state.scores),
             label_energy=2 * float(np.vdot(scores, smooth @ scores)),
         )
 
-    def objective(self, state: State) -> dict[str, float]:
+    def objective(self, state: MLANState) -> dict[str, float]:
         """The terms of the objective."""
         return {
             "views": float(np.sqrt(state.energies).sum()),
@@ -198,7 +201,7 @@ class MLAN(MultiViewClassifier):
     tol : float
         Stop when F changes by less than this share of itself.
     callback : callable, optional
-        Called with a `Progress` after each iteration.
+        Called with an `IterationProgress` after each iteration.
     verbose : int
         Print a line after each iteration.
 
@@ -289,7 +292,7 @@ class MLAN(MultiViewClassifier):
         impute: str | None = None,
         max_iter: int = 30,
         tol: float = 1e-4,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callable[[IterationProgress], object] | None = None,
         verbose: int = 0,
     ) -> None:
         self.views = views
@@ -321,7 +324,7 @@ class MLAN(MultiViewClassifier):
         self.n_iter_ = len(self.objective_)
         return Solution(state.scores, state.graph, state.unreached)
 
-    def _start(self, views: Views, problem: Problem) -> tuple[Model, State]:
+    def _start(self, views: Views, problem: Problem) -> tuple[MLANObjective, MLANState]:
         """Equal weights, the adaptive-neighbour graph of the mean distances, α from it, one propagation."""
         n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 9, len(self._nodes))
         equal = np.full(len(views), 1 / len(views))
@@ -331,8 +334,8 @@ class MLAN(MultiViewClassifier):
         own = adaptive_alpha(distances, n_neighbors, beta=0.5)
         rows = nearest_rows(distances, 2 * own)
         neighbors = WeightedNeighbors(views, n_neighbors)
-        model = Model(neighbors, problem.targets, float(own.mean()), float(self.label_weight))
-        state = State(
+        model = MLANObjective(neighbors, problem.targets, float(own.mean()), float(self.label_weight))
+        state = MLANState(
             weights=equal,
             energies=np.zeros(len(views)),
             graph=sparse.csr_array((views.n_samples, views.n_samples), dtype=views.dtype),

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from lmssc.core.progress import Progress, TimeLeft
+from lmssc.core.progress import ProgressMeter, TimeLeft
 from lmssc.data.n_jobs import worker_count
 from lmssc.evaluation.store import Store
 from lmssc.numerics.processes import end_with
@@ -60,7 +60,7 @@ def do_missing(
     for key, job in by_key.items():
         if key not in missing and (record := store.read(key)) is not None:
             left.learn(job.kind, record["fit_seconds"])
-    with Progress(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
+    with ProgressMeter(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
         for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
             delayed(_do)(job, do, store, os.getpid()) for job in missing.values()
         ):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.progress_bar import Advance
+from lmssc.core.progress import Advance
 from lmssc.io.spreadsheet import escape_formula
 from lmssc.io.typed_labels import GUESSES
 from lmssc.persistence.atomic import open_atomically

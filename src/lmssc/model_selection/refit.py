@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from lmssc.core.fit_config import FitContext
 from lmssc.data.folds import hide, labelled_folds
 from lmssc.data.labels import encode_labels
 from lmssc.data.n_jobs import worker_count
@@ -162,8 +163,9 @@ def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_clas
         _make_room(clf, len(kept), sum(raw.data.shape[1] for raw in raws))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
-            clf._interruptible = False  # Ctrl-C is meant for all fits
-            clf.fit({raw.name: raw.data for raw in parts}, labels[kept], {raw.name: raw.present for raw in parts})
+            views, present = {raw.name: raw.data for raw in parts}, {raw.name: raw.present for raw in parts}
+            # Ctrl-C ends all fits, not this one alone.
+            clf._fit_in_context(views, labels[kept], present, FitContext(interruptible=False))
         everyone[kept] = 0.0
         everyone[np.ix_(kept, clf.classes_)] = clf.label_distributions_
     return everyone[fold]

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from lmssc.numerics.parallel import threaded_map
 
-# From so many samples on it pays: fewer fit into the cache.
-FEWEST_SAMPLES = 10_000
 # Samples that are not told apart any more (a block of the coarse level), and samples that a direction is found from.
 SMALLEST_PART = 300
 SAMPLED = 2000

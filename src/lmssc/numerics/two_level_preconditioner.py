@@ -9,11 +9,6 @@ from scipy import linalg, sparse
 from lmssc.numerics.parallel import slices_of, threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, threaded_product
 
-# Fewer samples are solved without it, and so are samples that are not numbered by where they are: of the edges of
-# some, fewer than this share are as short as a block.
-FEWEST_SAMPLES = 10_000
-LEAST_SHORT = 0.1
-SAMPLED = 1000
 # Samples to a block, at least, and how many blocks there are at most. Halves of halves fit the numbering.
 SAMPLES_PER_BLOCK = 150
 MOST_BLOCKS = 2048
@@ -23,23 +18,24 @@ BLOCKS_SHARED = 128
 RIDGE = 1e-6
 
 
-def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None] | None:
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None]:
     """Approximate inverse of L_uu on scores that are the same within each block of samples.
 
     A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
-    samples' membership in blocks of consecutive ones, it is P·(PᵀL_uuP)⁻¹·Pᵀ.
+    samples' membership in blocks of consecutive ones, it is P·(PᵀL_uuP)⁻¹·Pᵀ. It helps only if consecutive samples are
+    close in space, as `spatial_order` numbers them.
 
     Parameters
     ----------
     laplacian : csr_array of shape (n, n)
-        L.
+        L, of samples in spatial order.
     known : ndarray of bool of shape (n,)
         Samples whose scores are known.
 
     Returns
     -------
-    callable or None
-        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, nothing where scores are known; None where it would not help.
+    callable
+        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, nothing where scores are known.
 
     Examples
     --------
@@ -53,11 +49,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     (True, True)
     """
     n_samples = len(known)
-    if n_samples < FEWEST_SAMPLES:
-        return None
-    n_blocks = min(MOST_BLOCKS, 2 ** int(np.log2(n_samples / SAMPLES_PER_BLOCK)))
-    if not _is_by_place(laplacian, n_samples // n_blocks):
-        return None
+    n_blocks = min(MOST_BLOCKS, 2 ** int(np.log2(max(1.0, n_samples / SAMPLES_PER_BLOCK))))
     starts = np.arange(n_blocks) * n_samples // n_blocks
     factor = _factor(laplacian, known, starts)
     sizes = np.diff(starts, append=n_samples)
@@ -73,14 +65,6 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
         spread(linalg.cho_solve((factor, True), gather(residual), check_finite=False), result, add=True)
 
     return correct
-
-
-def _is_by_place(laplacian: sparse.csr_array, size: int) -> bool:
-    """Whether samples that are joined often stand within a block's size of each other."""
-    some = np.linspace(0, laplacian.shape[0] - 1, SAMPLED, dtype=np.intp)
-    part = laplacian[some]
-    apart = np.abs(part.indices - np.repeat(some, np.diff(part.indptr)))
-    return bool(np.count_nonzero(apart < size) - np.count_nonzero(apart == 0) > LEAST_SHORT * np.count_nonzero(apart))
 
 
 def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from lmssc.core.embedding import PLAIN, Embedding
+from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import learn_graph, usual_neighbors
-from lmssc.core.initialization import latent_start, most_components
+from lmssc.core.initialization import initialize
 from lmssc.data.n_jobs import worker_count
 from lmssc.data.scaling import WORDS, fit_scalings, scale_views
 from lmssc.data.views import RawView
@@ -297,13 +297,11 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
     """
     scalings = fit_scalings(raws, ["auto"] * len(raws))
     views = scale_views(raws, scalings)
-    words = all(scaling.kind in WORDS for scaling in scalings)
-    most = most_components(views.n_samples, views.n_features, words=words)
-    latent, _ = latent_start(views, most, above_noise=not words)
-    embedding = Embedding.of_directions(latent) if words else PLAIN
+    text = all(scaling.kind in WORDS for scaling in scalings)
     known = codes[codes >= 0]
     default = usual_neighbors(views.n_samples, len(known), len(np.unique(known)))
     n_neighbors = resolve_neighbors("auto", views.n_samples, default=default)
+    latent, _, embedding = initialize(views, FitConfig(n_neighbors, text=text, by_direction=text))
     return learn_graph(embedding.embed(latent), n_neighbors, 1.0)[0]
 
 

@@ -18,9 +18,8 @@ from lmssc.numerics.knn.exact import (
 )
 from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.scale import is_large
 
-# From so many samples on an index is faster than an exact search, as measured on two cores.
-FEWEST_SAMPLES = 10_000
 # Share of the nearest neighbours that has to be found by default.
 TARGET = 0.95
 # What the clusters near to a sample may miss, in units of what may be missed in the end: those near to the samples
@@ -221,7 +220,7 @@ def _by_distance(listed: NDArray, distances: NDArray) -> tuple[NDArray, NDArray]
 
 def has_index(n_samples: int, target: float = TARGET) -> bool:
     """Whether so many samples are searched by an index: they are many, some may be missed, and faiss is installed."""
-    return n_samples >= FEWEST_SAMPLES and target < 1 and find_spec("faiss") is not None
+    return is_large(n_samples) and target < 1 and find_spec("faiss") is not None
 
 
 def choose_search(n_samples: int, target: float = TARGET) -> IncrementalKNN | ApproximateKNN:

@@ -1,0 +1,234 @@
+"""The fit of LMSSC as a pure function: scaled views, targets and parameters in, a `FitResult` out.
+
+`begin` initializes, orders the samples in space, learns the first graph, and calibrates the warm start; the alternation
+lowers J; `_finish` undoes the order, calibrates the final scores, and judges predictions for new samples.
+"""
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.alternation import alternate
+from lmssc.core.confidence import calibrate_scores
+from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe
+from lmssc.core.objective import IterationState
+from lmssc.core.predict import NeighborAverage
+from lmssc.core.propagation import Propagation, rescue_disconnected
+from lmssc.core.start import Start, begin, resume
+from lmssc.core.targets import Targets
+from lmssc.data.views import Views
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Everything that a fit finds; samples and views in canonical order.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, c)
+        Calibrated class scores.
+    unreached : ndarray of bool of shape (n,)
+        Samples without a label in their component of the graph.
+    graph : csr_array of shape (n, n)
+        S.
+    latent : ndarray of shape (n, r)
+        H.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+    alpha : ndarray of shape (n,)
+        α of each row of S.
+    average : NeighborAverage
+        Averages over the neighbours of new samples; has the coordinates of the samples and the embedding.
+    probe : NewSampleProbe or None
+        Samples that judge predictions for new samples; None without calibration.
+    trust : Trust or None
+        Confidence of predictions for new samples that have all views.
+    temperature, doubt : float
+        Calibration of the final scores.
+    terms : dict of str to ndarray
+        Terms of J after each iteration.
+    converged : bool
+        Whether F changed by less than the tolerance at the end.
+    neighbor_recall : float
+        Measured recall of the last neighbour search; 1 if it is exact.
+    """
+
+    scores: NDArray
+    unreached: NDArray
+    graph: sparse.csr_array
+    latent: NDArray
+    loadings: list[NDArray]
+    alpha: NDArray
+    average: NeighborAverage
+    probe: NewSampleProbe | None
+    trust: Trust | None
+    temperature: float
+    doubt: float
+    terms: dict[str, NDArray]
+    converged: bool
+    neighbor_recall: float
+
+
+def fit(
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    hooks: FitHooks | None = None,
+    context: FitContext | None = None,
+    groups: NDArray | None = None,
+) -> FitResult:
+    """Learn latent positions, graph and class scores together.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views of distinct samples, in canonical order.
+    targets : Targets
+        Their labels.
+    config : FitConfig
+        Parameters.
+    hooks : FitHooks, optional
+        Progress callback and checkpoint.
+    context : FitContext, optional
+        Work shared with other fits.
+    groups : ndarray of int of shape (n,), optional
+        Group of linked views of each sample, if there is more than one group.
+
+    Returns
+    -------
+    FitResult
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]])
+    >>> targets = Targets.from_codes(np.array([0, -1, -1, 1, -1, -1]), 2)
+    >>> fit(Views.from_arrays([X]), targets, FitConfig(n_neighbors=2)).scores.argmax(axis=1)
+    array([0, 0, 0, 1, 1, 1])
+    """
+    hooks = FitHooks() if hooks is None else hooks
+    context = FitContext() if context is None else context
+    saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
+    if saved is None:
+        start = begin(views, targets, config, context, groups)
+        _save(start, start.state, [], hooks)
+    else:
+        start = resume(views, targets, config, groups, saved)
+    state, terms, converged = alternate(
+        start.state,
+        start.objective.step,
+        start.objective.objective,
+        max_iter=config.max_iter,
+        tol=config.tol,
+        callback=hooks.progress,
+        history=start.history,
+        save=partial(_save_if_due, start, hooks=hooks),
+        interruptible=context.interruptible,
+    )
+    _close_checkpoint(start, state, terms, hooks, done=converged or _n_iterations(terms) == config.max_iter)
+    if state.alpha is None:  # interrupted before the end of the first iteration
+        state = replace(state, alpha=start.objective.update_graph(state).alpha)
+    return _finish(views, start, state, config, terms, converged)
+
+
+def _finish(
+    views: Views,
+    start: Start,
+    state: IterationState,
+    config: FitConfig,
+    terms: dict[str, NDArray],
+    converged: bool,
+) -> FitResult:
+    """The result in canonical order: final scores calibrated, predictions for new samples judged."""
+    objective, undo = start.objective, start.permutation.undo
+    latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
+    groups = None if objective.groups is None else undo(objective.groups)
+    embedded = start.embedding.embed(latent)
+    found = Propagation(undo(state.scores), undo(state.unreached))
+    if start.initially_disconnected is not None:
+        found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
+    scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
+    average = NeighborAverage(
+        embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
+        start.embedding,
+        start.regressor,
+        config.n_neighbors,
+        float(alpha[0]) if config.shared_alpha else None,
+        config.neighbor_recall,
+        groups,
+    )
+    probe = trust = None
+    if config.calibrate and not config.random_start:
+        probe = NewSampleProbe.of(views, latent, state.loadings, choose_probe(codes, found.unreached))
+        distributions = scores / scores.sum(axis=1, keepdims=True)
+        trust = average.trust(probe, np.ones(len(views), dtype=bool), state.loadings, distributions)
+    return FitResult(
+        scores=scores,
+        unreached=found.unreached,
+        graph=start.permutation.undo_graph(state.graph),
+        latent=latent,
+        loadings=state.loadings,
+        alpha=alpha,
+        average=average,
+        probe=probe,
+        trust=trust,
+        temperature=calibration.temperature,
+        doubt=calibration.doubt,
+        terms=terms,
+        converged=converged,
+        neighbor_recall=getattr(state.search, "recall", 1.0),
+    )
+
+
+# Parts of a state that are computed from the others, or saved separately.
+_NOT_SAVED = ("XtH", "laplacian", "search")
+
+
+def _save(start: Start, state: IterationState, history: list[dict[str, float]], hooks: FitHooks) -> None:
+    """Write to the checkpoint, if there is one, everything that `resume` needs."""
+    if hooks.checkpoint is None:
+        return
+    objective = start.objective
+    hooks.checkpoint.write(
+        {
+            "state": {name: part for name, part in _parts(state).items() if name not in _NOT_SAVED},
+            "search": state.search.kept(),
+            "objective": {name: getattr(objective, name) for name in ("gamma", "targets", "expected")},
+            "order": start.permutation.order,
+            "start": {name: getattr(start, name) for name in ("embedding", "regressor", "initially_disconnected")},
+            "confidence": _parts(start.confidence),
+            "history": history,
+        }
+    )
+
+
+def _save_if_due(start: Start, state: IterationState, history: list[dict[str, float]], *, hooks: FitHooks) -> None:
+    if hooks.checkpoint is not None and hooks.checkpoint.due():
+        _save(start, state, history, hooks)
+
+
+def _close_checkpoint(
+    start: Start, state: IterationState, terms: dict[str, NDArray], hooks: FitHooks, *, done: bool
+) -> None:
+    """Remove the checkpoint of a finished fit; save an interrupted one."""
+    if hooks.checkpoint is None:
+        return
+    if done:
+        hooks.checkpoint.remove()
+    else:
+        records = zip(*terms.values(), strict=True)
+        history = [dict(zip(terms, map(float, record), strict=True)) for record in records]
+        _save(start, state, history, hooks)
+
+
+def _parts(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name."""
+    return {part.name: getattr(record, part.name) for part in fields(record)}
+
+
+def _n_iterations(terms: dict[str, NDArray]) -> int:
+    return len(next(iter(terms.values()), ()))

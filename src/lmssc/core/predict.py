@@ -1,0 +1,226 @@
+"""Predictions for new samples: embed them by the loadings, average their neighbours, adjust the confidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.core.embedding import Embedding
+from lmssc.core.graph import connect, separate_groups
+from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.new_samples import (
+    NeighborScores,
+    NewSampleProbe,
+    Trust,
+    embed_views,
+    gram_of,
+    mean_squared_distances,
+    squared_residuals,
+    without_own,
+)
+from lmssc.data.memmap import release, slices, stored_bytes
+from lmssc.data.scaling import ViewScaling, scale_views
+from lmssc.data.views import RawView, presence_patterns
+
+
+@dataclass(frozen=True)
+class NeighborAverage:
+    """Averages over the nearest samples of fit, all in canonical order.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, q)
+        Coordinates of the samples of fit: Z, and the expected scores P beside it if there is a regressor.
+    embedding : Embedding
+        Maps latent positions to Z.
+    regressor : LabelRegressor or None
+        Predicts P from Z.
+    n_neighbors : int
+        k.
+    alpha : float or None
+        α that all rows share; None if each row has its own.
+    recall : float
+        Recall of the neighbour search.
+    groups : ndarray of int of shape (n,), or None
+        Group of linked views of each sample of fit, if there is more than one group.
+    """
+
+    points: NDArray
+    embedding: Embedding
+    regressor: LabelRegressor | None
+    n_neighbors: int
+    alpha: float | None
+    recall: float
+    groups: NDArray | None
+
+    def __call__(
+        self, latent: NDArray, values: NDArray, groups: NDArray | None = None, own: NDArray | None = None
+    ) -> tuple[NDArray, NDArray]:
+        """Average `values` of the samples of fit over the neighbours of new samples.
+
+        Parameters
+        ----------
+        latent : ndarray of shape (m, r)
+            Latent positions of the new samples.
+        values : ndarray of shape (n, d)
+            Values of the samples of fit.
+        groups : ndarray of int of shape (m,), optional
+            Groups of linked views of the new samples; needed if the samples of fit have groups.
+        own : ndarray of int of shape (m,), optional
+            Indices in fit of the "new" samples, if they are from there; they are not their own neighbours.
+
+        Returns
+        -------
+        averages : ndarray of shape (m, d)
+        distances : ndarray of shape (m,)
+            Mean squared distance of each sample to its neighbours.
+        """
+        points, queries = self.points, self.embedding.embed_new(latent)
+        if self.regressor is not None:
+            queries = np.hstack([queries, self.regressor(queries)])
+        if groups is not None and self.groups is not None:
+            points, queries = separate_groups((points, self.groups), (queries, groups))
+        n_neighbors = self.n_neighbors if own is None else min(self.n_neighbors + 1, len(points) - 1)
+        weights = connect(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
+        if own is not None:
+            weights = without_own(weights, own)
+        return weights @ values, mean_squared_distances(weights, points, queries)
+
+    def trust(
+        self, probe: NewSampleProbe, has: NDArray, loadings: list[NDArray], distributions: NDArray
+    ) -> Trust | None:
+        """Confidence of predictions for new samples that have the views `has`, judged by the probe."""
+
+        def predict(latent: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
+            return self(latent, distributions, None if self.groups is None else self.groups[own], own)
+
+        return probe.trust(has, loadings, distributions, predict)
+
+
+@dataclass(frozen=True)
+class FittedSamples:
+    """What the samples of fit say about their neighbours, all in canonical order.
+
+    Attributes
+    ----------
+    distributions : ndarray of shape (n, c)
+        Class distributions.
+    unreached : ndarray of bool of shape (n,)
+        Samples without a label in their component.
+    label_counts : ndarray of int of shape (n,)
+        Number of labels of each distinct sample.
+    """
+
+    distributions: NDArray
+    unreached: NDArray
+    label_counts: NDArray
+
+    @property
+    def frequencies(self) -> NDArray:
+        """Class frequencies of the labelled samples."""
+        return (self.distributions * self.label_counts[:, None]).sum(axis=0) / self.label_counts.sum()
+
+
+@dataclass(frozen=True)
+class ViewEncoder:
+    """Embeds the views of new samples: scalings and loadings of each view, in canonical order.
+
+    Attributes
+    ----------
+    scalings : sequence of ViewScaling
+        Learned in fit.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+    ridge : ndarray of shape (r, r), or None
+        Ridge for samples that lack views; None is least squares.
+    """
+
+    scalings: Sequence[ViewScaling]
+    loadings: list[NDArray]
+    ridge: NDArray | None
+
+    def __call__(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
+        """Latent positions of samples over the views that each has, and squared residuals; in batches.
+
+        Parameters
+        ----------
+        raws : list of RawView
+            Views, not scaled.
+
+        Returns
+        -------
+        latent : ndarray of shape (n, r)
+        residuals : ndarray of shape (n,)
+            ‖x − h·Wᵀ‖².
+        """
+        n_samples = raws[0].data.shape[0]
+        dtype = np.result_type(self.loadings[0].dtype, *(raw.data.dtype for raw in raws))
+        latent = np.empty((n_samples, self.loadings[0].shape[1]), dtype=dtype)
+        residuals = np.empty(n_samples)
+        for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
+            latent[rows], residuals[rows] = self._encode_batch([raw.take(rows) for raw in raws])
+            for raw in raws:
+                release(raw.data)
+        return latent, residuals
+
+    def _encode_batch(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
+        views = scale_views(raws, self.scalings)
+        products = views.dot(self.loadings)
+        energies = np.sum([view.row_energies() for view in views], axis=0)
+        latent, residuals = np.empty_like(products), np.empty_like(energies)
+        for rows, has in views.patterns():
+            gram = gram_of(self.loadings, has)
+            latent[rows] = embed_views(products[rows], gram, None if has.all() else self.ridge)
+            residuals[rows] = squared_residuals(energies[rows], latent[rows], products[rows], gram)
+        return latent, residuals
+
+
+def predict_new(
+    raws: list[RawView],
+    encoder: ViewEncoder,
+    average: NeighborAverage,
+    fitted: FittedSamples,
+    groups: NDArray | None = None,
+    probe: NewSampleProbe | None = None,
+    trust: Trust | None = None,
+) -> NDArray:
+    """Class scores of new samples, views and classes in canonical order.
+
+    Parameters
+    ----------
+    raws : list of RawView
+        Views of the new samples, not scaled.
+    encoder : ViewEncoder
+        Embeds them.
+    average : NeighborAverage
+        Finds their neighbours.
+    fitted : FittedSamples
+        Distributions of the samples of fit.
+    groups : ndarray of int of shape (m,), optional
+        Groups of linked views of the new samples.
+    probe : NewSampleProbe, optional
+        Judges predictions for samples that lack views. Without it the scores are not adjusted.
+    trust : Trust, optional
+        Confidence for samples that have all views.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+    """
+    latent, residuals = encoder(raws)
+    unreached = fitted.unreached[:, None].astype(fitted.distributions.dtype)
+    found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
+    scores, unknown = found[:, :-1], found[:, -1:]
+    if probe is None:
+        return scores
+    frequencies = fitted.frequencies
+    for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+        own = trust if has.all() else average.trust(probe, has, encoder.loadings, fitted.distributions)
+        if own is not None:
+            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
+            # Neighbours without a label in their component have no say: there the scores stay as they are.
+            scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
+    if average.embedding.stretch is not None:  # a text without a known word has no direction
+        scores[~latent.any(axis=1)] = frequencies
+    return scores

@@ -1,0 +1,240 @@
+"""What the alternation starts from: initial positions, order of the samples, first graph, warm start, calibration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.core.confidence import MAX_CALIBRATION_SAMPLES, FirstGraph, StartConfidence, calibrate_start
+from lmssc.core.embedding import IDENTITY, Embedding
+from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.graph import laplacian, neighbor_distance
+from lmssc.core.initialization import initialize, initialize_randomly
+from lmssc.core.label_regression import LabelRegressor, NystroemRows
+from lmssc.core.objective import IterationState, Objective
+from lmssc.core.permutation import Permutation
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
+from lmssc.data.views import Views
+from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.knn.exact import Search
+from lmssc.numerics.scale import is_large
+from lmssc.numerics.spatial_order import spatial_order
+
+# γ is in units of the spread of Z, or of this many squared distances to the neighbours if that is less: in tight
+# clusters F alone would otherwise decide who is a neighbour, and labelled samples would turn to each other.
+MAX_NEIGHBOR_DISTANCES = 3.0
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the alternation starts from, or resumes from.
+
+    Attributes
+    ----------
+    objective : Objective
+        The problem, samples in the order of the fit.
+    state : IterationState
+        First state, in the same order.
+    permutation : Permutation
+        The order of the fit.
+    embedding : Embedding
+        That of the objective, in canonical order.
+    regressor : LabelRegressor or None
+        Predicts the expected scores P from Z.
+    initially_disconnected : ndarray of bool of shape (n,), or None
+        Samples without a label in their component of the first graph; None if there are no expected scores.
+    confidence : StartConfidence
+        Confidence of the warm start.
+    history : list of dict
+        Terms of J after the iterations that are done already.
+    """
+
+    objective: Objective
+    state: IterationState
+    permutation: Permutation = field(default_factory=Permutation)
+    embedding: Embedding = IDENTITY
+    regressor: LabelRegressor | None = None
+    initially_disconnected: NDArray | None = None
+    confidence: StartConfidence = field(default_factory=StartConfidence)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def begin(
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    context: FitContext | None = None,
+    groups: NDArray | None = None,
+) -> Start:
+    """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
+
+    Parameters
+    ----------
+    views, targets, config, context, groups
+        As for `fit`.
+
+    Returns
+    -------
+    Start
+    """
+    if config.random_start:
+        return _begin_randomly(views, targets, config, groups)
+    latent, loadings, embedding = initialize(views, config, context)
+    permutation = choose_order(views, latent)
+    objective = _objective(views, targets, config, groups, permutation, embedding)
+    latent = permutation.apply(latent)
+    search = choose_search(views.n_samples, config.neighbor_recall)
+    first = _first_graph(objective, latent, search, permutation, config)
+    objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
+    start, trusted = _warm_start(objective, first, search)
+    objective = replace(objective, targets=trusted, expected=start.expected)
+    confidence = StartConfidence()
+    if config.calibrate:
+        confidence = calibrate_start(objective, first, start, permutation, config)
+    state = IterationState(
+        loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
+        latent=latent,
+        XtH=objective.views.transpose_dot(latent),
+        graph=start.graph,
+        laplacian=start.laplacian,
+        scores=start.scores,
+        unreached=start.unreached,
+        search=search,
+    )
+    cut_off = None if start.expected is None else start.initially_disconnected
+    return Start(objective, state, permutation, embedding, start.regressor, cut_off, confidence)
+
+
+def choose_order(views: Views, latent: NDArray) -> Permutation:
+    """Order of the fit: by position in space if there are many samples, and all have all views; else canonical.
+
+    Parameters
+    ----------
+    views : Views
+        The views.
+    latent : ndarray of shape (n, r)
+        Initial latent positions.
+
+    Returns
+    -------
+    Permutation
+
+    Examples
+    --------
+    >>> choose_order(Views.from_arrays([np.eye(3)]), np.eye(3)).is_identity
+    True
+    """
+    return Permutation(spatial_order(latent)) if views.complete and is_large(len(latent)) else Permutation()
+
+
+def _begin_randomly(views: Views, targets: Targets, config: FitConfig, groups: NDArray | None) -> Start:
+    """Random H and S, and F = 0 for unlabelled samples, as in the paper."""
+    (latent, loadings, embedding), graph = initialize_randomly(views, config)
+    objective = _objective(views, targets, config, groups, Permutation(), embedding)
+    state = IterationState(
+        loadings=loadings,
+        latent=latent,
+        XtH=views.transpose_dot(latent),
+        graph=graph,
+        laplacian=laplacian(graph),
+        scores=targets.matrix(views.dtype),
+        unreached=np.zeros(len(latent), dtype=bool),
+        search=choose_search(views.n_samples, config.neighbor_recall),
+    )
+    return Start(objective, state)
+
+
+def _objective(
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    groups: NDArray | None,
+    permutation: Permutation,
+    embedding: Embedding,
+) -> Objective:
+    """The objective with its samples in the order of the fit."""
+    return Objective(
+        permutation.apply_to_views(views),
+        permutation.apply_to_targets(targets),
+        config.n_neighbors,
+        config.beta,
+        config.gamma,
+        config.nonnegative,
+        config.shared_alpha,
+        config.freeze_alpha,
+        permutation.apply_to_embedding(embedding),
+        groups=None if groups is None else permutation.apply(groups),
+        spatially_ordered=not permutation.is_identity,
+    )
+
+
+def _first_graph(
+    objective: Objective, latent: NDArray, search: Search, permutation: Permutation, config: FitConfig
+) -> FirstGraph:
+    """The graph on Z alone, and the features of Z."""
+    embedded = objective.embed(latent)
+    graph = objective.connect(embedded, search)
+    features = NystroemRows(embedded, permutation.positions)
+    return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy)
+
+
+def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
+    """Squared distance that γ is relative to."""
+    rows = permutation.first(MAX_CALIBRATION_SAMPLES, of=len(first.embedded))
+    near = neighbor_distance(first.graph, first.embedded, rows)
+    return min(first.features.features.energy, MAX_NEIGHBOR_DISTANCES * near)
+
+
+def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tuple[WarmStart, Targets]:
+    """The warm start, repeated if it shows that labels of identical samples are to be trusted less; and the targets."""
+
+    def run(targets: Targets) -> WarmStart:
+        return warm_start(
+            first.embedded,
+            first.graph,
+            targets,
+            first.label_weight,
+            partial(objective.connect, search=search),
+            first.features,
+            objective.tolerance(),
+            spatially_ordered=objective.spatially_ordered,
+        )
+
+    start = run(objective.targets)
+    trusted = trusted_targets(objective.targets, start)
+    return (start if trusted is objective.targets else run(trusted)), trusted
+
+
+def resume(
+    views: Views, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
+) -> Start:
+    """What an interrupted fit to the same data with the same parameters continues from.
+
+    Parameters
+    ----------
+    views, targets, config, groups
+        As for `fit`.
+    saved : mapping
+        Content of the checkpoint.
+
+    Returns
+    -------
+    Start
+    """
+    permutation = Permutation(saved["order"])
+    objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"])
+    objective = replace(objective, **saved["objective"])
+    search = choose_search(views.n_samples, config.neighbor_recall)
+    search.keep(saved["search"])
+    state = IterationState(
+        XtH=objective.views.transpose_dot(saved["state"]["latent"]),
+        laplacian=laplacian(saved["state"]["graph"]),
+        search=search,
+        **saved["state"],
+    )
+    confidence = StartConfidence(**saved["confidence"])
+    return Start(objective, state, permutation, confidence=confidence, history=saved["history"], **saved["start"])
