@@ -132,6 +132,15 @@ class TestObjective:
         assert all((term >= 0).all() for term in clf.objective_terms_.values())
 
 
+def test_what_auto_chose_is_told(small):
+    clf = LMSSC(max_iter=1).fit(small.views, small.y)
+    assert clf.n_neighbors_ == 10
+    assert clf.n_components_ == clf.latent_.shape[1] == clf.transform(small.views).shape[1]
+    assert np.diff(clf.graph_.indptr).max() == clf.n_neighbors_
+    given = LMSSC(max_iter=1, n_neighbors=7, n_components=4).fit(small.views, small.y)
+    assert (given.n_neighbors_, given.n_components_) == (7, 4)
+
+
 class TestExpectedScores:
     def test_first_graph_is_the_dense_one_of_places_and_expected_scores(self, small):
         """Three rounds by hand: dense graph, dense propagation, kernel ridge regression by its N × N formula."""

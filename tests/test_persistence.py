@@ -500,6 +500,8 @@ def test_files_of_version_1_are_read_and_answer_as_they_did(name):
         views = {view: np.array(rows) for view, rows in X.items()}
         np.testing.assert_allclose(clf.predict_proba(views), answers[which], atol=1e-6)
         assert clf.classes_[np.array(answers[which]).argmax(axis=1)].tolist() == clf.predict(views).tolist()
+    assert clf.n_neighbors_ == getattr(clf, "best_params_", {}).get("n_neighbors", 4)
+    assert getattr(clf, "n_components_", 3) == 3
 
 
 def test_a_missing_parameter_gets_its_default_and_upgrade_fills_the_rest(model, path, monkeypatch):
@@ -516,6 +518,16 @@ def test_a_missing_parameter_gets_its_default_and_upgrade_fills_the_rest(model, 
     loaded = lmssc.load(path)
     assert loaded.tol == lmssc.LMSSC().tol
     assert loaded._later == "after 0.0.7"
+
+
+def test_models_from_before_n_neighbors_and_n_components_get_them(model, path):
+    model.save(path)
+    header, blocks = read_parts(path)
+    for name in ("n_neighbors_", "n_components_"):
+        del header["model"]["fitted"][name]
+    write_parts(path, header, blocks)
+    loaded = lmssc.load(path)
+    assert (loaded.n_neighbors_, loaded.n_components_) == (model.n_neighbors_, 4)
 
 
 def test_what_the_file_says_of_itself(model, path):

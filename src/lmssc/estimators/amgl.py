@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,10 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
     self_weights,
+    upgrade_neighbors,
 )
+
+DEFAULT_NEIGHBORS = 5
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,8 @@ class AMGL(MultiViewClassifier):
         a_v, in the order of the views; only their ratios matter.
     objective_ : ndarray of shape (n_iterations,)
         Σ_v √Tr(FᵀL_vF) after each iteration; it never rises.
+    n_neighbors_ : int
+        Number of neighbours k, given or chosen.
     n_iter_ : int
         Iterations that were run.
     scalings_ : dict of str to str
@@ -204,12 +209,18 @@ class AMGL(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        super()._upgrade(parameters, fitted, saved_by)
+        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
+
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 5, len(self._nodes))
+        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
         self._scaled = list(views)
         laplacians = [
-            laplacian(view_graph(view, n_neighbors).astype(views.dtype, copy=False), normalised=True) for view in views
+            laplacian(view_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)
+            for view in views
         ]
         model = AMGLObjective(laplacians, problem.targets)
         state, terms, _ = alternate(
@@ -235,7 +246,6 @@ class AMGL(MultiViewClassifier):
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
-        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), 5, len(self._nodes))
         queries = self._scale_new(raws)
         scores = np.zeros((queries.n_samples, distributions.shape[1]), dtype=distributions.dtype)
         weights = self.view_weights_[self._order.views]
@@ -244,7 +254,7 @@ class AMGL(MultiViewClassifier):
             there = present_rows(known)
             asked = present_rows(new)
             if len(asked):
-                k = min(n_neighbors, len(there))
+                k = min(self.n_neighbors_, len(there))
                 rows = connect(known.data[there], new.data[asked], k) @ distributions[there]
                 scores[asked] += scores.dtype.type(weight) * rows
         return scores

@@ -646,6 +646,22 @@ def resolve_neighbors(n_neighbors: int | str, n_distinct: int, default: int, n_s
     return min(int(n_neighbors), n_distinct - 1)
 
 
+def upgrade_neighbors(parameters: dict[str, Any], fitted: dict[str, Any], default: int) -> None:
+    """Fill in, in place, `n_neighbors_` of a model that an earlier version of lmssc saved without it.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> fitted = {"_order": SimpleNamespace(samples=np.arange(6)), "_nodes": np.arange(6)}
+    >>> upgrade_neighbors({"n_neighbors": "auto"}, fitted, default=10)
+    >>> fitted["n_neighbors_"]
+    4
+    """
+    if "n_neighbors_" not in fitted and "_order" in fitted:
+        k, n_distinct = parameters.get("n_neighbors", "auto"), len(fitted["_order"].samples)
+        fitted["n_neighbors_"] = resolve_neighbors(k, n_distinct, default, len(fitted["_nodes"]))
+
+
 def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) -> tuple[Targets, NDArray]:
     """Targets of the distinct samples, and the classes in an order by content: by which samples have them.
 

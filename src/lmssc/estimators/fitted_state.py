@@ -412,7 +412,14 @@ WEIGHTED: Table = {
         "a weight for each view, not all 0",
     ),
 }
+NEIGHBORS: Table = {
+    "n_neighbors_": Check(
+        lambda value, sizes: _is_whole(value) and 1 <= value < max(sizes.m, 2), "a number of neighbours below m"
+    ),
+}
 LMSSC: Table = {
+    **NEIGHBORS,
+    "n_components_": Check(lambda value, sizes: _is_whole(value) and value == sizes.r, "the width of latent_"),
     "latent_": points("n", "r"),
     "_embedded": points("n", "q"),
     "loadings_": by_view("widths", lambda one, width, sizes: points(width, "r").accepts(one, sizes), "loadings"),
@@ -432,8 +439,8 @@ POINTS: Table = {
         lambda value, sizes: matrix("m", sum(sizes.used_widths)).accepts(value, sizes), "a point for each of m samples"
     ),
 }
-AMGL: Table = {"_scaled": by_view("content_widths", _is_scaled_view, "the scaled view")}
-MLAN: Table = {"alpha_": number(), "objective_terms_": LMSSC["objective_terms_"]}
+AMGL: Table = {**NEIGHBORS, "_scaled": by_view("content_widths", _is_scaled_view, "the scaled view")}
+MLAN: Table = {**NEIGHBORS, "alpha_": number(), "objective_terms_": LMSSC["objective_terms_"]}
 USED: Table = {"_used": Check(lambda value, _: type(value) is list, "the numbers of the views that are used")}
 GFHF: Table = {"_frequencies": array("c", least=0, most=1)}
 GAUSSIAN: Table = {"width_": number(least=TINY)}
@@ -481,7 +488,7 @@ def tables_of(model: Any) -> dict[str, tuple[Table, bool]]:
         "MLAN": {"scaled": (SCALED, True), "weights": (WEIGHTED, True), "points": (POINTS, True), "own": (MLAN, True)},
         "GFHF": {
             "own": (GFHF, True),
-            "scaled": ({**SCALED, **POINTS, **USED}, getattr(model, "graph", None) != "precomputed"),
+            "scaled": ({**SCALED, **POINTS, **USED, **NEIGHBORS}, getattr(model, "graph", None) != "precomputed"),
             "gaussian": (GAUSSIAN, getattr(model, "graph", None) == "gaussian"),
         },
     }
@@ -495,7 +502,7 @@ def table_of(model: Any) -> Table:
     --------
     >>> from lmssc import GFHF
     >>> [name for name in table_of(GFHF(graph="gaussian")) if name not in ALL]
-    ['_frequencies', '_scalings', '_storage', '_points', '_used', 'width_']
+    ['_frequencies', '_scalings', '_storage', '_points', '_used', 'n_neighbors_', 'width_']
     """
     return {name: check for table, needed in tables_of(model).values() if needed for name, check in table.items()}
 

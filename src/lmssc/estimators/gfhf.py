@@ -15,9 +15,10 @@ from lmssc.data.imputation import IMPUTE
 from lmssc.data.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import Matrix, RawView
-from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors
+from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors, upgrade_neighbors
 from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, other_neighbors
 
+DEFAULT_NEIGHBORS = 10
 # Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
 LEAST_WEIGHT = 1e-12
 
@@ -78,6 +79,8 @@ class GFHF(MultiViewClassifier):
         Width of the Gaussian, for `graph="gaussian"`.
     objective_ : ndarray of shape (1,)
         Tr(FᵀLF).
+    n_neighbors_ : int
+        Number of neighbours k, given or chosen; not for `graph="precomputed"`.
     n_iter_ : int
         1: there is nothing to iterate.
     scalings_ : dict of str to str
@@ -142,6 +145,12 @@ class GFHF(MultiViewClassifier):
         self.scaling = scaling
         self.impute = impute
 
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        super()._upgrade(parameters, fitted, saved_by)
+        if parameters.get("graph", "adaptive") != "precomputed":
+            upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
+
     def _fit_method(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
             graph = self._read_affinity(problem.views, square=True)
@@ -179,7 +188,8 @@ class GFHF(MultiViewClassifier):
 
     def _learn(self, points: Matrix) -> sparse.csr_array:
         n_samples = points.shape[0]
-        n_neighbors = resolve_neighbors(self.n_neighbors, n_samples, 10, len(self._nodes))
+        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        n_neighbors = self.n_neighbors_
         if self.graph == "adaptive":
             return learn_graph(points, n_neighbors, beta=1.0)[0]
         # More than k are fetched so that ties at the end of the list go by index, whatever the storage.
@@ -235,7 +245,7 @@ class GFHF(MultiViewClassifier):
             scores = self._read_affinity(raws, square=False) @ distributions
             return np.where(scores.sum(axis=1, keepdims=True) > 0, scores, self._frequencies)
         queries = self._scale_new([raws[v] for v in self._used]).points()
-        n_neighbors = resolve_neighbors(self.n_neighbors, len(samples), 10, len(self._nodes))
+        n_neighbors = self.n_neighbors_
         if self.graph == "adaptive":
             return connect(self._points, queries, n_neighbors) @ distributions
         found = first_of(nearest_neighbors(self._points, queries, min(2 * n_neighbors + 2, len(samples))), n_neighbors)

@@ -44,6 +44,7 @@ from lmssc.estimators.base import (
     Solution,
     in_input_order,
     resolve_neighbors,
+    upgrade_neighbors,
 )
 from lmssc.estimators.output import keep_index
 from lmssc.numerics.parallel import threads
@@ -171,6 +172,10 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Iterations that were run.
     converged_ : bool
         Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+    n_components_ : int
+        Number of latent dimensions r, given or chosen.
+    n_neighbors_ : int
+        Number of neighbours k, given or chosen.
     neighbor_recall_ : float
         Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
         search.
@@ -295,6 +300,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
         if "latent_" in fitted:
             fitted.setdefault("n_components_", fitted["latent_"].shape[1])
+            n_labelled, n_classes = len(np.unique(fitted["_nodes"][fitted["_labelled"]])), len(fitted["classes_"])
+            default = usual_neighbors(len(fitted["_order"].samples), n_labelled, n_classes)
+            upgrade_neighbors(parameters, fitted, default)
 
     def _threads(self) -> AbstractContextManager[None]:
         return threads(thread_count(self.n_jobs))
@@ -442,7 +450,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
     @property
     def _n_features_out(self) -> int:
-        return self.latent_.shape[1]
+        return self.n_components_
 
 
 def paper_settings() -> dict[str, Any]:

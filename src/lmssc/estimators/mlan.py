@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,11 @@ from lmssc.estimators.base import (
     in_input_order,
     resolve_neighbors,
     self_weights,
+    upgrade_neighbors,
 )
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
+
+DEFAULT_NEIGHBORS = 9
 
 
 class WeightedNeighbors:
@@ -225,6 +228,8 @@ class MLAN(MultiViewClassifier):
         Its terms: "views", "graph" and "labels".
     alpha_ : float
         α.
+    n_neighbors_ : int
+        Number of neighbours k, given or chosen.
     n_iter_ : int
         Iterations that were run.
     scalings_ : dict of str to str
@@ -305,6 +310,11 @@ class MLAN(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        super()._upgrade(parameters, fitted, saved_by)
+        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
+
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem, equalise=False)
         model, state = self._start(views, problem)
@@ -319,6 +329,7 @@ class MLAN(MultiViewClassifier):
         self._points = views.points(state.weights)
         self.view_weights_ = np.array(in_input_order(state.weights, self._order))
         self.alpha_ = model.alpha
+        self.n_neighbors_ = model.neighbors.n_neighbors
         self.objective_terms_ = terms
         self.objective_ = np.sum(list(terms.values()), axis=0)
         self.n_iter_ = len(self.objective_)
@@ -326,7 +337,7 @@ class MLAN(MultiViewClassifier):
 
     def _start(self, views: Views, problem: Problem) -> tuple[MLANObjective, MLANState]:
         """Equal weights, the adaptive-neighbour graph of the mean distances, α from it, one propagation."""
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, 9, len(self._nodes))
+        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
         equal = np.full(len(views), 1 / len(views))
         # One more than k, for d_{k+1}.
         indices, by_view = WeightedNeighbors(views, min(n_neighbors + 1, views.n_samples - 1)).find(equal)
@@ -350,6 +361,6 @@ class MLAN(MultiViewClassifier):
         rows = connect(
             self._points,
             self._scale_new(raws).points(weights),
-            resolve_neighbors(self.n_neighbors, len(samples), 9, len(self._nodes)),
+            self.n_neighbors_,
         )
         return rows @ self.label_distributions_[np.ix_(samples, self._class_order)]
