@@ -67,6 +67,7 @@ class Model:
     geometry: Geometry = PLAIN
     expected: NDArray | None = None  # P: the class scores expected of each sample, in the units of its place
     never_reached: NDArray | None = None  # samples that no label reaches on the first graph, which is by Z alone
+    ridge: NDArray | None = None  # R: keeps samples that lack views where the others are
     groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
     moving: Search = field(default_factory=MovingPoints)
 
@@ -94,6 +95,7 @@ class Model:
             state.latent,
             self.geometry.metric,
             LATENT_SHARE * self.tolerance(state.change),
+            self.ridge,
         )
         state = replace(state, loadings=loadings, latent=latent, crosses=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
@@ -187,9 +189,13 @@ class Model:
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
-        return {
+        terms = {
             "fit": self.views.loss(state.latent, state.loadings, state.crosses),
             "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.ridge is not None:
+            few = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(few @ self.ridge, few))
+        return terms
