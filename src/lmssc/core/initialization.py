@@ -10,6 +10,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from lmssc.core.embedding import IDENTITY, Embedding
+from lmssc.core.few_views import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.latent import orthonormal_loadings
 from lmssc.data.memmap import memory_map
@@ -33,6 +34,8 @@ class ComponentLimits:
         r is at most the number of samples divided by this.
     random_components : int
         r of a random start.
+    max_noise_ratio : float
+        Noise of loud samples over that of quiet ones (9th and 1st decile) up to which all count alike in the threshold.
     """
 
     max_components: int = 80
@@ -41,6 +44,7 @@ class ComponentLimits:
     max_trusted_features: int = 20
     min_samples_per_component: int = 4
     random_components: int = 20
+    max_noise_ratio: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -211,6 +215,39 @@ def count_above_noise(values: NDArray, median: float, n_samples: int, n_features
     return int((values > threshold * median).sum())
 
 
+def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
+    """`count_above_noise` with each sample in units of its own noise; None if all have about as much.
+
+    If half of the samples are loud, noise of theirs alone stands out from the median, which is that of the quiet ones.
+    The noise of a sample is what the leading directions leave of it; up to 1,500 samples tell.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 400)) * np.where(np.arange(300) % 2, 5, 1)[:, None]
+    >>> values, directions = linalg.svd(X)[1:]
+    >>> count_above_noise(values, float(np.median(values)), *X.shape)
+    84
+    >>> count_above_own_noise(Views.from_arrays([X]), directions[:10].T)
+    0
+    """
+    some = views.take(np.arange(min(views.n_samples, SVD.max_gram_size)))
+    inside = some.dot(some.split(directions[:, : COMPONENTS.min_components]))
+    energies = np.sum([view.row_energies() for view in some], axis=0)
+    left = energies - np.einsum("ij,ij->i", inside, inside, dtype=np.float64)
+    noise = np.sqrt(np.maximum(left, 1e-6 * energies.mean()))
+    quiet, loud = np.quantile(noise, [0.1, 0.9])
+    if loud <= COMPONENTS.max_noise_ratio * quiet:
+        return None
+    gram = np.zeros((len(noise), len(noise)))
+    for view in some:
+        for _, columns in view.columns():
+            rows = columns / noise[:, None]
+            gram += rows @ rows.T
+    values = np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))[-min(gram.shape[0], views.n_features) :]
+    return count_above_noise(values, float(np.median(values)), len(noise), views.n_features)
+
+
 def latent_start(
     views: Views, n_components: int, rounds: int = 20, *, above_noise: bool = False
 ) -> tuple[NDArray, list[NDArray]]:
@@ -243,6 +280,9 @@ def latent_start(
     directions, values, median = leading_directions(views, n_components)
     if above_noise and median is not None and views.n_features > COMPONENTS.max_trusted_features:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
+        if views.complete and found > COMPONENTS.min_components:
+            own = count_above_own_noise(views, directions)
+            found = found if own is None else min(found, own)
         directions = directions[:, : max(found, COMPONENTS.min_components)]
     loadings = views.split(directions)
     latent = views.dot(loadings)
@@ -255,11 +295,12 @@ def latent_start(
 
 
 class InitialPositions(NamedTuple):
-    """H, W^v and the embedding that maps H to Z."""
+    """H, W^v, the embedding that maps H to Z, and the ridge of samples that lack views."""
 
     latent: NDArray
     loadings: list[NDArray]
     embedding: Embedding
+    ridge: NDArray | None = None
 
 
 def initialize(views: Views, config: FitConfig, context: FitContext | None = None) -> InitialPositions:
@@ -294,7 +335,11 @@ def initialize(views: Views, config: FitConfig, context: FitContext | None = Non
     latent, loadings = context.reuse(
         ("svd", n_components, above_noise), lambda: latent_start(views, n_components, above_noise=above_noise)
     )
-    return InitialPositions(latent, loadings, Embedding.of_directions(latent) if config.by_direction else IDENTITY)
+    ridge = fit_ridge(views, latent, loadings)
+    if ridge is not None:
+        latent = embed_incomplete(views, latent, loadings, ridge)
+    embedding = Embedding.of_directions(latent) if config.by_direction else IDENTITY
+    return InitialPositions(latent, loadings, embedding, ridge)
 
 
 def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositions, sparse.csr_array]:

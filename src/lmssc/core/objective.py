@@ -100,6 +100,8 @@ class Objective:
         P: the class scores that the label regression expects of each sample, in units of Z.
     groups : ndarray of int of shape (n,), or None
         Group of linked views of each sample, if there is more than one group.
+    ridge : ndarray of shape (r, r), or None
+        R: shrinks the positions of samples that lack views; None if all samples have all views.
     spatially_ordered : bool
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
     """
@@ -115,6 +117,7 @@ class Objective:
     embedding: Embedding = IDENTITY
     expected: NDArray | None = None
     groups: NDArray | None = None
+    ridge: NDArray | None = None
     spatially_ordered: bool = False
 
     def step(self, state: IterationState) -> IterationState:
@@ -128,6 +131,7 @@ class Objective:
             state.latent,
             self.embedding.metric,
             TOLERANCE.latent_share * self.tolerance(state.change),
+            self.ridge,
         )
         state = replace(state, loadings=loadings, latent=latent, XtH=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
@@ -192,9 +196,13 @@ class Objective:
     def objective(self, state: IterationState) -> dict[str, float]:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
-        return {
+        terms = {
             "fit": self.views.loss(state.latent, state.loadings, state.XtH),
             "smoothness": self.beta * roughness(state.laplacian, self.embed(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.ridge is not None:
+            few = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(few @ self.ridge, few))
+        return terms
