@@ -165,9 +165,12 @@ def test_files_without_a_key_are_joined_by_position(capsys):
     found = understood(capsys)
     assert (found["id_columns"], found["notes"]) == ([], [])
     # Columns that are said to be features, or nothing, are no keys.
+    write_view("a", nr=range(N))
+    write_view("b", SHUFFLED, nr=range(N))
+    assert "not in one order" in understood(capsys, code=2)
     write_view("a", rank=range(N))
     write_view("b", SHUFFLED, rank=range(N))
-    assert "not in one order" in understood(capsys, code=2)
+    assert "are they ids or ranks?" in understood(capsys, code=2)
     assert understood(capsys, "a.csv b.csv --labels labels.csv --drop rank")["id_columns"] == []
     assert understood(capsys, "a.csv b.csv --labels labels.csv --type rank=number")["id_columns"] == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.io.numerals import POINT, decimal_of, is_missing, is_mostly_numbers, read_numbers
+from lmssc.io.numerals import POINT, are_long_integers, decimal_of, is_missing, is_mostly_numbers, read_numbers
 from lmssc.io.table import DATE as DATES
 from lmssc.io.table import NUMBER as NUMBERS
 from lmssc.io.table import TEXT as TEXTS
@@ -199,7 +199,7 @@ def _kind_of_texts(written: list[str], name: str, decimal: str | None) -> Kind:
         return Kind(YES_NO)
     if _share(DAY, counts) >= MOST:
         return Kind(DATE)
-    if is_mostly_numbers(written[:SAMPLE]):
+    if is_mostly_numbers(written[:SAMPLE]) and not are_long_integers(written[:SAMPLE]):
         return _number(written, decimal, name)
     if len(counts) == 1 and len(written) > 1:
         return Kind(CONSTANT)

@@ -12,7 +12,7 @@ from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 
-from lmssc.io.numerals import COMMA, POINT, Numerals, is_missing, is_mostly_numbers, is_plain, marks
+from lmssc.io.numerals import COMMA, POINT, Numerals, are_long_integers, is_missing, is_mostly_numbers, is_plain, marks
 from lmssc.io.spreadsheet import unescape_formula
 from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, counted
 from lmssc.io.unpacking import open_gzip
@@ -316,4 +316,4 @@ def _guess(cells: Sequence[str]) -> str | None:
     written = [cell for cell in cells if not is_missing(cell)]
     if not written:
         return None
-    return NUMBER if is_mostly_numbers(written) else TEXT
+    return NUMBER if is_mostly_numbers(written) and not are_long_integers(written) else TEXT

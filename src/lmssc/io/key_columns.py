@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import looks_like_id
+from lmssc.io.row_order import is_rank, refuse_other_order, suggests_key
 from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
 from lmssc.io.view_columns import Options, Source, find_label_column
 
@@ -76,6 +77,7 @@ def find_keys(
     if not found:
         found = _shared_with_labels(sources, list(labels), options)
     if not found:
+        refuse_other_order(sources, options)
         return list(sources), options
     names = list(dict.fromkeys(key.name for key in found))
     paths = dict.fromkeys(key.table.path for key in found)
@@ -85,7 +87,9 @@ def find_keys(
     )
     options = replace(options, id_names=(*options.id_names, *names))
     keys = {key.table.path: key.name for key in found}
-    return [_with_key(source, keys.get(source.table.path), options) for source in sources], options
+    sources = [_with_key(source, keys.get(source.table.path), options) for source in sources]
+    refuse_other_order(sources, options)
+    return sources, options
 
 
 def _with_key(source: Source, name: str | None, options: Options) -> Source:
@@ -159,6 +163,7 @@ def _shared_by_views(lacking: Sequence[Source], sources: Sequence[Source], optio
             f"which with --id NAME, such as --id {names[0]}"
         )
     if certain:
+        _refuse_ranks(certain[0])
         return certain[0]
     if groups:
         _ask(groups[0])
@@ -207,6 +212,22 @@ def _ask(group: Sequence[Key]) -> None:
         f"common and {len(first.values ^ other.values):,} that only one of them has; if it has the ids "
         f"of the samples, say --id {first.name}, else --drop {first.name}"
     )
+
+
+def _refuse_ranks(group: Sequence[Key]) -> None:
+    """Numbers from 1 to n in two orders may be ranks, which are no ids, unless the name suggests a key."""
+    first = group[0]
+    columns = [key.table.columns[key.name] for key in group]
+    if (
+        all(column.kind == NUMBER and is_rank(column.load()) for column in columns)
+        and not any(suggests_key(key.name) for key in group)
+        and not all(key.agrees(first) for key in group)
+    ):
+        raise InputFileError(
+            f"{some(key.table.path for key in group)} have the same numbers in a column {first.name!r}, but not in the "
+            f"same rows: are they ids or ranks? If ids, say --id {first.name}, else --drop {first.name} (or "
+            f"--type {first.name}=number, if it is a feature)"
+        )
 
 
 def _refuse_other_order(sources: Sequence[Source], options: Options) -> None:

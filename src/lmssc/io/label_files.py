@@ -12,6 +12,7 @@ from lmssc.data.labels import ClassName, check_twins, is_missing_word
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
 from lmssc.io.key_columns import find_label_ids
+from lmssc.io.row_order import refuse_labels_in_other_order
 from lmssc.io.table import InputFileError, Table, some
 from lmssc.io.typed_labels import GUESSES
 from lmssc.io.view_columns import LABEL_NAMES, Options, Source, check_ids, find_id_column
@@ -95,6 +96,8 @@ def find_labels(
         if id_column is None and joined.by_id:
             id_column = find_label_ids(table, joined.ids, column)
         ids = None if id_column in (None, column) else check_ids(table, str(id_column))
+        if ids is None:
+            refuse_labels_in_other_order(table, column, sources, options)
         name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
         found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
     return _encode(_merge(found, joined), "; ".join(found))

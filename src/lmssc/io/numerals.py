@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
 POINT, COMMA = ".", ","
 CURRENCY = "$€£¥₹"
+LONG_INTEGER = re.compile(r"[+-]?[0-9]{16,}")
 
 
 def _shape(decimal: str, group: str) -> re.Pattern[str]:
@@ -94,6 +95,17 @@ def is_mostly_numbers(cells: Sequence[str]) -> bool:
     found = [(0.0, "") if is_plain(cell) else parse(cell) or parse(cell, COMMA) for cell in cells]
     units = [number[1] for number in found if number is not None]
     return bool(units) and 2 * max(units.count(unit) for unit in set(units)) > len(cells)
+
+
+def are_long_integers(cells: Sequence[str]) -> bool:
+    """Whether most of the cells are whole numbers of 16 digits or more, such as card numbers: floats would lose digits.
+
+    Examples
+    --------
+    >>> are_long_integers(["4000123412341234567", "4000123412341234568"]), are_long_integers(["0.1234567890123456"])
+    (True, False)
+    """
+    return 2 * sum(LONG_INTEGER.fullmatch(cell.strip()) is not None for cell in cells) > len(cells)
 
 
 def decimal_of(cells: Iterable[str]) -> str | None:
