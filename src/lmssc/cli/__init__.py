@@ -52,11 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with safe_streams() as out:
         code = _run(argv)
-        if out is not None:
-            out.flush()
-            if out.error is not None and code == 0:  # files are written, but what was to be printed is not
-                print(f"lmssc: error: stdout cannot be written to: {out.error.strerror}", file=sys.stderr)
-                return OutputError.exit_code
+        out.flush()
+        if out.error is not None and code == 0:  # files are written, but what was to be printed is not
+            print(f"lmssc: error: stdout cannot be written to: {out.error.strerror}", file=sys.stderr)
+            return OutputError.exit_code
     return code
 
 

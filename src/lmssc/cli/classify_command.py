@@ -72,6 +72,7 @@ what is written, all of it together or nothing:
                     it: the next is to_label-2.csv
   model.lmssc       for 'lmssc predict', 'lmssc info' and lmssc.load in Python
   report.html       how sure it is and why, to be opened in a browser
+  A file that is read is never replaced, not even with --force.
   In the CSV files an id or label that a spreadsheet would compute (=A1) has an apostrophe before it, which
   is taken off when it is read again.
 
@@ -201,12 +202,16 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     _check(args)
-    from lmssc.cli.classify_files import classify
+    from lmssc.cli.classify_files import MODEL, PREDICTIONS, REPORT, classify
     from lmssc.cli.console import print_json
     from lmssc.core.progress import progress_bar
     from lmssc.io.classify_input import as_data, describe, read_problem
-    from lmssc.io.view_columns import Options
+    from lmssc.io.staging import refuse_inputs
+    from lmssc.io.view_columns import Options, split_argument
 
+    if args.out is not None:  # a list of what to label is kept anyway, if something is typed into it
+        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], inputs)
     texts = args.format == "text" and not args.quiet
     try:
         options = Options(

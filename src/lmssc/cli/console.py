@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 from lmssc.persistence.atomic import readable
@@ -73,20 +73,22 @@ class Outlet:
 
 
 @contextmanager
-def safe_streams() -> Iterator[Outlet | None]:
-    """Make stdout and stderr outlets; a stream that is closed from the start stays so.
+def safe_streams() -> Iterator[Outlet]:
+    """Make stdout and stderr outlets; what is written to a stream that is closed from the start is dropped.
 
     Yields
     ------
-    Outlet or None
+    Outlet
         The one that stdout goes to.
     """
-    out, err = (stream if stream is None else Outlet(stream) for stream in (sys.stdout, sys.stderr))
-    with redirect_stdout(out), redirect_stderr(err):
-        try:
-            yield out
-        finally:
-            if out is not None:
+    with ExitStack() as closing:
+        # A file that is opened later must not get the number of a closed stream: libraries write to it.
+        streams = (stream or closing.enter_context(open(os.devnull, "w")) for stream in (sys.stdout, sys.stderr))
+        out, err = map(Outlet, streams)
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                yield out
+            finally:
                 out.flush()
 
 

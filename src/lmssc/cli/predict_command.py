@@ -22,7 +22,7 @@ missing for all samples.
 The samples that the model was made with get the labels that they had.
 
 The file that is written has the columns id (by the name that it has in the files), label, confidence,
-runner_up, and p_<class> for each class.
+runner_up, and p_<class> for each class. It cannot be one of the files that are read, not even with --force.
 
 exit codes: 0 it is written; 2 something is wrong with the call or a file (one line says what and
 where); 3 the output cannot be written; 130 stopped by Ctrl-C, 143 by SIGTERM: nothing is half-written."""
@@ -54,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
     from lmssc.cli.console import print_json
     from lmssc.core.progress import progress_bar
     from lmssc.io.classify_input import describe_views
-    from lmssc.io.view_columns import Options
+    from lmssc.io.staging import refuse_inputs
+    from lmssc.io.view_columns import Options, split_argument
 
+    refuse_inputs([args.out], [args.model, *(split_argument(view)[1] for view in args.views)])
     texts = args.format == "text" and not args.quiet
     try:
         model = lmssc.load(args.model)

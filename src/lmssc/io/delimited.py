@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,14 @@ from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, cl
 from lmssc.io.unpacking import open_gzip
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
+# A first line that tells Excel what is between the cells; it is no part of the table.
+DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?sep=([,;|\t])[ \t]*\r?\n", re.IGNORECASE)
 # The column that pandas and R put first without a name.
 NAMELESS = ""
 # Bytes of a first line that are looked at to tell what is between the cells.
 HEADER = 1 << 20
+# Lines below it that are looked at where it has both commas and semicolons.
+LINES_BELOW = 10
 # Cells that are held as text at a time (few, so that they stay in the processor's cache), but so many rows at least,
 # because the first of them decide what is numbers.
 CELLS, LEAST_ROWS = 30_000, 200
@@ -106,10 +111,12 @@ def read_delimited(
 @contextmanager
 def _opened(path: str, delimiter: str) -> Iterator["_Lines"]:
     with open_bytes(path) as raw:
-        _refuse_binary(raw.read(4096), path)
-        raw.seek(0)
+        start = raw.read(4096)
+        _refuse_binary(start, path)
+        declaration = DECLARATION.match(start)
+        raw.seek(declaration.end() if declaration else 0)
         file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-        numbered = _Lines(file, delimiter)
+        numbered = _Lines(file, delimiter, n_skipped=int(declaration is not None))
         try:
             yield numbered
         except UnicodeDecodeError as error:
@@ -125,6 +132,8 @@ def _opened(path: str, delimiter: str) -> Iterator["_Lines"]:
 def guess_delimiter(path: str) -> str:
     """A comma, unless the first line has none but has semicolons, as programs write them where decimals have commas.
 
+    A first line such as ``sep=;`` decides, as it does for Excel.
+
     Parameters
     ----------
     path : str
@@ -133,22 +142,40 @@ def guess_delimiter(path: str) -> str:
     Returns
     -------
     str
+
+    Raises
+    ------
+    InputFileError
+        If it may be either.
     """
     with open_bytes(path) as raw:
-        header = raw.readline(HEADER).decode("utf-8-sig", "replace")
+        line = raw.readline(HEADER)
+        below = [raw.readline(HEADER) for _ in range(LINES_BELOW)]
+    declaration = DECLARATION.match(line)
+    if declaration:
+        return declaration[1].decode()
+    n_semicolons = line.count(b";")
+    written = [other for other in below if other.strip()]
+    if n_semicolons and b"," in line and written and all(other.count(b";") == n_semicolons for other in written):
+        raise InputFileError(
+            f"{path}, line 1: both commas and semicolons, as are in the lines below; say what stands between "
+            "the cells with --delimiter semicolon or --delimiter comma"
+        )
+    header = line.decode("utf-8-sig", "replace")
     return ";" if ";" in header and COMMA not in header else COMMA
 
 
 class _Lines:
     """Rows of cells, each with the number of its first line."""
 
-    def __init__(self, file: TextIO, delimiter: str) -> None:
+    def __init__(self, file: TextIO, delimiter: str, *, n_skipped: int = 0) -> None:
         self._reader = csv.reader(file, delimiter=delimiter, strict=True)
-        self.last = 0  # the last line of the row before
+        self._n_skipped = n_skipped  # lines of the file before the first one here
+        self.last = n_skipped  # the last line of the row before
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         for cells in self._reader:
-            first, self.last = self.last + 1, self._reader.line_num
+            first, self.last = self.last + 1, self._n_skipped + self._reader.line_num
             yield first, cells
 
 
@@ -188,9 +215,30 @@ def _chunks(
             if len(cells) != len(names):
                 raise InputFileError(
                     f"{path}, line {line}: {counted(len(cells), 'cell')}, but the first line names "
-                    f"{counted(len(names), 'column')}"
+                    f"{counted(len(names), 'column')}{_why_other_width(cells, names)}"
                 )
         yield [line for line, _ in chunk], list(zip(*(cells for _, cells in chunk), strict=True))
+
+
+def _why_other_width(cells: Sequence[str], names: Sequence[str]) -> str:
+    """What may be wrong with a row that has too few or too many cells.
+
+    Examples
+    --------
+    >>> _why_other_width(["1", "5;2"], ["height; cm"])
+    "; if ';' stands between the cells, say so with --delimiter semicolon"
+    >>> _why_other_width(["1", "2"], ["# a comment"])
+    "; lines that begin with '#' are not skipped: take them out, or begin the header with a name"
+    """
+    if any(row and row[0].lstrip().startswith("#") for row in (names, cells)):
+        return "; lines that begin with '#' are not skipped: take them out, or begin the header with a name"
+    for word, mark in DELIMITERS.items():
+        count = sum(name.count(mark) for name in names)
+        if count and count == sum(cell.count(mark) for cell in cells):
+            return f"; if {mark!r} stands between the cells, say so with --delimiter {word}"
+    if len(cells) == len(names) + 1 and not cells[-1].strip():
+        return "; is there a delimiter too many at the end of the line? If another one is right: --delimiter"
+    return ""
 
 
 def _find_decimal(
@@ -249,7 +297,8 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if name == NAMELESS and number > 1:
-            raise InputFileError(f"{path}, line 1: column {number} has no name")
+            ending = "; is there a delimiter too many at the end of each line?" if number == len(names) else ""
+            raise InputFileError(f"{path}, line 1: column {number} has no name{ending}")
         if name in seen:
             raise InputFileError(f"{path}, line 1: columns {seen[name]} and {number} have the same name, {name!r}")
         seen[name] = number

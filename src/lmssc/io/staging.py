@@ -1,6 +1,7 @@
 """Output that appears all of it or not at all."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,31 @@ from lmssc.persistence.temporary import (
     temporary_path,
     unlock,
 )
+
+
+def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
+    """Check that no file that is to be written is one that is read, also under another name or through a link.
+
+    Parameters
+    ----------
+    outputs : iterable of Path
+        Files that are to be written.
+    inputs : iterable of str
+        Files that are read.
+
+    Raises
+    ------
+    CommandError
+        If one of the inputs would be replaced.
+    """
+    read = [path for path in inputs if os.path.exists(path)]
+    for out in outputs:
+        for path in read if out.exists() else ():
+            if os.path.samefile(out, path):
+                raise CommandError(
+                    f"{path} is read, and would be replaced by the output {out}; name another --out (--force does not "
+                    "allow it)"
+                )
 
 
 @contextmanager

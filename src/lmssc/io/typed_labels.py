@@ -4,6 +4,8 @@ import csv
 import re
 from pathlib import Path
 
+# The file beside the list that has the same guesses.
+PREDICTIONS = "predictions.csv"
 # What `outputs.write_to_label` writes after the ids and the blank labels.
 GUESSES = ("guess", "confidence", "runner_up")
 
@@ -42,7 +44,8 @@ def free_name(folder: Path, name: str) -> str:
 
 
 def has_labels(path: Path) -> bool:
-    """Whether something may be typed into a file: all but a file as it was written.
+    """Whether something may be typed into a file: into all but one whose labels are blank and whose guesses are those
+    of the predictions beside it.
 
     Parameters
     ----------
@@ -62,4 +65,21 @@ def has_labels(path: Path) -> bool:
     except (OSError, ValueError, csv.Error):  # saved by another program in a form of its own
         return True
     as_written = len(header) == 2 + len(GUESSES) and all(len(row) == len(header) for row in rows)
-    return not as_written or any(row[1].strip() for row in rows)
+    if not as_written or any(row[1].strip() for row in rows):
+        return True
+    return not _are_predicted({row[0]: row[2:] for row in rows}, path.with_name(PREDICTIONS))
+
+
+def _are_predicted(guesses: dict[str, list[str]], predictions: Path) -> bool:
+    """Whether guesses are those that were written: a person may have corrected one instead of typing a label."""
+    left = dict(guesses)
+    try:
+        with open(predictions, encoding="utf-8", newline="") as file:
+            for row in csv.reader(file):
+                if row and row[0] in left and left.pop(row[0]) != row[1 : 1 + len(GUESSES)]:
+                    return False
+                if not left:
+                    break
+    except (OSError, ValueError, csv.Error):
+        return not guesses
+    return not left
