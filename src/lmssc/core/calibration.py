@@ -18,6 +18,8 @@ LOWEST, HIGHEST = 0.05, 100.0
 # What doubt must gain in the logarithm of the likelihood, if it is all: as one more parameter by Akaike. Labels of
 # classes that overlap gain little: 30 could never pay much more.
 DOUBT_COST = 1.0
+# Fewer labels cannot tell doubt from chance: there it must gain so much more.
+MIN_LABELS_FOR_DOUBT, DOUBT_COST_OF_FEW = 30, 5.0
 # With more, rounding would decide which class is the likeliest.
 MOST_DOUBT = 0.99
 # A class is rare if the largest one has more than so many times its labels.
@@ -142,6 +144,7 @@ def fit_calibration(
     usual: float = USUAL,
     *,
     cautious: bool = True,
+    n_labels: float | None = None,
 ) -> Calibration:
     """The calibration that makes classes most likely, drawn to the usual one where there are few.
 
@@ -161,6 +164,8 @@ def fit_calibration(
         The usual temperature.
     cautious : bool
         Whether doubt and rarity have a cost.
+    n_labels : float, optional
+        Labels that are known in all, if these are a part of them; on fewer than 30, doubt costs more.
 
     Returns
     -------
@@ -183,7 +188,8 @@ def fit_calibration(
     logs = np.log(np.maximum(scores, LEAST), dtype=np.float64)
     targets = np.asarray(targets, dtype=np.float64)
     offsets = np.zeros(n_classes) if rarity is None else np.log(rarity)
-    doubt_cost = DOUBT_COST if cautious else 0.0
+    few = (targets.sum() if n_labels is None else n_labels) < MIN_LABELS_FOR_DOUBT
+    doubt_cost = (DOUBT_COST_OF_FEW if few else DOUBT_COST) if cautious else 0.0
     rarity_cost = -RARITY_COST * float(offsets.min()) if cautious else 0.0
     centre = float(np.log(usual))
 
@@ -269,7 +275,9 @@ def fit_groups(
     if len(numbers) > 1:
         for number in numbers[counts >= FEWEST_IN_GROUP].tolist():
             own = groups == number
-            found[number] = fit_calibration(scores[own], targets[own], rarity, overall.temperature, cautious=cautious)
+            found[number] = fit_calibration(
+                scores[own], targets[own], rarity, overall.temperature, cautious=cautious, n_labels=float(targets.sum())
+            )
     return GroupedCalibration(overall, found)
 
 
