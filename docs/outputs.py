@@ -66,11 +66,8 @@ def _run(command: str, folder: Path) -> str:
 
 
 def _matches(word: str, folder: Path) -> list[str]:
-    return (
-        [f"{Path(word).parent}/{name}" for name in glob(Path(word).name, root_dir=folder / Path(word).parent)]
-        if "*" in word
-        else []
-    )
+    """Files that a word with a star stands for, as a shell would give them."""
+    return glob(word, root_dir=folder) if "*" in word else []
 
 
 def main() -> None:
