@@ -184,6 +184,43 @@ def test_numbers_in_tables_do_not_wrap(monkeypatch):
     )
 
 
+# ---- numbers in sentences
+
+
+def test_sentences_about_accuracy_are_those_of_the_csv():
+    import measured
+    import numpy as np
+    from accuracy_page import CHOSEN_RUNS, _read
+
+    text = " ".join(read(DOCS / "accuracy.md").split())
+    cells = measured.fresh_accuracies(ROOT)
+    ours = cells.pop("LMSSC")
+    gains = 100 * np.array([ours[cell] - max(other[cell] for other in cells.values()) for cell in ours])
+    ahead, behind = (gains >= 1).sum(), (gains <= -1).sum()
+    assert f"ahead by a point or more in {ahead} cells and behind by a point or more in {behind}:" in text
+    assert f"picked after the fact, in {(gains < -1e-9).sum()} of {len(gains)} cells, most clearly" in text
+    assert f"behind at every rate, by {-gains.min():.1f} points at 5 % of the labels" in text
+
+    chosen = [cell for rates in _read(ROOT / CHOSEN_RUNS, "accuracy").values() for cell in rates.values()]
+    changes = [100 * (np.mean(list(c["LMSSCCV"].values())) - np.mean(list(c["LMSSC"].values()))) for c in chosen]
+    equal = sum(abs(change) < 0.05 for change in changes)
+    assert f"equals them in {equal} of {len(changes)} cells and is {-np.mean(changes):.1f} points lower" in text
+
+
+def test_sentences_about_the_audit_are_those_of_its_tables():
+    text = read(DOCS / "reproduction.md")
+    short, tables = text.split("## How it was measured")
+    gains = re.findall(
+        r"\| Sonar (\d+) % .*\+(\d\.\d) ± \d\.\d \(\+(\d+\.\d) to \+(\d+\.\d)\) \|$", tables, re.MULTILINE
+    )
+    by_rate = {rate: numbers for rate, *numbers in gains}
+    (first, low, high), (second, low2, high2) = by_rate["20"], by_rate["50"]
+    assert f"on Sonar by {first} points at 20 % and by {second} at 50 %" in short
+    assert f"intervals {low} to {high} and {low2} to {high2}" in short
+    within, cells = map(int, re.search(r"of 92\.4 %: (\d+) of (\d+) cells", tables).groups())
+    assert f"in {cells - within} of {cells} cells by more than one standard deviation" in short
+
+
 # ---- the build
 
 
