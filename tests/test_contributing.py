@@ -135,3 +135,15 @@ def test_a_view_is_three_products():
     plain, halves = Views([View(X)]), Views([Halves(2 * X)])
     assert halves.loss(H, [W]) == pytest.approx(plain.loss(H, [W]))
     np.testing.assert_allclose(halves.dot([W]), plain.dot([W]))
+
+
+def test_workflows_call_targets_that_exist():
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    workflows = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+    assert set(workflows) == {"tests.yml", "publish.yml"}
+    called = {name: set(re.findall(r"run: make ([a-z-]+)", text)) for name, text in workflows.items()}
+    assert called == {"tests.yml": {"test", "test-oldest", "release-check"}, "publish.yml": {"release-check"}}
+    assert called["tests.yml"] <= known
+    # Trusted publishing: the job may ask for an identity, and there is no secret.
+    assert "id-token: write" in workflows["publish.yml"]
+    assert "secrets." not in workflows["publish.yml"]
