@@ -139,6 +139,18 @@ def test_wrong_names_are_found():
     assert [exists(name) for name in names] == [True, False, False]
 
 
+def test_options_in_the_pages_exist(capsys):
+    from lmssc.cli import main
+
+    for command in ("audit", "classify", "compare", "datasets", "demo", "info", "predict", "reproduce"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+    option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    known = set(option.findall(capsys.readouterr().out))
+    for page in [*PAGES, ROOT / "README.md"]:
+        assert set(option.findall(read(page))) <= known, page
+
+
 def test_every_page_is_in_a_table_of_contents():
     listed = set()
     for page in PAGES:
