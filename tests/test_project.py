@@ -20,7 +20,7 @@ def test_addresses_are_of_one_repository():
     urls = project()["urls"]
     assert urls["Repository"] == "https://github.com/lmssc/lmssc"
     assert all(url.startswith(urls["Repository"]) for url in urls.values())
-    pages = [page for page in ROOT.glob("*.md") if page.name != "PKG-INFO"] + [ROOT / "CITATION.cff"]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "CITATION.cff"]
     found = {
         address
         for page in pages
