@@ -14,6 +14,7 @@ from pages import fill_blocks
 from lmssc.paper.markdown import markdown_table
 
 FRESH = "results/accuracy/fresh.csv"
+CHOSEN = "results/accuracy/chosen.csv"
 SPEED = "results/speed/speed.csv"
 ACTIVE = "results/active/active.csv"
 LARGE_PAGE = "docs/guide/large.md"
@@ -36,13 +37,15 @@ SPEED_SHAPES = {
 ACTIVE_LABELS = (20, 40, 60, 100, 200)
 
 
-def fresh_accuracies(root: Path) -> dict[str, dict[tuple[str, str], float]]:
+def cell_accuracies(root: Path, file: str = FRESH) -> dict[str, dict[tuple[str, str], float]]:
     """Accuracy of each method in each cell (data set, share of labels), the mean over the splits.
 
     Parameters
     ----------
     root : Path
         Folder of the project.
+    file : str
+        One of the CSV files of accuracies, `FRESH` or `CHOSEN`.
 
     Returns
     -------
@@ -50,14 +53,14 @@ def fresh_accuracies(root: Path) -> dict[str, dict[tuple[str, str], float]]:
         Method → cell → accuracy between 0 and 1.
     """
     runs: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in _rows(root / FRESH):
+    for row in _rows(root / file):
         runs[row["method"]][row["dataset"], row["rate"]].append(float(row["accuracy"]))
     return {method: {cell: float(np.mean(values)) for cell, values in cells.items()} for method, cells in runs.items()}
 
 
 def mean_accuracies(root: Path) -> dict[str, float]:
     """Mean accuracy of each method over the cells of ``fresh.csv`` in percent, best first."""
-    cells = fresh_accuracies(root)
+    cells = cell_accuracies(root)
     means = {method: round(100 * float(np.mean(list(values.values()))), 1) for method, values in cells.items()}
     return dict(sorted(means.items(), key=lambda item: -item[1]))
 

@@ -202,10 +202,9 @@ def test_numbers_in_tables_do_not_wrap(monkeypatch):
 def test_sentences_about_accuracy_are_those_of_the_csv():
     import measured
     import numpy as np
-    from accuracy_page import CHOSEN_RUNS, _read
 
     text = " ".join(read(DOCS / "accuracy.md").split())
-    cells = measured.fresh_accuracies(ROOT)
+    cells = measured.cell_accuracies(ROOT)
     ours = cells.pop("LMSSC")
     gains = 100 * np.array([ours[cell] - max(other[cell] for other in cells.values()) for cell in ours])
     ahead, behind = (gains >= 1).sum(), (gains <= -1).sum()
@@ -213,14 +212,14 @@ def test_sentences_about_accuracy_are_those_of_the_csv():
     assert f"picked after the fact, in {(gains < -1e-9).sum()} of {len(gains)} cells, most clearly" in text
     assert f"behind at every rate, by {-gains.min():.1f} points at 5 % of the labels" in text
 
-    chosen = [cell for rates in _read(ROOT / CHOSEN_RUNS, "accuracy").values() for cell in rates.values()]
-    changes = [100 * (np.mean(list(c["LMSSCCV"].values())) - np.mean(list(c["LMSSC"].values()))) for c in chosen]
+    chosen = measured.cell_accuracies(ROOT, measured.CHOSEN)
+    changes = [100 * (chosen["LMSSCCV"][cell] - chosen["LMSSC"][cell]) for cell in chosen["LMSSC"]]
     equal = sum(abs(change) < 0.05 for change in changes)
     assert f"equals them in {equal} of {len(changes)} cells and is {-np.mean(changes):.1f} points lower" in text
 
 
 def test_sentences_about_the_audit_are_those_of_its_tables():
-    text = read(DOCS / "reproduction.md")
+    text = read(DOCS / "reproduction.md").replace("\N{NO-BREAK SPACE}", " ")
     short, tables = text.split("## How it was measured")
     gains = re.findall(
         r"\| Sonar (\d+) % .*\+(\d\.\d) ± \d\.\d \(\+(\d+\.\d) to \+(\d+\.\d)\) \|$", tables, re.MULTILINE

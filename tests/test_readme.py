@@ -60,7 +60,7 @@ def test_classify_example_runs_as_typed_and_prints_what_is_shown(text, tmp_path,
 def test_accuracies_are_those_of_the_csv(text, measured):
     means = measured.mean_accuracies(ROOT)
     best, second, *_ = means
-    cells = measured.fresh_accuracies(ROOT)
+    cells = measured.cell_accuracies(ROOT)
     n_cells = len(cells[best])
     n_best = sum(cells[best][cell] >= max(cells[m][cell] for m in cells) - 1e-9 for cell in cells[best])
     assert best == "LMSSC"
@@ -73,7 +73,7 @@ def test_accuracies_are_those_of_the_csv(text, measured):
 def test_accuracies_without_the_sets_that_led_to_changes(text, measured):
     from accuracy_page import POINTED_AT_CHANGES
 
-    cells = measured.fresh_accuracies(ROOT)
+    cells = measured.cell_accuracies(ROOT)
     means = {
         method: 100 * np.mean([value for (name, _), value in one.items() if name not in POINTED_AT_CHANGES])
         for method, one in cells.items()
