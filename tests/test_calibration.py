@@ -5,8 +5,8 @@ import pytest
 
 from lmssc import LMSSC
 from lmssc.core.calibration import (
-    FOLDS,
-    USUAL,
+    N_FOLDS,
+    PRIOR,
     Calibration,
     balance,
     calibration_sample,
@@ -62,7 +62,7 @@ def test_labels_with_weights_count_as_often_as_they_weigh():
 
 def test_few_labels_stay_near_the_usual():
     found = fit_calibration(np.array([[0.6, 0.4]]), np.array([[1, 0]]))
-    assert found.temperature == pytest.approx(USUAL, rel=0.5)
+    assert found.temperature == pytest.approx(PRIOR.temperature, rel=0.5)
     assert found.doubt == 0
 
 
@@ -73,7 +73,7 @@ def test_sharper_scores_follow_calibrated_ones(sharper, temperature):
     scores = 0.1 + 0.8 * np.random.default_rng(5).dirichlet(np.ones(4), size=2000)
     targets = temper(scores, temperature)
     sharp = temper(scores, 1 / sharper)
-    found = fit_calibration(sharp, targets, usual=temperature, cautious=False)
+    found = fit_calibration(sharp, targets, prior_temperature=temperature, penalise=False)
     assert found(sharp).max(axis=1).mean() == pytest.approx(targets.max(axis=1).mean(), abs=0.02)
 
 
@@ -173,7 +173,7 @@ def test_every_label_is_hidden_once_and_each_class_keeps_one():
 
     _, rows = held_out_scores(codes, refit)
     everyone = np.concatenate(hidden)
-    assert len(hidden) == FOLDS
+    assert len(hidden) == N_FOLDS
     np.testing.assert_array_equal(np.sort(everyone), np.flatnonzero((codes >= 0) & (codes != 4)))
     np.testing.assert_array_equal(rows, everyone)
 
@@ -223,6 +223,27 @@ def test_classes_that_overlap_are_answered_no_surer_than_right():
             sure.append(proba.max(axis=1).mean())
     assert abs(np.mean(right[::2]) - np.mean(sure[::2])) < 0.06
     assert abs(np.mean(right[1::2]) - np.mean(sure[1::2])) < 0.06
+
+
+@pytest.mark.parametrize("n_labels", [30, 60, 100])
+def test_few_labels_of_classes_that_overlap_make_no_one_sure(n_labels):
+    """With 60 labels answers were 8 points surer than right."""
+    apart = []
+    for seed in range(10):
+        X, truth, rng = _gaussians(seed, 1000, apart=0.5, share=0.5)
+        y = np.full(1000, -1)
+        known = rng.permutation(1000)[:n_labels]
+        y[known] = truth[known]
+        clf = LMSSC().fit([X], y)
+        rows = y < 0
+        apart.append(clf.label_distributions_[rows].max(axis=1).mean() - (clf.transduction_ == truth)[rows].mean())
+    assert abs(np.mean(apart)) <= 0.06
+
+
+def test_doubt_leaves_the_likeliest_class_the_likeliest():
+    scores = np.tile(np.array([[0.4, 0.6]], dtype=np.float32), (200, 1))
+    found = fit_calibration(scores, np.tile([[1, 0], [0, 1], [1, 0]], (67, 1))[:200])
+    assert (found(scores).argmax(axis=1) == 1).all()
 
 
 def test_a_rare_class_is_not_answered_where_it_is_seldom_right():

@@ -130,6 +130,10 @@ class TestObjective:
         assert set(clf.objective_terms_) == {"fit", "smoothness", "graph", "labels"}
         np.testing.assert_allclose(sum(clf.objective_terms_.values()), clf.objective_)
         assert all((term >= 0).all() for term in clf.objective_terms_.values())
+        data = make_multiview(150, labelled=0.15, missing=0.2, random_state=0)
+        clf = fit_quietly(LMSSC(), data.views, data.y)
+        assert set(clf.objective_terms_) == {"fit", "smoothness", "graph", "labels", "ridge"}
+        np.testing.assert_allclose(sum(clf.objective_terms_.values()), clf.objective_)
 
 
 def test_what_auto_chose_is_told(small):

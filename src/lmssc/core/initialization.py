@@ -10,6 +10,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from lmssc.core.embedding import IDENTITY, Embedding
+from lmssc.core.few_views import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.latent import orthonormal_loadings
 from lmssc.data.memmap import memory_map
@@ -31,6 +32,8 @@ class ComponentLimits:
         The noise threshold is not applied to so few features: each was measured because it matters.
     min_samples_per_component : int
         r is at most the number of samples divided by this.
+    max_noise_ratio : float
+        Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile.
     random_components : int
         r of a random start.
     """
@@ -40,6 +43,7 @@ class ComponentLimits:
     min_components: int = 10
     max_trusted_features: int = 20
     min_samples_per_component: int = 4
+    max_noise_ratio: float = 3.0
     random_components: int = 20
 
 
@@ -211,6 +215,40 @@ def count_above_noise(values: NDArray, median: float, n_samples: int, n_features
     return int((values > threshold * median).sum())
 
 
+def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
+    """`count_above_noise` with each sample divided by its own noise level; None if all have about the same.
+
+    If half of the samples are noisier than the others, their noise alone exceeds the median singular value, which is
+    that of the quiet half. The noise of a sample is its residual outside of the leading directions, measured on up to
+    `SVDLimits.max_gram_size` samples.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 400)) * np.where(np.arange(300) % 2, 5, 1)[:, None]
+    >>> values, directions = linalg.svd(X)[1:]
+    >>> count_above_noise(values, float(np.median(values)), *X.shape)
+    84
+    >>> count_above_own_noise(Views.from_arrays([X]), directions[:10].T)
+    0
+    """
+    some = views.take(np.arange(min(views.n_samples, SVD.max_gram_size)))
+    inside = some.dot(some.split(directions[:, : COMPONENTS.min_components]))
+    energies = np.sum([view.row_energies() for view in some], axis=0)
+    left = energies - np.einsum("ij,ij->i", inside, inside, dtype=np.float64)
+    noise = np.sqrt(np.maximum(left, 1e-6 * energies.mean()))
+    quiet, loud = np.quantile(noise, [0.1, 0.9])
+    if loud <= COMPONENTS.max_noise_ratio * quiet:
+        return None
+    gram = np.zeros((len(noise), len(noise)))
+    for view in some:
+        for _, columns in view.columns():
+            rows = columns / noise[:, None]
+            gram += rows @ rows.T
+    values = np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))[-min(gram.shape[0], views.n_features) :]
+    return count_above_noise(values, float(np.median(values)), len(noise), views.n_features)
+
+
 def latent_start(
     views: Views, n_components: int, rounds: int = 20, *, above_noise: bool = False
 ) -> tuple[NDArray, list[NDArray]]:
@@ -243,6 +281,9 @@ def latent_start(
     directions, values, median = leading_directions(views, n_components)
     if above_noise and median is not None and views.n_features > COMPONENTS.max_trusted_features:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
+        if views.complete and found > COMPONENTS.min_components:
+            own = count_above_own_noise(views, directions)
+            found = found if own is None else min(found, own)
         directions = directions[:, : max(found, COMPONENTS.min_components)]
     loadings = views.split(directions)
     latent = views.dot(loadings)
@@ -255,11 +296,12 @@ def latent_start(
 
 
 class InitialPositions(NamedTuple):
-    """H, W^v and the embedding that maps H to Z."""
+    """H, W^v, the embedding that maps H to Z, and the ridge R of samples that lack views; None if none does."""
 
     latent: NDArray
     loadings: list[NDArray]
     embedding: Embedding
+    ridge: NDArray | None
 
 
 def initialize(views: Views, config: FitConfig, context: FitContext | None = None) -> InitialPositions:
@@ -294,7 +336,11 @@ def initialize(views: Views, config: FitConfig, context: FitContext | None = Non
     latent, loadings = context.reuse(
         ("svd", n_components, above_noise), lambda: latent_start(views, n_components, above_noise=above_noise)
     )
-    return InitialPositions(latent, loadings, Embedding.of_directions(latent) if config.by_direction else IDENTITY)
+    ridge = fit_ridge(views, latent, loadings)
+    if ridge is not None:
+        latent = embed_incomplete(views, latent, loadings, ridge)
+    embedding = Embedding.of_directions(latent) if config.by_direction else IDENTITY
+    return InitialPositions(latent, loadings, embedding, ridge)
 
 
 def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositions, sparse.csr_array]:
@@ -314,7 +360,7 @@ def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositio
     latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
     loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
     graph = random_graph(views.n_samples, config.n_neighbors, random, views.dtype)
-    return InitialPositions(latent, loadings, IDENTITY), graph
+    return InitialPositions(latent, loadings, IDENTITY, None), graph
 
 
 def random_graph(n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype) -> sparse.csr_array:

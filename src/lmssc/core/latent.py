@@ -154,15 +154,16 @@ def update_latent(
     start: NDArray,
     metric: NDArray | None = None,
     tol: float = 1e-10,
+    ridge: NDArray | None = None,
 ) -> NDArray:
-    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLHM), M diagonal.
+    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLHM), M diagonal, with h·R·hᵀ more for rows that lack views.
 
     H·A + β·L·H·M = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With UᵀAU = Λ and UᵀMU = I, H = KUᵀ falls into r
     independent systems (λ_j·I + βL)·k_j = (BU)_j, solved by one run of conjugate gradients. A direction that no loading
     uses (λ_j = 0) has (BU)_j = 0 and gets k_j = 0; so does a component without loadings.
 
-    Where samples lack views, a sample's A is the sum over the views it has; the systems are then coupled and are
-    solved as one.
+    Where samples lack views, a sample's A is the sum over the views it has, and R; the systems are then coupled and
+    are solved as one.
 
     Parameters
     ----------
@@ -180,6 +181,8 @@ def update_latent(
         Diagonal of M, positive; ones if None.
     tol : float
         Relative residual of the solver.
+    ridge : ndarray of shape (r, r), optional
+        R, for samples that lack views; zeros if None.
 
     Returns
     -------
@@ -195,6 +198,8 @@ def update_latent(
            [2.5]])
     """
     alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
+    if ridge is not None:  # it ties what loadings use to what they do not
+        alive[:] = True
     if not alive.any():
         return np.zeros_like(start)
     loadings = [loading[:, alive] for loading in loadings]
@@ -205,6 +210,8 @@ def update_latent(
     basis /= roots[:, None]
     # What rounding leaves of an eigenvalue that is zero.
     seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
+    if ridge is not None:
+        seen[:] = True
     eigenvalues, basis = eigenvalues[seen], basis[:, seen]
     rhs = views.dot([loading @ basis for loading in loadings])
     degrees = laplacian.diagonal()[:, None]
@@ -223,7 +230,8 @@ def update_latent(
         def precondition(residual: NDArray) -> NDArray:
             return np.multiply(residual, inverse, out=preconditioned)
     else:
-        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams])
+        inside = None if ridge is None else basis.T @ ridge @ basis
+        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams], inside)
 
         def operator(latent: NDArray) -> NDArray:
             image = beta * product(latent)
@@ -252,11 +260,15 @@ def update_latent(
     return solution @ whole.T
 
 
-def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray, NDArray]]:
+def _solve_patterns(
+    views: Views, grams: Sequence[NDArray], ridge: NDArray | None
+) -> list[tuple[NDArray, NDArray, NDArray, NDArray]]:
     """For each set of views that some samples have: these samples, their A, and its eigen-decomposition."""
     patterns = []
     for rows, has in views.patterns():
         gram = np.sum([gram for gram, there in zip(grams, has, strict=True) if there], axis=0)
+        if ridge is not None and not has.all():
+            gram = gram + ridge
         values, vectors = linalg.eigh(gram)
         patterns.append((rows, gram, np.maximum(values, 0), vectors))
     return patterns

@@ -98,6 +98,8 @@ class Objective:
         Maps H to Z, in which the graph measures distances.
     expected : ndarray of shape (n, c), or None
         P: the class scores that the label regression expects of each sample, in units of Z.
+    ridge : ndarray of shape (r, r), or None
+        R: the prior precision of the latent positions, for samples that lack views.
     groups : ndarray of int of shape (n,), or None
         Group of linked views of each sample, if there is more than one group.
     spatially_ordered : bool
@@ -114,6 +116,7 @@ class Objective:
     freeze_alpha: bool
     embedding: Embedding = IDENTITY
     expected: NDArray | None = None
+    ridge: NDArray | None = None
     groups: NDArray | None = None
     spatially_ordered: bool = False
 
@@ -128,6 +131,7 @@ class Objective:
             state.latent,
             self.embedding.metric,
             TOLERANCE.latent_share * self.tolerance(state.change),
+            self.ridge,
         )
         state = replace(state, loadings=loadings, latent=latent, XtH=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
@@ -192,9 +196,13 @@ class Objective:
     def objective(self, state: IterationState) -> dict[str, float]:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
-        return {
+        terms = {
             "fit": self.views.loss(state.latent, state.loadings, state.XtH),
             "smoothness": self.beta * roughness(state.laplacian, self.embed(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.ridge is not None:
+            incomplete = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))
+        return terms

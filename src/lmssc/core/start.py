@@ -83,9 +83,9 @@ def begin(
     """
     if config.random_start:
         return _begin_randomly(views, targets, config, groups)
-    latent, loadings, embedding = initialize(views, config, context)
+    latent, loadings, embedding, ridge = initialize(views, config, context)
     permutation = choose_order(views, latent)
-    objective = _objective(views, targets, config, groups, permutation, embedding)
+    objective = replace(_objective(views, targets, config, groups, permutation, embedding), ridge=ridge)
     latent = permutation.apply(latent)
     search = choose_search(views.n_samples, config.neighbor_recall)
     first = _first_graph(objective, latent, search, permutation, config)
@@ -133,7 +133,7 @@ def choose_order(views: Views, latent: NDArray) -> Permutation:
 
 def _begin_randomly(views: Views, targets: Targets, config: FitConfig, groups: NDArray | None) -> Start:
     """Random H and S, and F = 0 for unlabelled samples, as in the paper."""
-    (latent, loadings, embedding), graph = initialize_randomly(views, config)
+    (latent, loadings, embedding, _), graph = initialize_randomly(views, config)
     objective = _objective(views, targets, config, groups, Permutation(), embedding)
     state = IterationState(
         loadings=loadings,

@@ -165,7 +165,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
-        Its terms: "fit", "smoothness", "graph" and "labels".
+        Its terms: "fit", "smoothness", "graph" and "labels", and "ridge" if samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int

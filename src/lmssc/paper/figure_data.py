@@ -301,7 +301,7 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
     known = codes[codes >= 0]
     default = usual_neighbors(views.n_samples, len(known), len(np.unique(known)))
     n_neighbors = resolve_neighbors("auto", views.n_samples, default=default)
-    latent, _, embedding = initialize(views, FitConfig(n_neighbors, text=text, by_direction=text))
+    latent, _, embedding, _ = initialize(views, FitConfig(n_neighbors, text=text, by_direction=text))
     return learn_graph(embedding.embed(latent), n_neighbors, 1.0)[0]
 
 

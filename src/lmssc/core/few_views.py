@@ -1,0 +1,82 @@
+"""Latent positions of samples that lack views: their expectation, given the views that they have."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from lmssc.core.new_samples import PROBE, embed_views, gram_of
+from lmssc.data.views import Views
+
+# Iterations of expectation maximisation.
+N_ROUNDS = 20
+
+
+def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray | None:
+    """R = σ²·C⁻¹, with σ² the noise variance of a feature and C the second moments of H; None if all views are there.
+
+    In directions that only a missing view determines, least squares amplifies noise. With the prior h ~ N(0, C) the
+    most likely positions are those of ridge regression with R. σ² and C come from expectation maximisation with fixed
+    loadings, so that the uncertainty of incomplete samples does not count as spread.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views.
+    latent : ndarray of shape (n, r)
+        Initial positions H.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+
+    Returns
+    -------
+    ndarray of shape (r, r), or None
+
+    Examples
+    --------
+    >>> from lmssc.data.views import View
+    >>> rng = np.random.default_rng(0)
+    >>> H, noise = 2 * rng.normal(size=(500, 1)), 0.5 * rng.normal(size=(500, 4))
+    >>> X, W = H @ np.full((1, 4), 0.5) + noise, np.full((4, 1), 0.5)
+    >>> has = rng.random(500) < 0.5
+    >>> views = Views([View(X[:, :2]), View(X[:, 2:] * has[:, None], present=has)])
+    >>> fit_ridge(views, H, [W[:2], W[2:]]).round(2)  # 0.5² / 2²
+    array([[0.06]])
+    """
+    if views.complete:
+        return None
+    products = views.dot(loadings).astype(np.float64)
+    patterns = [(rows, gram_of(loadings, has).astype(np.float64), has) for rows, has in views.patterns()]
+    widths = np.array([len(loading) for loading in loadings])
+    n_numbers = sum(len(rows) * widths[has].sum() for rows, _, has in patterns)
+    energy = float(sum(views.energies))
+    noise = least = PROBE.min_noise_share * energy / n_numbers
+    moments = latent.T.astype(np.float64) @ latent / len(latent)
+    for _ in range(N_ROUNDS):
+        left, total = energy, np.zeros_like(moments)
+        ridge = noise * linalg.pinvh(moments)
+        for rows, gram, _ in patterns:
+            unsure = noise * linalg.pinvh(gram + ridge)
+            own = embed_views(products[rows], gram, ridge)
+            squares = own.T @ own + len(rows) * unsure
+            left += float(np.vdot(squares, gram)) - 2 * float(np.vdot(own, products[rows]))
+            total += squares
+        noise, moments = max(left / n_numbers, least), total / len(latent)
+    return (noise * linalg.pinvh(moments)).astype(latent.dtype)
+
+
+def embed_incomplete(views: Views, latent: NDArray, loadings: list[NDArray], ridge: NDArray) -> NDArray:
+    """`latent` with the positions of samples that lack views replaced by those of ridge regression.
+
+    Examples
+    --------
+    >>> from lmssc.data.views import View
+    >>> views = Views([View(np.array([[4.0], [4.0]])), View(np.array([[4.0], [0.0]]), present=np.array([True, False]))])
+    >>> embed_incomplete(views, np.array([[4.0], [9.0]]), [np.array([[1.0]])] * 2, ridge=np.array([[1.0]]))
+    array([[4.],
+           [2.]])
+    """
+    products, result = views.dot(loadings), latent.copy()
+    for rows, has in views.patterns():
+        if not has.all():
+            result[rows] = embed_views(products[rows], gram_of(loadings, has), ridge)
+    return result
