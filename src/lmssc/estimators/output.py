@@ -1,4 +1,4 @@
-"""What `transform` returns where scikit-learn was asked for frames (`set_output`)."""
+"""Data frames from `transform`, if scikit-learn is asked for them by `set_output`."""
 
 from functools import wraps
 from typing import Any, TypeVar
@@ -10,9 +10,9 @@ Class = TypeVar("Class", bound=type)
 
 
 def keep_index(cls: Class) -> Class:
-    """Let the frames that `transform` of a class returns have the index of the views, if these have one.
+    """Class decorator: data frames that `transform` returns get the index of the views, if they have one.
 
-    scikit-learn knows the index of a single frame, not of several in a list or dict.
+    scikit-learn copies the index of a single data frame, but not of several in a list or dict.
     """
     plain = cls.transform  # type: ignore[attr-defined]
 
