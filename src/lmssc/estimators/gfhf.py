@@ -51,8 +51,8 @@ class GFHF(MultiViewClassifier):
         "adaptive": k neighbours of each sample, s_j = (d_{k+1} − d_j) / (k·d_{k+1} − Σ_{m≤k} d_m) with d the sorted
         squared distances. "gaussian": w_ij = exp(−d_ij / (2·width²)) if i is among the k nearest of j or j among those
         of i. "precomputed": X is the graph, a sparse or dense affinity matrix, n × n and not negative. If it is not
-        symmetric, (W + Wᵀ)/2 is used; the diagonal is ignored. `predict` then takes the affinities of new samples (rows)
-        to the samples of fit (columns).
+        symmetric, (W + Wᵀ)/2 is used; the diagonal is ignored. `predict` then takes the affinities of new samples
+        (rows) to the samples of fit (columns).
     n_neighbors : int or "auto"
         Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
     width : "median" or float
