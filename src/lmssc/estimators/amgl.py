@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,12 @@ from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NE
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, View
 from lmssc.estimators.base import (
-    MultiViewClassifier,
     Problem,
     Solution,
     in_input_order,
-    resolve_neighbors,
     self_weights,
-    upgrade_neighbors,
 )
-
-DEFAULT_NEIGHBORS = 5
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def combine(matrices: Sequence[sparse.csr_array], weights: NDArray) -> sparse.cs
     return total.tocsr()
 
 
-class AMGL(MultiViewClassifier):
+class AMGL(FixedNeighborsClassifier):
     """Auto-weighted multiple graph learning: one graph per view, weighted without a parameter.
 
     With L_v = I − D_v^−½·W_v·D_v^−½ the normalised Laplacian of view v's graph, it lowers
@@ -178,6 +174,7 @@ class AMGL(MultiViewClassifier):
     2
     """
 
+    _default_neighbors = 5
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
@@ -208,14 +205,9 @@ class AMGL(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
-
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        self.n_neighbors_ = self._choose_neighbors(views.n_samples)
         self._scaled = list(views)
         laplacians = [
             laplacian(view_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)

@@ -15,10 +15,10 @@ from lmssc.data.imputation import IMPUTE
 from lmssc.data.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import Matrix, RawView
-from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors, upgrade_neighbors
+from lmssc.estimators.base import Problem, Solution
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, other_neighbors
 
-DEFAULT_NEIGHBORS = 10
 # Lower bound of Gaussian weights: keeps outliers connected, and visible to the solver.
 MIN_WEIGHT = 1e-12
 
@@ -29,7 +29,7 @@ VIEW = Rule(
 )
 
 
-class GFHF(MultiViewClassifier):
+class GFHF(FixedNeighborsClassifier):
     """Gaussian fields and harmonic functions: labels propagated over one graph.
 
     With W the symmetrised graph, D its row sums and L = D − W, the class scores F keep the known labels, F_l = Y_l,
@@ -118,6 +118,7 @@ class GFHF(MultiViewClassifier):
     True
     """
 
+    _default_neighbors = 10
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "view": VIEW,
@@ -144,12 +145,6 @@ class GFHF(MultiViewClassifier):
         self.width = width
         self.scaling = scaling
         self.impute = impute
-
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        if parameters.get("graph", "adaptive") != "precomputed":
-            upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
 
     def _fit_method(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
@@ -188,7 +183,7 @@ class GFHF(MultiViewClassifier):
 
     def _learn(self, points: Matrix) -> sparse.csr_array:
         n_samples = points.shape[0]
-        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        self.n_neighbors_ = self._choose_neighbors(n_samples)
         n_neighbors = self.n_neighbors_
         if self.graph == "adaptive":
             return learn_graph(points, n_neighbors, beta=1.0)[0]

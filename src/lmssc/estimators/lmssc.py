@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.embedding import Embedding
@@ -46,7 +45,7 @@ from lmssc.estimators.base import (
     resolve_neighbors,
     upgrade_neighbors,
 )
-from lmssc.estimators.output import keep_index
+from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
@@ -56,7 +55,7 @@ SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positiv
 
 
 @keep_index
-class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
+class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -426,24 +425,6 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         check_is_fitted(self)
         raws = self._read_views(X, present=present, reset=False)
         return self._encoder()([raws[v] for v in self._order.views])[0]
-
-    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
-        """Fit, then `transform` the same samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples.
-        y : array-like of shape (n,)
-            Labels, as in `fit`.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, r)
-        """
-        return self.fit(X, y, present).transform(X, present)  # type: ignore[arg-type]
 
     @property
     def _n_features_out(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,13 @@ from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NE
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, Views
 from lmssc.estimators.base import (
-    MultiViewClassifier,
     Problem,
     Solution,
     in_input_order,
-    resolve_neighbors,
     self_weights,
-    upgrade_neighbors,
 )
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
-
-DEFAULT_NEIGHBORS = 9
 
 
 class WeightedNeighbors:
@@ -167,7 +163,7 @@ def nearest_rows(distances: NDArray, width: float | NDArray) -> NDArray:
     return rows
 
 
-class MLAN(MultiViewClassifier):
+class MLAN(FixedNeighborsClassifier):
     """Multi-view learning with adaptive neighbours: one graph for all views, learned with the labels.
 
     Lowers, alternating between the weights w, the graph S and the class scores F,
@@ -277,6 +273,7 @@ class MLAN(MultiViewClassifier):
     2
     """
 
+    _default_neighbors = 9
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
@@ -310,11 +307,6 @@ class MLAN(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
-
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem, equalise=False)
         model, state = self._start(views, problem)
@@ -337,7 +329,7 @@ class MLAN(MultiViewClassifier):
 
     def _start(self, views: Views, problem: Problem) -> tuple[MLANObjective, MLANState]:
         """Equal weights, the adaptive-neighbour graph of the mean distances, α from it, one propagation."""
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        n_neighbors = self._choose_neighbors(views.n_samples)
         equal = np.full(len(views), 1 / len(views))
         # k + 1 neighbours, for d_{k+1}.
         indices, by_view = WeightedNeighbors(views, min(n_neighbors + 1, views.n_samples - 1)).find(equal)

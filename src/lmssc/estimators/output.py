@@ -3,6 +3,9 @@
 from functools import wraps
 from typing import Any, TypeVar
 
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
 from lmssc.data.row_index import common_index, index_of
 from lmssc.data.validation import Masks, is_view_collection, name_parts
 
@@ -14,7 +17,7 @@ def keep_index(cls: Class) -> Class:
 
     scikit-learn copies the index of a single data frame, but not of several in a list or dict.
     """
-    plain = cls.transform  # type: ignore[attr-defined]
+    plain = cls.transform
 
     @wraps(plain)
     def transform(self: Any, X: Any, present: Masks = None) -> Any:
@@ -25,5 +28,27 @@ def keep_index(cls: Class) -> Class:
                 result.index = index
         return result
 
-    cls.transform = transform  # type: ignore[attr-defined]
+    cls.transform = transform
     return cls
+
+
+class LatentTransformerMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """A transformer whose `transform` takes the views that each sample has, and gives latent positions."""
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
+        """Fit, then `transform` the same samples.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples.
+        y : array-like of shape (n,)
+            Labels, as in `fit`.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+        """
+        return self.fit(X, y, present).transform(X, present)
