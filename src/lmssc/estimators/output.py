@@ -17,7 +17,7 @@ def keep_index(cls: Class) -> Class:
 
     scikit-learn copies the index of a single data frame, but not of several in a list or dict.
     """
-    plain = cls.transform
+    plain = cls.transform  # type: ignore[attr-defined]
 
     @wraps(plain)
     def transform(self: Any, X: Any, present: Masks = None) -> Any:
@@ -28,7 +28,7 @@ def keep_index(cls: Class) -> Class:
                 result.index = index
         return result
 
-    cls.transform = transform
+    cls.transform = transform  # type: ignore[attr-defined]
     return cls
 
 
