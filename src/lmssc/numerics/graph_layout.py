@@ -24,6 +24,8 @@ class LayoutSettings:
         A larger graph is contracted until it has no more nodes, laid out, expanded again and refined.
     n_early, n_late, n_refine : int
         Gradient steps with exaggerated attraction, without it, and on the expanded graph.
+    max_refined : int
+        A graph with more nodes is not refined: its nodes lie between their neighbours.
     exaggeration : float
         Factor of the attraction during the early steps, in which clusters find their place.
     early_momentum, late_momentum : float
@@ -45,6 +47,7 @@ class LayoutSettings:
     n_early: int = 60
     n_late: int = 140
     n_refine: int = 15
+    max_refined: int = 200_000
     exaggeration: float = 12.0
     early_momentum: float = 0.5
     late_momentum: float = 0.8
@@ -94,15 +97,19 @@ def graph_layout(graph: sparse.sparray, settings: LayoutSettings | None = None) 
 
 def _affinities(graph: sparse.sparray) -> sparse.csr_array:
     """P of t-SNE: transition probabilities in both directions, symmetric, without the diagonal."""
-    edges = sparse.coo_array(graph)
-    off = edges.row != edges.col
-    weights = sparse.csr_array(
-        (edges.data[off].astype(np.float32), (edges.row[off], edges.col[off])), shape=edges.shape
-    )
-    weights.sum_duplicates()  # sorts too: one graph, one order of summation
+    weights = _without_diagonal(graph)
     totals = weights.sum(axis=1)
     weights.data /= np.repeat(np.where(totals > 0, totals, 1), np.diff(weights.indptr))
     return sparse.csr_array(weights + weights.T)
+
+
+def _without_diagonal(graph: sparse.sparray) -> sparse.csr_array:
+    edges = sparse.coo_array(graph)
+    off = edges.row != edges.col
+    ends = edges.row[off], edges.col[off]
+    weights = sparse.csr_array((edges.data[off].astype(np.float32), ends), shape=edges.shape)
+    weights.sum_duplicates()  # sorts too: one graph, one order of summation
+    return weights
 
 
 def _lay_out(affinities: sparse.csr_array, masses: NDArray, settings: LayoutSettings) -> NDArray:
@@ -112,7 +119,8 @@ def _lay_out(affinities: sparse.csr_array, masses: NDArray, settings: LayoutSett
         n_groups = int(groups.max()) + 1
         member = sparse.csr_array((np.ones(len(groups), np.float32), (np.arange(len(groups)), groups)))
         if n_groups < 0.9 * len(masses):
-            coarse = _lay_out(sparse.csr_array(member.T @ affinities @ member), member.T @ masses, settings)
+            between = _without_diagonal(member.T @ affinities @ member)
+            coarse = _lay_out(between, member.T @ masses, settings)
             return _refine(affinities, masses, coarse[groups], settings)
     positions = _initial_positions(affinities, settings)
     if not affinities.nnz:
@@ -126,9 +134,10 @@ def _contract(affinities: sparse.csr_array) -> NDArray:
     """Group of each node: nodes that are linked by some node's heaviest edge are one group (a Borůvka step)."""
     counts = np.diff(affinities.indptr)
     nodes = np.flatnonzero(counts)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    heaviest_last = np.lexsort((affinities.data, rows))
-    heaviest = affinities.indices[heaviest_last[affinities.indptr[nodes + 1] - 1]]
+    maxima = np.maximum.reduceat(affinities.data, affinities.indptr[nodes])
+    candidates = np.flatnonzero(affinities.data == np.repeat(maxima, counts[nodes]))
+    # Of equally heavy edges the first.
+    heaviest = affinities.indices[candidates[np.searchsorted(candidates, affinities.indptr[nodes])]]
     links = sparse.csr_array((np.ones(len(nodes), np.int8), (nodes, heaviest)), shape=affinities.shape)
     return sparse.csgraph.connected_components(links, directed=False)[1]
 
@@ -138,8 +147,11 @@ def _refine(affinities: sparse.csr_array, masses: NDArray, coarse: NDArray, sett
     degrees = affinities.sum(axis=1)[:, None]
     around = np.where(degrees > 0, affinities @ coarse / np.where(degrees > 0, degrees, 1), coarse)
     spread = settings.jitter * np.random.default_rng(0).standard_normal(coarse.shape, dtype=np.float32)
+    positions = (coarse + around) / 2 + spread
+    if len(masses) > settings.max_refined:
+        return positions
     descent = _Descent(affinities, masses, settings)
-    return descent.run((coarse + around) / 2 + spread, settings.n_refine, 1.0, settings.early_momentum)
+    return descent.run(positions, settings.n_refine, 1.0, settings.early_momentum)
 
 
 def _initial_positions(affinities: sparse.csr_array, settings: LayoutSettings) -> NDArray:

@@ -5,13 +5,11 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +21,7 @@ from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_s
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
 from lmssc.report import page
-from lmssc.report.html import style_sheet
+from lmssc.report.rendering import environment, source
 from lmssc.report.subject import Subject
 
 __all__ = ["write_report"]
@@ -202,32 +200,16 @@ def _hide_labels(
 
 
 def _fill(subject: Subject, title: str) -> str:
-    folder = files("lmssc.report")
-    script = folder.joinpath("map.js").read_text(encoding="utf-8")
+    script = source("map.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    drawn, data, place_of = page.latent_map(subject)
-    sections = {
-        "short": ("In short", page.in_short(subject)),
-        "input": ("What went in", page.what_went_in(subject)),
-        "sure": ("How sure the labels are", page.how_sure(subject)),
-        "map": ("The map", drawn),
-        "view-contributions": ("What each view contributes", page.what_views_contribute(subject)),
-        "graph": ("The graph", page.about_the_graph(subject)),
-        "look": ("The samples to look at first", page.look_first(subject, place_of)),
-        "again": ("How to run it again, how to cite", page.run_again(subject)),
-    }
-    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        version=escape(version("lmssc")),
-        n_samples=f"{len(subject.codes):,}",
-        style=style_sheet(),
-        script_hash=f"sha256-{digest}",
-        scripts=f"{data}<script>{script}</script>" if data else "",
-        contents="<ul>"
-        + "".join(f'<li><a href="#{name}">{text}</a></li>' for name, (text, _) in sections.items())
-        + "</ul>",
-        sections="\n".join(
-            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{text}</h2>{html}</section>'
-            for name, (text, html) in sections.items()
-        ),
+    return (
+        environment()
+        .get_template("model.html")
+        .render(
+            title=title,
+            version=version("lmssc"),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            **page.page_context(subject),
+        )
     )
