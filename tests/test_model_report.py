@@ -234,7 +234,7 @@ def test_the_command_and_the_parameters_are_there(report):
 
 def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, model, views, y):
     monkeypatch.setattr(page, "MAX_DOTS", 60)
-    monkeypatch.setattr("lmssc.report.MOST_REFITTED", 100)
+    monkeypatch.setattr("lmssc.report.MAX_REFITTED", 100)
     text, _ = write(tmp_path, model, views, y)
     drawn = map_data(text)
     names = written_ids(150)

@@ -22,7 +22,7 @@
     };
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${width / scale} ${height / scale}`);
     // The names of the classes have the same size on the screen at every zoom.
-    byId("map-names").style.fontSize = `${15 * width / scale / svg.getBoundingClientRect().width}px`;
+    byId("map-names").style.fontSize = `${18 * width / scale / svg.getBoundingClientRect().width}px`;
     // On a touch screen the page scrolls over the whole map, and the map moves once it is zoomed.
     svg.style.touchAction = scale > 1 ? "none" : "pan-y";
     byId("map-out").disabled = scale <= 1;
