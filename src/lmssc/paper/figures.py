@@ -358,8 +358,8 @@ def _draw_map(sheet: Sheet, name: str, where: str, fit: Fit, truth: Any, classes
         f"{where}: a layout of the learned graph",
         "Samples that the graph links lie close together; distances between clusters mean little. "
         f"{(~fit.given).sum()} labels were hidden; {mistaken.sum()} of them were predicted wrong (crosses). Rings are "
-        f"the {fit.given.sum()} samples whose label was given. The layout (t-SNE with this graph) knows no labels, but the "
-        "given labels take part in learning the graph. One split, our defaults.",
+        f"the {fit.given.sum()} samples whose label was given. The layout (t-SNE with this graph) knows no labels, but "
+        "the given labels take part in learning the graph. One split, our defaults.",
         f"Scatter plot of {len(truth)} samples, marked by predicted class; {mistaken.sum()} crosses mark wrong labels.",
     )
     sheet.figure(f"latent-map-{name}", chart, 4.6, caption)
