@@ -118,7 +118,6 @@ class Objective:
     freeze_alpha: bool
     embedding: Embedding = IDENTITY
     expected: NDArray | None = None
-    ridge: NDArray | None = None
     groups: NDArray | None = None
     ridge: NDArray | None = None
     spatially_ordered: bool = False
