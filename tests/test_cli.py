@@ -20,7 +20,7 @@ from lmssc.datasets import load_digits_views
 from lmssc.persistence.atomic import open_atomically
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
-FIGURES = ["confusion_matrix", "convergence", "latent_map"]
+FIGURES = ["confusion_matrix", "latent_map", "reliability"]
 TABLES = ["predictions.csv", "scores.csv"]
 
 

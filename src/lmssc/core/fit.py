@@ -201,7 +201,7 @@ def _save(start: Start, state: IterationState, history: list[dict[str, float]], 
             "order": start.permutation.order,
             "start": {name: getattr(start, name) for name in ("embedding", "regressor", "initially_disconnected")},
             "confidence": _parts(start.confidence),
-            "history": history,
+            "history": list(history),
         }
     )
 

@@ -98,6 +98,8 @@ class Objective:
         Maps H to Z, in which the graph measures distances.
     expected : ndarray of shape (n, c), or None
         P: the class scores that the label regression expects of each sample, in units of Z.
+    ridge : ndarray of shape (r, r), or None
+        R: the prior precision of the latent positions, for samples that lack views.
     groups : ndarray of int of shape (n,), or None
         Group of linked views of each sample, if there is more than one group.
     ridge : ndarray of shape (r, r), or None
@@ -203,6 +205,6 @@ class Objective:
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
         if self.ridge is not None:
-            few = state.latent[self.views.missing_counts() > 0]
-            terms["ridge"] = float(np.vdot(few @ self.ridge, few))
+            incomplete = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))
         return terms

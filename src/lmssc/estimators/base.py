@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lmssc.core.active import doubts, sigma_optimal_batch
 from lmssc.core.fit_config import FitContext
+from lmssc.core.lone_labels import shrink_lone
 from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, canonical_order, first_copies, sample_keys, splitmix64
@@ -148,6 +149,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 scores=np.where(unlinked[:, None], targets.frequencies.astype(np.float32), solution.scores),
                 unreached=solution.unreached | unlinked,
             )
+        solution = self._shrink_lone_labels(solution, targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
 
     def _warn_of_lone_labels(self, targets: Targets) -> None:
@@ -179,6 +181,20 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=5,
             )
         return unlinked
+
+    def _shrink_lone_labels(self, solution: Solution, targets: Targets) -> Solution:
+        """Lower the confidence of samples that hang on labels of one class, as far as labels elsewhere say."""
+        scores, changed = shrink_lone(np.maximum(solution.scores, 0), solution.graph, targets)
+        if len(changed.samples):
+            rows = np.isin(self._nodes, changed.samples)
+            warnings.warn(
+                f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (as few as "
+                f"{int(changed.n_labels.min())} labels for {int(changed.sizes.max())} distinct samples). Parts of that "
+                "size have several classes elsewhere, so their confidence is lowered. Label more samples there",
+                UserWarning,
+                stacklevel=4,
+            )
+        return replace(solution, scores=scores)
 
     def _merges_identical(self) -> bool:
         """Whether samples with the same numbers are the same."""

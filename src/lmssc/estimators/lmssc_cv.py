@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -29,7 +29,7 @@ from lmssc.data.validation import Masks, ViewSpec
 from lmssc.data.views import RawView
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.lmssc import LMSSC
-from lmssc.estimators.output import keep_index
+from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.numerics.processes import end_with
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
@@ -83,7 +83,7 @@ class Answers:
 
 
 @keep_index
-class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
+class LMSSCCV(LatentTransformerMixin, MultiViewClassifier):
     """LMSSC with parameters chosen by cross-validation on the labelled rows.
 
     The labels of a fold of the labelled rows are hidden, LMSSC is fitted to all rows, as it is in the end, and the
@@ -342,24 +342,6 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         """
         check_is_fitted(self)
         return self.best_estimator_.transform(X, present)
-
-    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
-        """Fit, then `transform` the same samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples.
-        y : array-like of shape (n,)
-            Labels, as in `fit`.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, r)
-        """
-        return self.fit(X, y, present).transform(X, present)  # type: ignore[arg-type]
 
     @property
     def _n_features_out(self) -> int:

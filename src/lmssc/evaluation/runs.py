@@ -96,11 +96,11 @@ def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, pro
     runs : sequence of Run
         One that is there twice is done once.
     store : Store
-        Where the records are and go.
+        The records.
     n_jobs : int, optional
         Runs at the same time, through joblib.
     progress : bool
-        Show how far it is.
+        Show a progress bar.
     """
     # Repeat by repeat, each in an order by chance: what is done first is a fair sample to judge the time left by.
     do_missing(sorted(runs, key=lambda run: (run.repeat, run.key)), _do, store, n_jobs, progress=progress)

@@ -1,17 +1,15 @@
-"""The page about one fitted model: what went in, how sure the labels are, a map, and what to look at first."""
+"""A page about one fitted model: its input, how sure its labels are, a map, and what to label next."""
 
 import base64
 import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,15 +21,15 @@ from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_s
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
 from lmssc.report import page
-from lmssc.report.html import style_sheet
+from lmssc.report.rendering import environment, source
 from lmssc.report.subject import Subject
 
 __all__ = ["write_report"]
 
-# Fits are repeated on no more samples than this.
-MOST_REFITTED = 5000
-# To compare views, so many iterations do: the labels hardly change after the first few.
-MOST_ITERATIONS = 5
+# Fits with hidden labels use a random part of more samples than this.
+MAX_REFITTED = 5000
+# Enough iterations to compare views: the labels hardly change after the first few.
+MAX_ITERATIONS = 5
 
 
 def write_report(
@@ -52,38 +50,38 @@ def write_report(
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
-    With `views` and `y` it says how right the labels are: it fits again, three times with a third of the labels hidden;
-    and to say what the views contribute, the same without each view in turn, with few iterations. Without them it
-    shows what the model itself knows.
+    With `views` and `y` the report measures accuracy: it refits the model three times, each time with a third of the
+    labels hidden. To measure what each view contributes, it does the same without each view in turn, with few
+    iterations. Without `views` and `y` it shows what the model itself knows.
 
     Parameters
     ----------
     path : str or path
-        Name of the file; it appears once it is complete.
+        Name of the file, which appears when it is complete.
     clf : classifier of lmssc
         Fitted.
     views : as X in `fit`, optional
-        As given to `fit`. Without them nothing is fitted again.
+        As passed to `fit`. Without them there are no refits.
     y : array-like of shape (n,), optional
-        As given to `fit`; needed with `views`.
+        As passed to `fit`; needed with `views`.
     ids : sequence of str, optional
-        Names of the samples. Without them, those of the index of a pandas frame among `views`, or row numbers from 0.
+        Names of the samples. Defaults to the index of a pandas frame among `views`, or to row numbers from 0.
     title : str, optional
-        Heading of the page; else it names the class of the model and the number of samples.
+        Heading of the page; defaults to the class of the model and the number of samples.
     command : str, optional
-        What to type to run it again; else the line of Python.
+        The command that repeats the run; defaults to a line of Python.
     present : as in `fit`, optional
-        As given to `fit`.
+        As passed to `fit`.
     notes : sequence of str
-        What was understood about the input, a sentence each.
+        How the input was understood, one sentence per entry.
     first : sequence of int, optional
-        Rows of the samples to look at first, if they are known; else `clf.most_informative` finds them.
+        Rows of the samples to label next; defaults to those of `clf.most_informative`.
     random_state : int
-        Decides which labels are hidden together, and which samples are shown if there are many.
+        Seed for the folds of hidden labels, and for the samples on the map if there are many.
     n_jobs : int, optional
-        Fits at the same time, through joblib.
+        Number of parallel refits, through joblib.
     progress : callable, optional
-        Called with the number of fits that are done and of all, after each.
+        Called after each refit with the number done and the total.
 
     Examples
     --------
@@ -126,22 +124,23 @@ def write_report(
     if title is None:
         title = f"{type(clf).__name__}: labels for {n_samples:,} samples"
     with open_atomically(Path(path)) as file:
-        # Half of a character, which text from a file may have, has no encoding.
+        # Text from a file may contain a lone surrogate, which has no encoding.
         file.write(readable(_fill(subject, title)).encode(errors="replace"))
 
 
 def _raw_views(clf: Any, views: Any, y: ArrayLike | None, present: Any) -> list[RawView] | None:
-    """The views in the order of fit, which they must match; None without them."""
+    """The views, checked against those of `fit` and in the same order; None if not given."""
     if views is None and y is None and present is None:
         return None
     if views is None or y is None:
-        raise ValueError("views and y belong together: give both, as they were given to fit, or neither")
+        raise ValueError("views and y belong together: pass both, as they were passed to fit, or neither")
     check_rows(views, y, present)
     raws = clf._read_views(views, present=present, reset=False)
     n_samples, n_fitted = raws[0].data.shape[0], len(clf.transduction_)
     if n_samples != n_fitted:
         raise ValueError(
-            f"the views have {n_samples} samples, but {type(clf).__name__} was fitted to {n_fitted}: give those of fit"
+            f"the views have {n_samples} samples, but {type(clf).__name__} was fitted to {n_fitted}: "
+            "pass the views of fit"
         )
     return raws
 
@@ -150,11 +149,13 @@ def _given_codes(clf: Any, y: ArrayLike | None) -> NDArray:
     """Class of each sample whose label was given, −1 for the others."""
     if y is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fit has said it
+            warnings.simplefilter("ignore")  # fit has warned already
             return encode_labels(y, len(clf.transduction_))[1]
     labelled = getattr(clf, "_labelled", None)
     if labelled is None:
-        raise ValueError("the model was saved by a version that did not keep which labels were given: give views and y")
+        raise ValueError(
+            "the model was saved by a version that did not store which labels were given: pass views and y"
+        )
     return np.where(labelled, np.searchsorted(clf.classes_, clf.transduction_), -1)
 
 
@@ -176,11 +177,11 @@ def _hide_labels(
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]:
-    """What a `Subject` knows from fits with labels hidden, with all views and without each."""
+    """Fields of `Subject` that come from refits with labels hidden, with all views and without each."""
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
-    rows = sample_rows(codes, MOST_REFITTED, random_state)
+    rows = sample_rows(codes, MAX_REFITTED, random_state)
     parts = [raw.take(rows) for raw in raws]
     data = ({raw.name: raw.data for raw in parts}, codes[rows], {raw.name: raw.present for raw in parts})
     n_folds = count_folds(codes[rows])
@@ -192,7 +193,7 @@ def _hide_labels(
     settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     held_out = hold_out(clf, *data, progress=told(0), **settings)[None]
     without = hold_out(
-        shortened(clf, MOST_ITERATIONS),
+        shortened(clf, MAX_ITERATIONS),
         *data,
         without=[None, *removable] if removable else [],
         progress=told(n_folds),
@@ -202,32 +203,16 @@ def _hide_labels(
 
 
 def _fill(subject: Subject, title: str) -> str:
-    folder = files("lmssc.report")
-    script = folder.joinpath("map.js").read_text(encoding="utf-8")
+    script = source("map.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    drawn, data, place_of = page.latent_map(subject)
-    sections = {
-        "short": ("In short", page.in_short(subject)),
-        "input": ("What went in", page.what_went_in(subject)),
-        "sure": ("How sure the labels are", page.how_sure(subject)),
-        "map": ("The map", drawn),
-        "view-contributions": ("What each view contributes", page.what_views_contribute(subject)),
-        "graph": ("The graph", page.about_the_graph(subject)),
-        "look": ("The samples to look at first", page.look_first(subject, place_of)),
-        "again": ("How to run it again, how to cite", page.run_again(subject)),
-    }
-    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        version=escape(version("lmssc")),
-        n_samples=f"{len(subject.codes):,}",
-        style=style_sheet(),
-        script_hash=f"sha256-{digest}",
-        scripts=f"{data}<script>{script}</script>" if data else "",
-        contents="<ul>"
-        + "".join(f'<li><a href="#{name}">{text}</a></li>' for name, (text, _) in sections.items())
-        + "</ul>",
-        sections="\n".join(
-            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{text}</h2>{html}</section>'
-            for name, (text, html) in sections.items()
-        ),
+    return (
+        environment()
+        .get_template("model.html")
+        .render(
+            title=title,
+            version=version("lmssc"),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            **page.page_context(subject),
+        )
     )
