@@ -5,7 +5,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
-from lmssc.numerics.knn.exact import BruteForceL2, IncrementalKNN, nearest_neighbors, smallest
+from lmssc.numerics.knn.exact import BruteForceL2, argtopk, nearest_neighbors
+from lmssc.numerics.knn.incremental import IncrementalKNN
 from lmssc.numerics.spatial_order import spatial_order
 
 
@@ -98,16 +99,16 @@ def test_bounds_of_blocks_hold():
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_smallest_whatever_the_order_of_the_columns(ordered):
+def test_argtopk_whatever_the_order_of_the_columns(ordered):
     values = np.random.default_rng(5).random((50, 4000), dtype=np.float32)
     values = np.sort(values, axis=1) if ordered else values
-    found = np.take_along_axis(values, smallest(values, 30), 1)
+    found = np.take_along_axis(values, argtopk(values, 30), 1)
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])
 
 
 @pytest.mark.parametrize("n_columns", [40, 480, 487, 2000])
 @pytest.mark.parametrize("kind", ["in one group", "equal", "some equal"])
-def test_smallest_where_groups_of_columns_tell_little(n_columns, kind):
+def test_argtopk_where_groups_of_columns_tell_little(n_columns, kind):
     rng = np.random.default_rng(6)
     values = rng.random((20, n_columns)).astype(np.float32)
     if kind == "in one group":
@@ -116,7 +117,7 @@ def test_smallest_where_groups_of_columns_tell_little(n_columns, kind):
         values[:] = 1
     else:
         values = np.round(values, 1)
-    columns = smallest(values, 30)
+    columns = argtopk(values, 30)
     assert all(len(np.unique(row)) == 30 for row in columns)
     found = np.take_along_axis(values, columns, 1)
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])

@@ -105,7 +105,7 @@ def test_n_jobs_follows_joblib_and_stops_at_the_cores(count, monkeypatch):
 @pytest.mark.parametrize("n_jobs", [10**6, 10**9, -1, -2])
 def test_a_fit_asks_for_no_more_threads_than_cores(n_jobs, monkeypatch):
     seen = []
-    monkeypatch.setattr("lmssc.estimators.lmssc.numerics.parallel", lambda n: seen.append(n) or threads(min(n, 64)))
+    monkeypatch.setattr("lmssc.estimators.lmssc.threads", lambda n: seen.append(n) or threads(min(n, 64)))
     data = make_multiview(60, labelled=0.3, random_state=0)
     one = LMSSC(n_jobs=1, max_iter=2).fit(data.views, data.y)
     many = LMSSC(n_jobs=n_jobs, max_iter=2).fit(data.views, data.y)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.data.views import Matrix
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import Neighbors, Search, nearest_neighbors, other_neighbors, runs
+from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import slices_of, threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
 
@@ -154,7 +154,7 @@ def simplex_graph(
         if numbers[-1] - numbers[0] == len(numbers) - 1:
             where: slice | NDArray = slice(ends[numbers[0]] - counts[0], ends[numbers[-1]])
         else:
-            where = runs(ends[numbers] - counts, counts)
+            where = concat_ranges(ends[numbers] - counts, counts)
         indices[where], values[where] = chosen, kept
 
     threaded_map(put, *zip(*parts, strict=True))

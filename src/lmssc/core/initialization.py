@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmssc.core.latent import orthonormal_loadings
+from lmssc.core.loadings import orthonormal_loadings
 from lmssc.data.memmap import memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import solver_tolerance

@@ -10,12 +10,13 @@ from scipy import sparse
 from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import PLAIN, Embedding
 from lmssc.core.graph import connect, laplacian, learn_graph, roughness
-from lmssc.core.latent import orthonormal_loadings, update_latent
-from lmssc.core.loadings import pivoted_loadings
+from lmssc.core.latent import update_latent
+from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
-from lmssc.numerics.knn.exact import IncrementalKNN, Search
+from lmssc.numerics.knn.exact import Search
+from lmssc.numerics.knn.incremental import IncrementalKNN
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
@@ -111,10 +112,10 @@ class Objective:
         if self.nonnegative:
             grams = self.views.grams(state.latent)
             if self.views.complete:
-                stacked = pivoted_loadings(np.vstack(state.XtH), grams[0], np.vstack(state.loadings))
+                stacked = nonnegative_loadings(np.vstack(state.XtH), grams[0], np.vstack(state.loadings))
                 return self.views.split(stacked)
             return [
-                pivoted_loadings(cross, gram, start)
+                nonnegative_loadings(cross, gram, start)
                 for cross, gram, start in zip(state.XtH, grams, state.loadings, strict=True)
             ]
         return orthonormal_loadings(self.views.impute_XtH(state.XtH, state.latent, state.loadings))

@@ -369,7 +369,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         if state.alpha is None:  # interrupted before the first iteration was done
             state = replace(state, alpha=model.update_graph(state).alpha)
         if order is not None:
-            model.moving.keep(None)
+            model.moving.set_state(None)
             model, state = model.renumbered(np.argsort(order)), state.renumbered(np.argsort(order))
         self.latent_ = self._to_input(state.latent)
         self._embedded = self._to_input(model.places(state.latent))
@@ -435,7 +435,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
                 "expectation": self._label_regressor,
                 "geometry": self._embedding,
             },
-            "lists": model.moving.kept(),
+            "lists": model.moving.state(),
             "order": order,
             "history": history,
         }
@@ -450,7 +450,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         )
         model = self._model(views, problem)
         model = replace(model if order is None else model.renumbered(order), **content["model"])
-        model.moving.keep(content["lists"])
+        model.moving.set_state(content["lists"])
         graph, latent = content["state"]["graph"], content["state"]["latent"]
         state = State(XtH=model.views.transpose_dot(latent), laplacian=laplacian(graph), **content["state"])
         return model, state, order, content["history"]
