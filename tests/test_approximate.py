@@ -10,7 +10,7 @@ from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.numerics.knn import approximate
 from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index
-from lmssc.numerics.knn.incremental import IncrementalKNN
+from lmssc.numerics.knn.exact import ExactKNN
 from lmssc.numerics.scale import MIN_SAMPLES_FOR_LARGE_SCALE
 
 LARGE_SCALE = "lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE"
@@ -57,8 +57,8 @@ def test_many_duplicates():
 
 def test_used_for_many_samples_only():
     assert isinstance(choose_search(MIN_SAMPLES_FOR_LARGE_SCALE), ApproximateKNN)
-    assert isinstance(choose_search(MIN_SAMPLES_FOR_LARGE_SCALE - 1), IncrementalKNN)
-    assert isinstance(choose_search(10**6, target=1), IncrementalKNN)
+    assert isinstance(choose_search(MIN_SAMPLES_FOR_LARGE_SCALE - 1), ExactKNN)
+    assert isinstance(choose_search(10**6, target=1), ExactKNN)
 
 
 def test_a_fit_says_its_recall_and_is_as_good(monkeypatch):

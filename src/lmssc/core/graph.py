@@ -206,7 +206,7 @@ def learn_graph(
         α of each row; by default the largest that gives the row at most k neighbours.
     shared_alpha : bool
         If α is set here: all rows get the mean.
-    moving : IncrementalKNN or ApproximateKNN, optional
+    moving : ExactKNN or ApproximateKNN, optional
         What is known of the neighbours from where the same samples were before.
 
     Returns

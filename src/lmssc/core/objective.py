@@ -15,8 +15,7 @@ from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
-from lmssc.numerics.knn.exact import Search
-from lmssc.numerics.knn.incremental import IncrementalKNN
+from lmssc.numerics.knn.exact import ExactKNN, Search
 
 # Beyond so many samples the solvers' relative residual is this share of the last change of F, within these limits.
 MOST_SOLVED_EXACTLY = 5000
@@ -71,7 +70,7 @@ class Objective:
         None  # samples that no label reaches on the first graph, which is by Z alone
     )
     groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
-    moving: Search = field(default_factory=IncrementalKNN)
+    moving: Search = field(default_factory=ExactKNN)
 
     def first_state(self, latent: NDArray, loadings: list[NDArray], graph: sparse.csr_array) -> State:
         """The state that the alternation starts from, F still zero where there is no label."""

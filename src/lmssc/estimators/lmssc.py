@@ -156,9 +156,9 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
         the paper.
     neighbor_recall : float, default=0.95
-        Share of the nearest neighbours that the search has to find. From 10,000 samples on, with faiss
-        (``pip install 'lmssc[large]'``), it looks into as many clusters nearby as that takes, measured on some samples;
-        with 1, with fewer samples or without faiss it is exact.
+        Share of the nearest neighbours that the search has to find. From 10,000 samples on the search is approximate
+        and probes as many clusters as this recall takes, measured on some samples. With fewer samples, or with 1, it
+        is exact.
     max_iter : int, default=30
         Most iterations.
     tol : float, default=2e-2

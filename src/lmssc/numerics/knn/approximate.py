@@ -8,6 +8,7 @@ from sklearn.utils import gen_batches
 
 from lmssc.numerics.knn.exact import (
     BruteForceL2,
+    ExactKNN,
     Neighbors,
     indices_of_keys,
     listed_distances,
@@ -16,7 +17,6 @@ from lmssc.numerics.knn.exact import (
     values_of_keys,
     without_self,
 )
-from lmssc.numerics.knn.incremental import IncrementalKNN
 from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
@@ -256,12 +256,12 @@ def has_index(n_samples: int, target: float = TARGET) -> bool:
     return is_large(n_samples) and target < 1
 
 
-def choose_search(n_samples: int, target: float = TARGET) -> IncrementalKNN | ApproximateKNN:
+def choose_search(n_samples: int, target: float = TARGET) -> ExactKNN | ApproximateKNN:
     """The search for this number of samples: exact, or for many samples approximate with this recall.
 
     Examples
     --------
     >>> type(choose_search(1000)).__name__, type(choose_search(100_000)).__name__
-    ('IncrementalKNN', 'ApproximateKNN')
+    ('ExactKNN', 'ApproximateKNN')
     """
-    return ApproximateKNN(target) if has_index(n_samples, target) else IncrementalKNN()
+    return ApproximateKNN(target) if has_index(n_samples, target) else ExactKNN()

@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 
 from lmssc.numerics.matrices import Matrix, stored_like
+from lmssc.numerics.parallel import threaded_map
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,35 @@ class Search(Protocol):
 
     def set_state(self, state: NDArray | None) -> None:
         """Continue from what `state` returned."""
+
+
+class ExactKNN:
+    """Exact neighbours of all points; every search starts from scratch.
+
+    Examples
+    --------
+    >>> ExactKNN().search(np.array([[0.0], [1.0], [3.0]]), 1, 2).indices
+    array([[1, 2],
+           [0, 2],
+           [1, 0]])
+    """
+
+    def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
+        """The `length` nearest other points of every point."""
+        return other_neighbors(points, length)
+
+    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
+        """The `length` nearest other points of the points `rows`."""
+        return other_neighbors(points, length, rows)
+
+    def renumber(self, order: NDArray) -> None:
+        """Nothing to adapt: no list is stored."""
+
+    def state(self) -> None:
+        """None: the answer depends on the points alone."""
+
+    def set_state(self, state: NDArray | None) -> None:
+        """Nothing to restore."""
 
 
 def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
@@ -233,13 +263,16 @@ class BruteForceL2(NamedTuple):
         """
         indices = np.empty((len(queries), length), dtype=np.intp)
         bounds = np.empty((len(queries), length), dtype=np.float32)
-        for batch in gen_batches(len(queries), BATCHES.rows_of_distances(len(self.extended))):
+
+        def fill(batch: slice) -> None:
             distances, errors = self.distances(queries[batch])
             found = argtopk(distances, length)
             values = np.take_along_axis(distances, found, 1) - errors[:, None]
             order = np.argsort(values, axis=1)
             indices[batch] = np.take_along_axis(found, order, 1)
             bounds[batch] = np.sqrt(np.maximum(np.take_along_axis(values, order, 1), 0))
+
+        threaded_map(fill, gen_batches(len(queries), BATCHES.rows_of_distances(len(self.extended))))
         return indices, bounds
 
 
