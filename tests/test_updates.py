@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.linalg import solve_sylvester
 
 import oracles
+from lmssc.core import loadings as loadings_module
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import MOST_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
-from lmssc.core import loadings as loadings_module
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
 from lmssc.numerics.matrices import Matrix
-from lmssc.numerics.parallel import count_threads, slices_of, threaded_map
+from lmssc.numerics.parallel import count_threads, threaded_map
 
 # Columns of a view that is not stored dense that are made dense at a time.
 STRIP = 100
@@ -375,7 +376,7 @@ class Views(Sequence[View]):
         """Σ X^v·W^v."""
         pairs = list(zip(self._views, loadings, strict=True))
         # Each product is as large as H: no more at a time than there are threads.
-        parts = slices_of(len(pairs), count_threads())
+        parts = gen_batches(len(pairs), count_threads())
         products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
         total = reduce(np.add, chain.from_iterable(products))
         return total if self._order is None else total[self._order]
