@@ -92,9 +92,9 @@ def views_absent(seed) -> Iterator[Outcome]:
         yield of_new(clf, y, new, data.target[500:], f"new, {kept} of 4 views")
 
 
-def views_absent_in_fit(seed) -> Iterator[Outcome]:
+def views_absent_in_fit(n_samples, seed) -> Iterator[Outcome]:
     """Three in ten sample-views are missing in fit."""
-    data = make_multiview(1000, n_views=4, n_classes=5, missing=0.3, labelled=1.0, random_state=seed)
+    data = make_multiview(n_samples, n_views=4, n_classes=5, missing=0.3, labelled=1.0, random_state=seed)
     clf, y = fitted(data.views, data.target, 0.3, np.random.default_rng(seed))
     count = sum((~np.isnan(view).all(axis=1)).astype(int) for view in data.views)
     for kept in (1, 2, 3):
@@ -123,6 +123,27 @@ def overlap(seed) -> Iterator[Outcome]:
     clf, y = fitted([X[:1000]], truth[:1000], 0.3, rng)
     yield of_fit(clf, y, truth[:1000])
     yield of_new(clf, y, [X[1000:]], truth[1000:])
+
+
+def overlap_few(n_labels, seed) -> Iterator[Outcome]:
+    """The same with few labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=1000)
+    X = rng.standard_normal((1000, 2)) + 0.5 * truth[:, None] * [1, 0]
+    y = np.full(1000, -1)
+    known = rng.permutation(1000)[:n_labels]
+    y[known] = truth[known]
+    yield of_fit(LMSSC().fit([X], y), y, truth)
+
+
+def sparse_amounts(seed) -> Iterator[Outcome]:
+    """Two views of 300 columns, mostly zeros; the size of the other numbers tells the class, and is their noise too."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(300) % 2
+    rates = np.array([5, 30])[truth][:, None]
+    views = [(1 + rng.poisson(rates, size=(300, 300))) * (rng.random((300, 300)) < 0.15) for _ in range(2)]
+    y = np.where(np.arange(300) < 30, truth, -1)
+    yield of_fit(LMSSC().fit([view.astype(float) for view in views], y), y, truth)
 
 
 def rare(n_samples, one_in, apart, rate, seed) -> Iterator[Outcome]:
@@ -157,9 +178,14 @@ CASES = {
     "2: binary features": binary_features,
     "2: features of few values": few_values,
     "8: views absent": views_absent,
-    "8: views absent in fit": views_absent_in_fit,
+    "7: sparse amounts": sparse_amounts,
+    "8: views absent in fit": lambda seed: views_absent_in_fit(1000, seed),
+    "8: views absent in fit, more samples": lambda seed: views_absent_in_fit(2500, seed),
     "11: far away": far_away,
     "12: classes that overlap": overlap,
+    "12: classes that overlap, 30 labels": lambda seed: overlap_few(30, seed),
+    "12: classes that overlap, 60 labels": lambda seed: overlap_few(60, seed),
+    "12: classes that overlap, 100 labels": lambda seed: overlap_few(100, seed),
     "13: one in 20": lambda seed: rare(2500, 20, 2.0, 0.3, seed),
     "13: one in 100": lambda seed: rare(10_000, 100, 3.0, 0.5, seed),
     "13: one in 100, few labels": lambda seed: rare(5000, 100, 3.0, 0.1, seed),

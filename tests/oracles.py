@@ -11,15 +11,26 @@ def nnls_loadings(X, H):
     return np.array([nnls(H, column)[0] for column in X.T])
 
 
-def minimum_norm_latent(Xs, loadings, L, beta, present):
+def minimum_norm_latent(Xs, loadings, L, beta, present, ridge=0.0):
     """H from the normal equations of all its N·r unknowns at once; the smallest solution if there are many."""
     n, r = len(L), loadings[0].shape[1]
     system = beta * np.kron(L, np.eye(r))
+    system += np.kron(np.diag(1.0 - np.all(present, axis=0)), np.broadcast_to(ridge, (r, r)))
     rhs = np.zeros((n, r))
     for X, W, has in zip(Xs, loadings, present, strict=True):
         system += np.kron(np.diag(has.astype(float)), W.T @ W)
         rhs += has[:, None] * (np.where(has[:, None], X, 0) @ W)
     return np.linalg.lstsq(system, rhs.ravel(), rcond=1e-12)[0].reshape(n, r)
+
+
+def normal_positions(rows, C, noise):
+    """Means and covariances of positions h ~ N(0, C), given x = h·Wᵀ + noise of variance `noise`; rows are (x, W)."""
+    means, covariances = [], []
+    for x, W in rows:
+        gain = C @ W.T @ np.linalg.inv(W @ C @ W.T + noise * np.eye(len(x)))
+        means.append(gain @ x)
+        covariances.append(C - gain @ W @ C)
+    return np.array(means), np.array(covariances)
 
 
 def squared_distances(Z):

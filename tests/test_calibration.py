@@ -225,6 +225,27 @@ def test_classes_that_overlap_are_answered_no_surer_than_right():
     assert abs(np.mean(right[1::2]) - np.mean(sure[1::2])) < 0.06
 
 
+@pytest.mark.parametrize("n_labels", [30, 60, 100])
+def test_few_labels_of_classes_that_overlap_make_no_one_sure(n_labels):
+    """With 60 labels answers were 8 points surer than right."""
+    apart = []
+    for seed in range(10):
+        X, truth, rng = _gaussians(seed, 1000, apart=0.5, share=0.5)
+        y = np.full(1000, -1)
+        known = rng.permutation(1000)[:n_labels]
+        y[known] = truth[known]
+        clf = LMSSC().fit([X], y)
+        rows = y < 0
+        apart.append(clf.label_distributions_[rows].max(axis=1).mean() - (clf.transduction_ == truth)[rows].mean())
+    assert abs(np.mean(apart)) <= 0.06
+
+
+def test_doubt_leaves_the_likeliest_class_the_likeliest():
+    scores = np.tile(np.array([[0.4, 0.6]], dtype=np.float32), (200, 1))
+    found = fit_calibration(scores, np.tile([[1, 0], [0, 1], [1, 0]], (67, 1))[:200])
+    assert (found(scores).argmax(axis=1) == 1).all()
+
+
 def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
     """One in 100, with 30 labels and more: a third of the answers were right at 72 %."""
     right, sure = [], []

@@ -149,7 +149,7 @@ def test_the_choice_is_the_same_however_the_rows_are_stored_and_repeated(case):
     assert [choose_scaling(way) for way in ways] == [kind] * 4
 
 
-@pytest.mark.parametrize("n_columns", [40, 100])
+@pytest.mark.parametrize("n_columns", [40, 100, 300])
 def test_size_that_tells_the_class_is_kept(n_columns):
     """Half are right by chance; before, half were."""
     right = []

@@ -26,7 +26,9 @@ REASONS = {
 }
 
 
-QUICKLY = {"LMSSCCV": {"estimator": LMSSC(max_iter=2), "param_grid": [{}, {"beta": [0.5]}], "n_repeats": 1}}
+QUICKLY = {
+    "LMSSCCV": {"estimator": LMSSC(max_iter=1, calibrate=False), "param_grid": [{}, {"beta": [0.5]}], "n_repeats": 1}
+}
 
 
 def estimators():

@@ -166,18 +166,37 @@ class TestLatent:
         np.testing.assert_allclose(found, right, atol=TOLERANCE * max(1, np.abs(right).max()))
 
     @many
-    @given(seeds, st.floats(0.1, 0.6))
-    def test_missing_views_take_no_part(self, seed, share):
+    @given(seeds, st.floats(0.1, 0.6), st.booleans())
+    def test_missing_views_take_no_part(self, seed, share, kept):
         rng = np.random.default_rng(seed)
         n, r = 15, 3
+        root = rng.normal(size=(r, r))
+        ridge = root @ root.T if kept else None
         Xs = [rng.normal(size=(n, 5)), rng.normal(size=(n, 4)), rng.normal(size=(n, 3))]
         loadings = [rng.normal(size=(X.shape[1], r)) for X in Xs]
         present = [np.ones(n, bool), rng.uniform(size=n) > share, rng.uniform(size=n) > share]
         L = oracles.dense_laplacian(random_row_stochastic(rng, n, 4))
         zeroed = [np.where(has[:, None], X, 0) for X, has in zip(Xs, present, strict=True)]
         views = Views([View(X, present=has) for X, has in zip(zeroed, present, strict=True)])
-        found = update_latent(views, loadings, sparse.csr_array(L), 0.3, np.zeros((n, r)), tol=1e-12)
-        right = oracles.minimum_norm_latent(Xs, loadings, L, 0.3, present)
+        found = update_latent(views, loadings, sparse.csr_array(L), 0.3, np.zeros((n, r)), tol=1e-12, ridge=ridge)
+        right = oracles.minimum_norm_latent(Xs, loadings, L, 0.3, present, 0.0 if ridge is None else ridge)
+        assert relative_error(found, right) <= TOLERANCE
+
+    @many
+    @given(seeds)
+    def test_a_ridge_ties_components_that_loadings_do_not_use(self, seed):
+        rng = np.random.default_rng(seed)
+        n, r = 15, 3
+        present = [np.arange(n) > 0, rng.uniform(size=n) > 0.5]
+        present[0] |= ~present[1]
+        Xs = [np.where(has[:, None], rng.normal(size=(n, 4)), 0) for has in present]
+        loadings = [rng.normal(size=(4, r)) * [1, 1, 0] for _ in Xs]
+        root = rng.normal(size=(r, r))
+        L = oracles.dense_laplacian(random_row_stochastic(rng, n, 4))
+        views = Views([View(X, present=has) for X, has in zip(Xs, present, strict=True)])
+        ridge = root @ root.T + np.eye(r)
+        found = update_latent(views, loadings, sparse.csr_array(L), 0.3, np.zeros((n, r)), tol=1e-12, ridge=ridge)
+        right = oracles.minimum_norm_latent(Xs, loadings, L, 0.3, present, ridge)
         assert relative_error(found, right) <= TOLERANCE
 
 

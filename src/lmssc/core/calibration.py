@@ -15,15 +15,18 @@ SPREAD = 0.5
 # By how many times a class has too much or too little, at most: what is beyond may be an outlier's doing.
 MOST_MISSING = 2.0
 LOWEST, HIGHEST = 0.05, 100.0
-# What doubt must gain in the logarithm of the likelihood, if it is all: few labels are no reason for it.
-DOUBT_COST = 5.0
+# What doubt must gain in the logarithm of the likelihood, if it is all: as one more parameter by Akaike. Labels of
+# classes that overlap gain little: 30 could never pay much more.
+DOUBT_COST = 1.0
+# With more, rounding would decide which class is the likeliest.
+MOST_DOUBT = 0.99
 # A class is rare if the largest one has more than so many times its labels.
 RARE = 10.0
 # What rarity must gain, as a share of what one label of the rarest class says.
 RARITY_COST = 0.3
 MOST_RARITY = 8.0
 # Samples from which on a group is calibrated on its own.
-FEWEST_IN_GROUP = 20
+FEWEST_IN_GROUP = 10
 # Scores below this are no more certain: one label that was held out must not decide all.
 LEAST = 1e-4
 
@@ -205,7 +208,7 @@ def fit_calibration(
 
     bounds = [
         (np.log(LOWEST), np.log(HIGHEST)),
-        (0.0, 1.0),
+        (0.0, MOST_DOUBT),
         (0.0, MOST_RARITY if offsets.any() else 0.0),
     ]
     # With little doubt and with much: there may be a best one for each.
@@ -251,12 +254,12 @@ def fit_groups(
     *,
     cautious: bool = True,
 ) -> GroupedCalibration:
-    """`fit_calibration` on all samples, and on each group of at least 20, drawn to that of all.
+    """`fit_calibration` on all samples, and on each group of at least 10, drawn to that of all.
 
     Examples
     --------
     >>> sure = np.array([[0.9, 0.1], [0.1, 0.9]] * 50)
-    >>> found = fit_groups(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [90, 10]))
+    >>> found = fit_groups(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
     >>> list(found.groups)
     [0]
     """

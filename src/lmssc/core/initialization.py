@@ -26,6 +26,8 @@ RANDOM_COMPONENTS = 20
 # Up to so many samples or features, and if it is samples so many numbers in all, a Gram matrix is decomposed.
 MOST_EXACT = 1500
 MOST_NUMBERS = 20_000_000
+# Noise of loud samples over that of quiet ones, at the 9th and the 1st tenth, from which on it is not taken for equal.
+UNEVEN = 3.0
 # Samples that the Gram matrix of the features is from, at most twice as many: they are in an order by chance.
 MOST_IN_GRAM = 30_000
 
@@ -175,6 +177,39 @@ def count_above_noise(values: NDArray, median: float, n_samples: int, n_features
     return int((values > threshold * median).sum())
 
 
+def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
+    """`count_above_noise` with each sample in units of its own noise; None if all have about as much.
+
+    If half of the samples are loud, noise of theirs alone stands out from the median, which is that of the quiet ones.
+    The noise of a sample is what the leading directions leave of it; up to 1,500 samples tell.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 400)) * np.where(np.arange(300) % 2, 5, 1)[:, None]
+    >>> values, directions = linalg.svd(X)[1:]
+    >>> count_above_noise(values, float(np.median(values)), *X.shape)
+    84
+    >>> count_above_own_noise(Views.from_arrays([X]), directions[:10].T)
+    0
+    """
+    some = views.take(np.arange(min(views.n_samples, MOST_EXACT)))
+    inside = some.dot(some.split(directions[:, :FEWEST_COMPONENTS]))
+    energies = np.sum([view.row_energies() for view in some], axis=0)
+    left = energies - np.einsum("ij,ij->i", inside, inside, dtype=np.float64)
+    noise = np.sqrt(np.maximum(left, 1e-6 * energies.mean()))
+    quiet, loud = np.quantile(noise, [0.1, 0.9])
+    if loud <= UNEVEN * quiet:
+        return None
+    gram = np.zeros((len(noise), len(noise)))
+    for view in some:
+        for _, columns in view.columns():
+            rows = columns / noise[:, None]
+            gram += rows @ rows.T
+    values = np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))[-min(gram.shape[0], views.n_features) :]
+    return count_above_noise(values, float(np.median(values)), len(noise), views.n_features)
+
+
 def latent_start(
     views: Views, n_components: int, rounds: int = 20, *, above_noise: bool = False
 ) -> tuple[NDArray, list[NDArray]]:
@@ -208,6 +243,9 @@ def latent_start(
     directions, values, median = leading_directions(views, n_components)
     if above_noise and median is not None and views.n_features > FEW_FEATURES:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
+        if views.complete and found > FEWEST_COMPONENTS:
+            own = count_above_own_noise(views, directions)
+            found = found if own is None else min(found, own)
         directions = directions[:, : max(found, FEWEST_COMPONENTS)]
     loadings = views.split(directions)
     latent = views.dot(loadings)

@@ -1,6 +1,7 @@
 """Update of the latent positions H: one linear system with the graph Laplacian."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +26,16 @@ def update_latent(
     start: NDArray,
     metric: NDArray | None = None,
     tol: float = 1e-10,
+    ridge: NDArray | None = None,
 ) -> NDArray:
-    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLHM), M diagonal.
+    """Update of H: min Σ_v ‖X^v − H·W^vᵀ‖² + β·Tr(HᵀLHM), M diagonal; plus Σ h·R·hᵀ over the rows that lack views.
 
     The minimiser solves H·A + β·L·H·M = B with A = Σ W^vᵀW^v and B = Σ X^vW^v. With UᵀAU = Λ, UᵀMU = I and H = KUᵀ
     it splits into r independent systems (λ_j·I + βL)·k_j = (BU)_j, which one run of conjugate gradients solves. A
     direction that no loading uses has λ_j = 0 and (BU)_j = 0, and gets k_j = 0; so does a component without loadings.
 
-    Where samples lack views, the A of a sample is the sum over the views it has. This couples the systems, and they are
-    solved as one.
+    Where samples lack views, the A of a sample is the sum over the views it has, plus R. This couples the systems, and
+    they are solved as one.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ def update_latent(
         Diagonal of M, positive; ones if None.
     tol : float
         Relative residual of the solver.
+    ridge : ndarray of shape (r, r), optional
+        R, for samples that lack views; zeros if None.
 
     Returns
     -------
@@ -66,6 +70,8 @@ def update_latent(
            [2.5]])
     """
     alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
+    if ridge is not None:  # R couples components with loadings to those without
+        alive[:] = True
     if not alive.any():
         return np.zeros_like(start)
     loadings = [loading[:, alive] for loading in loadings]
@@ -74,48 +80,25 @@ def update_latent(
     roots = np.sqrt(np.ones_like(start[0]) if metric is None else metric)[alive]
     eigenvalues, basis = linalg.eigh(sum(grams) / np.outer(roots, roots))
     basis /= roots[:, None]
-    # Eigenvalues below this are zero up to rounding.
-    seen = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
-    eigenvalues, basis = eigenvalues[seen], basis[:, seen]
+    if ridge is None:
+        # Smaller eigenvalues are zero up to rounding.
+        nonzero = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
+        eigenvalues, basis = eigenvalues[nonzero], basis[:, nonzero]
     rhs = views.dot([loading @ basis for loading in loadings])
-    degrees = laplacian.diagonal()[:, None]
-    product = threaded_product(laplacian)
-
     if views.complete:
-        inverse = 1 / (eigenvalues + beta * degrees)
-        image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)
-
-        def operator(latent: NDArray) -> NDArray:
-            product(latent, image)
-            np.multiply(image, beta, out=image)
-            np.add(image, latent * eigenvalues, out=image)
-            return image
-
-        def precondition(residual: NDArray) -> NDArray:
-            return np.multiply(residual, inverse, out=preconditioned)
+        system = _independent_systems(laplacian, beta, eigenvalues, rhs)
     else:
-        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams])
-
-        def operator(latent: NDArray) -> NDArray:
-            image = beta * product(latent)
-            for rows, gram, _, _ in patterns:
-                image[rows] += latent[rows] @ gram
-            return image
-
-        def precondition(residual: NDArray) -> NDArray:
-            solution = np.empty_like(residual)
-            for rows, _, values, vectors in patterns:
-                solution[rows] = (residual[rows] @ vectors / (values + beta * degrees[rows])) @ vectors.T
-            return solution
-
+        inside = None if ridge is None else basis.T @ ridge @ basis
+        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams], inside)
+        system = _coupled_system(laplacian, beta, patterns)
     # U and M·U with a row for each component: zeros for components without loadings.
     whole, scaled = np.zeros((2, len(alive), basis.shape[1]), dtype=basis.dtype)
     whole[alive], scaled[alive] = basis, basis * roots[:, None] ** 2
     solution = conjugate_gradient(
-        operator,
+        system.operator,
         rhs,
         start @ scaled,
-        precondition,
+        system.precondition,
         tol=solver_tolerance(rhs.dtype, tol),
         max_iter=MAX_STEPS if views.complete else MAX_COUPLED_STEPS,
         coupled=not views.complete,
@@ -123,11 +106,66 @@ def update_latent(
     return solution @ whole.T
 
 
-def _solve_patterns(views: Views, grams: Sequence[NDArray]) -> list[tuple[NDArray, NDArray, NDArray, NDArray]]:
-    """For each set of views that some samples have: the samples, their A, its eigenvalues and eigenvectors."""
+class _System(NamedTuple):
+    """The linear system for K: the product with its matrix, and a preconditioner."""
+
+    operator: Callable[[NDArray], NDArray]
+    precondition: Callable[[NDArray], NDArray]
+
+
+class _Pattern(NamedTuple):
+    """Samples that have the same views."""
+
+    rows: NDArray
+    gram: NDArray  # their A, in the basis U
+    values: NDArray  # eigenvalues of A
+    vectors: NDArray  # eigenvectors of A
+
+
+def _independent_systems(laplacian: sparse.csr_array, beta: float, eigenvalues: NDArray, rhs: NDArray) -> _System:
+    """(λ_j·I + βL)·k_j for every column, with the diagonal as the preconditioner."""
+    inverse = 1 / (eigenvalues + beta * laplacian.diagonal()[:, None])
+    product = threaded_product(laplacian)
+    image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)
+
+    def operator(latent: NDArray) -> NDArray:
+        product(latent, image)
+        np.multiply(image, beta, out=image)
+        np.add(image, latent * eigenvalues, out=image)
+        return image
+
+    def precondition(residual: NDArray) -> NDArray:
+        return np.multiply(residual, inverse, out=preconditioned)
+
+    return _System(operator, precondition)
+
+
+def _coupled_system(laplacian: sparse.csr_array, beta: float, patterns: Sequence[_Pattern]) -> _System:
+    """k·A + β·L·k with the A of each sample, and as the preconditioner its inverse with the diagonal of L for L."""
+    product, degrees = threaded_product(laplacian), laplacian.diagonal()[:, None]
+
+    def operator(latent: NDArray) -> NDArray:
+        image = beta * product(latent)
+        for pattern in patterns:
+            image[pattern.rows] += latent[pattern.rows] @ pattern.gram
+        return image
+
+    def precondition(residual: NDArray) -> NDArray:
+        solution = np.empty_like(residual)
+        for rows, _, values, vectors in patterns:
+            solution[rows] = (residual[rows] @ vectors / (values + beta * degrees[rows])) @ vectors.T
+        return solution
+
+    return _System(operator, precondition)
+
+
+def _solve_patterns(views: Views, grams: Sequence[NDArray], ridge: NDArray | None) -> list[_Pattern]:
+    """The samples of each set of views, with A summed over these views, plus R if it is not all of them."""
     patterns = []
     for rows, has in views.patterns():
         gram = np.sum([gram for gram, there in zip(grams, has, strict=True) if there], axis=0)
+        if ridge is not None and not has.all():
+            gram = gram + ridge
         values, vectors = linalg.eigh(gram)
-        patterns.append((rows, gram, np.maximum(values, 0), vectors))
+        patterns.append(_Pattern(rows, gram, np.maximum(values, 0), vectors))
     return patterns

@@ -69,6 +69,7 @@ class Objective:
     initially_disconnected: NDArray | None = (
         None  # samples that no label reaches on the first graph, which is by Z alone
     )
+    ridge: NDArray | None = None  # R: keeps samples that lack views where the others are
     groups: NDArray | None = None  # group of linked views of each sample, if there is more than one
     moving: Search = field(default_factory=ExactKNN)
 
@@ -96,6 +97,7 @@ class Objective:
             state.latent,
             self.embedding.metric,
             LATENT_SHARE * self.tolerance(state.change),
+            self.ridge,
         )
         state = replace(state, loadings=loadings, latent=latent, XtH=self.views.transpose_dot(latent))
         return self.propagate(self.update_graph(state))
@@ -189,9 +191,13 @@ class Objective:
     def objective(self, state: State) -> dict[str, float]:
         """The terms of J."""
         row_squares = np.asarray(state.graph.power(2).sum(axis=1)).ravel()
-        return {
+        terms = {
             "fit": self.views.loss(state.latent, state.loadings, state.XtH),
             "smoothness": self.beta * roughness(state.laplacian, self.places(state.latent)),
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.ridge is not None:
+            few = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(few @ self.ridge, few))
+        return terms

@@ -24,6 +24,7 @@ from lmssc.core.calibration import (
     rarities,
 )
 from lmssc.core.embedding import PLAIN, Embedding
+from lmssc.core.few_views import fit_ridge, place_few
 from lmssc.core.graph import connect, laplacian, neighbor_distance, usual_neighbors
 from lmssc.core.initialization import RANDOM_COMPONENTS, latent_start, most_components, random_graph
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
@@ -80,7 +81,7 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 # F would otherwise decide alone who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
 # Fields of the `Objective` that the start sets.
-LEARNED_AT_START = ("gamma", "targets", "geometry", "expected", "initially_disconnected")
+LEARNED_AT_START = ("gamma", "targets", "embedding", "expected", "initially_disconnected", "ridge")
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
 # Beyond these, single precision cannot tell the samples apart, or has no graph.
@@ -197,7 +198,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
-        Its terms: "fit", "smoothness", "graph" and "labels".
+        Its terms: "fit", "smoothness", "graph" and "labels", and "ridge" if samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
@@ -492,9 +493,12 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         # The spectrum of words has no such edge.
         above_noise = isinstance(self.n_components, str) and not words
         latent, loadings = self._first_positions(views, n_components, above_noise)
+        ridge = fit_ridge(views, latent, loadings)
+        if ridge is not None:
+            latent = place_few(views, latent, loadings, ridge)
         directions = words if self.compare_by == "auto" else self.compare_by == "direction"
         self._embedding = Embedding.of_directions(latent) if directions else PLAIN
-        model = replace(model, embedding=self._embedding)
+        model = replace(model, embedding=self._embedding, ridge=ridge)
         order = by_content = None
         if views.complete and len(latent) >= FEWEST_SAMPLES:
             order = spatial_order(latent)

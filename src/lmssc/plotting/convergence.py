@@ -16,6 +16,7 @@ TERM_LABELS = {
     "smoothness": "latent smoothness",
     "graph": "graph weights",
     "labels": "label smoothness",
+    "ridge": "samples that lack views",
 }
 
 
