@@ -96,7 +96,7 @@ class NystroemFeatures:
 
     def blocks(self, points: NDArray) -> list[slice]:
         """Batches of points whose features are computed at a time."""
-        return gen_batches(len(points), max(1, BATCH_NUMBERS // (points.shape[1] + len(self.landmarks))))
+        return list(gen_batches(len(points), max(1, BATCH_NUMBERS // (points.shape[1] + len(self.landmarks)))))
 
 
 class NystroemRows:
