@@ -21,7 +21,7 @@ from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
-from lmssc.numerics.knn.exact import IncrementalKNN
+from lmssc.numerics.knn.exact import ExactKNN
 
 
 def some_labels(target, rate, seed):
@@ -228,7 +228,7 @@ class TestAlgorithm1:
             laplacian=laplacian(graph),
             scores=Targets.from_codes(data.y, 3).matrix(np.dtype(float)),
             unreached=np.zeros(60, bool),
-            search=IncrementalKNN(),
+            search=ExactKNN(),
         )
         targets = Targets.from_codes(data.y, 3)
         model = Objective(views, targets, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.few_views import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
-from lmssc.core.latent import orthonormal_loadings
+from lmssc.core.loadings import orthonormal_loadings
 from lmssc.data.memmap import memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import solver_tolerance

@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.present_rows import BLOCK_VALUES, distinct_rows, present_blocks, present_count
 from lmssc.data.views import Matrix, RawView
-from lmssc.numerics.parallel import slices_of
 
 # Different rows from which the usual distance from the median is learned, and values of them.
 FEWEST_ROWS, MOST_ROWS, MOST_VALUES = 100, 1000, 1 << 20
@@ -178,7 +178,7 @@ def _small_blocks(raw: RawView) -> Iterator[Matrix]:
         if sparse.issparse(block):
             yield block
         else:
-            yield from (block[rows] for rows in slices_of(len(block), max(1, BLOCK_VALUES // block.shape[1])))
+            yield from (block[rows] for rows in gen_batches(len(block), max(1, BLOCK_VALUES // block.shape[1])))
 
 
 def _farthest(raw: RawView, centre: NDArray) -> NDArray:

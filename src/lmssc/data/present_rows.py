@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
 from lmssc.data.views import Matrix, RawView
-from lmssc.numerics.parallel import slices_of
 
 # Values of which moments are taken at a time: they stay in the cache.
 BLOCK_VALUES = 1 << 16
@@ -69,7 +69,7 @@ def distinct_rows(raw: RawView, most: int) -> Iterator[Matrix]:
     [[[1.0], [2.0]]]
     """
     seen = np.empty(0, dtype=np.uint64)
-    for rows in slices_of(raw.data.shape[0], max(1, BLOCK_VALUES // raw.data.shape[1])):
+    for rows in gen_batches(raw.data.shape[0], max(1, BLOCK_VALUES // raw.data.shape[1])):
         part = raw.take(rows)
         release(raw.data)
         block = part.data if part.present is None else part.data[part.present]

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
-from lmssc.numerics.parallel import count_threads, slices_of, threaded_map
+from lmssc.numerics.matrices import Matrix
+from lmssc.numerics.parallel import count_threads, threaded_map
 
 # Columns of a view that is not stored dense that are made dense at a time.
 STRIP = 100
 # Bytes of views, times columns that they are multiplied with, from which on several products at a time pay.
 FEWEST_SHARED = 1 << 27
-# A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
-Matrix = Any
 
 
 def smaller(block: Matrix) -> Matrix:
@@ -33,19 +33,6 @@ def smaller(block: Matrix) -> Matrix:
         return block
     as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
     return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
-
-
-def stored_like(example: Matrix, block: Matrix) -> Matrix:
-    """`block` stored as `example` is: dense, or as CSR.
-
-    Examples
-    --------
-    >>> type(stored_like(sparse.eye_array(2), np.ones((1, 2)))).__name__
-    'csr_array'
-    """
-    if sparse.issparse(example):
-        return sparse.csr_array(block)
-    return block.toarray() if sparse.issparse(block) else block
 
 
 @dataclass(frozen=True)
@@ -389,7 +376,7 @@ class Views(Sequence[View]):
         """Σ X^v·W^v."""
         pairs = list(zip(self._views, loadings, strict=True))
         # Each product is as large as H: no more at a time than there are threads.
-        parts = slices_of(len(pairs), count_threads())
+        parts = gen_batches(len(pairs), count_threads())
         products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
         total = reduce(np.add, chain.from_iterable(products))
         return total if self._order is None else total[self._order]

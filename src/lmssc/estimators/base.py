@@ -41,7 +41,8 @@ from lmssc.data.validation import (
     read_layout,
 )
 from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_views
-from lmssc.data.views import RawView, Views, stored_like
+from lmssc.data.views import RawView, Views
+from lmssc.numerics.matrices import stored_like
 from lmssc.numerics.parallel import threaded_map
 
 # New samples that are answered at a time, unless the fit had more: what a search needs is then made once for many.

@@ -123,8 +123,9 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Set α only in the first iteration, so that J is one objective that never rises; or in each iteration, as in the
         paper.
     neighbor_recall : float, default=0.95
-        Share of the nearest neighbours that the search has to find, measured on some samples. Used from 10,000 samples
-        on; with 1, or fewer samples, the search is exact.
+        Share of the nearest neighbours that the search has to find. From 10,000 samples on the search is approximate
+        and probes as many clusters as this recall takes, measured on some samples. With fewer samples, or with 1, it
+        is exact.
     max_iter : int, default=30
         Largest number of iterations.
     tol : float, default=2e-2
