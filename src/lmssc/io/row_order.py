@@ -44,6 +44,8 @@ class _Limits:
         The same for numbers under one name: whole numbers of a narrow range share many values by chance.
     shared_unnamed : float
         The same for numbers under different names that do not suggest a key.
+    max_numeric_keys : int
+        Where more columns than this have distinct whole numbers, only their names tell which may be keys.
     max_parts : int
         Of more columns than this only all are tried as a key together, not each combination.
     max_levels : int
@@ -56,6 +58,7 @@ class _Limits:
     shared: float = 0.1
     shared_numbers: float = 0.5
     shared_unnamed: float = 0.9
+    max_numeric_keys: int = 10
     max_parts: int = 6
     max_levels: int = 20
 
@@ -104,7 +107,7 @@ def is_rank(values: NDArray) -> bool:
     return bool(values.min() in (0, 1) and values.max() - values.min() == len(values) - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Column:
     """A column that is compared with those of another file."""
 
@@ -121,7 +124,7 @@ class _Column:
         values = self.table.columns[self.name].load() if self.is_number else np.empty(0)
         return bool((values[np.isfinite(values)] % 1 != 0).any())
 
-    @property
+    @cached_property
     def folded(self) -> str:
         """Its name without case, blanks and punctuation."""
         return re.sub(r"[\W_]+", "", self.name).casefold() or self.name
@@ -277,21 +280,31 @@ def _find_conflict(ours: Sequence[_Column], theirs: Sequence[_Column], *, labels
     """
     by_name = {column.folded: column for column in theirs}
     same_name = [(column, by_name[column.folded]) for column in ours if column.folded in by_name]
-    agreeing = [pair for pair in same_name if pair[0].agrees(pair[1])]
+    agreeing: list[tuple[_Column, _Column]] = []
+    differing: list[tuple[_Column, _Column]] = []
+    for mine, other in same_name:
+        (agreeing if mine.agrees(other) else differing).append((mine, other))
     if any(mine.may_be_key and other.may_be_key for mine, other in agreeing):
         return None
-    differing = [pair for pair in same_name if pair not in agreeing]
     for mine, other in differing:
         if _same_key(mine, other, labels=labels):
             return [mine], [other]
     together = _key_of_several(differing, agreeing)
     if together is not None:
         return together
-    for mine in ours:
-        for other in theirs:
+    for mine in _likely_keys(ours):
+        for other in theirs if labels else _likely_keys(theirs):
             if mine.folded != other.folded and _same_values(mine, other, labels=labels) and not mine.agrees(other):
                 return [mine], [other]
     return None
+
+
+def _likely_keys(columns: Sequence[_Column]) -> list[_Column]:
+    """Columns that may be keys under any name; where many columns have distinct numbers, those are features."""
+    keys = [column for column in columns if column.may_be_key]
+    if sum(key.is_number for key in keys) > LIMITS.max_numeric_keys:
+        keys = [key for key in keys if not key.is_number or suggests_key(key.name)]
+    return keys
 
 
 def _same_key(mine: _Column, other: _Column, *, labels: bool) -> bool:
