@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from lmssc.estimators.lmssc import LMSSC, paper_settings
     from lmssc.estimators.lmssc_cv import LMSSCCV
     from lmssc.estimators.mlan import MLAN
+    from lmssc.estimators.serialization import load
     from lmssc.evaluation.comparison import compare
     from lmssc.io.open_view import open_view
-    from lmssc.persistence.model_file import load
 
 _HOMES = {
     "AMGL": "lmssc.estimators.amgl",
@@ -24,7 +24,7 @@ _HOMES = {
     "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
     "compare": "lmssc.evaluation.comparison",
-    "load": "lmssc.persistence.model_file",
+    "load": "lmssc.estimators.serialization",
     "open_view": "lmssc.io.open_view",
     "paper_settings": "lmssc.estimators.lmssc",
     "stack_views": "lmssc.data.validation",

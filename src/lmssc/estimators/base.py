@@ -446,7 +446,7 @@ class MultiViewClassifier(ClassifierMixin, BaseEstimator):
         path : str or path
             Name of the file, by custom ending in ``.lmssc``.
         """
-        from lmssc.persistence.model_file import save
+        from lmssc.estimators.serialization import save
 
         save(self, path)
 

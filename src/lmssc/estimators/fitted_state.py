@@ -21,7 +21,7 @@ from lmssc.data.parameters import NOT_NEGATIVE, check_parameters
 from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling, scaling_by_view
 from lmssc.data.validation import Layout
 from lmssc.data.views import View
-from lmssc.persistence.codec import DamagedTreeError
+from lmssc.persistence.container import DamagedFileError
 
 # Rules of parameters that were wider once, for the files of that time.
 FORMER_RULES = {"balance": NOT_NEGATIVE}
@@ -505,7 +505,7 @@ NAMES = {*ALL, *SCALED, *WEIGHTED, *LMSSC, *POINTS, *USED, *AMGL, *MLAN, *GFHF, 
 
 
 def check_fitted(model: Any) -> None:
-    """Raise a `DamagedTreeError` unless all that a classifier needs to answer is there and fits together.
+    """Raise a `DamagedFileError` unless all that a classifier needs to answer is there and fits together.
 
     Parameters
     ----------
@@ -520,10 +520,11 @@ def check_fitted(model: Any) -> None:
     >>> clf = GFHF().fit(data.views, data.y)
     >>> check_fitted(clf)
     >>> clf._points = clf._points[1:]
-    >>> check_fitted(clf)
-    Traceback (most recent call last):
-        ...
-    lmssc.persistence.codec.DamagedTreeError: its _points is not a point for each of m samples (n = 60, m = 60, c = 3)
+    >>> try:
+    ...     check_fitted(clf)
+    ... except DamagedFileError as error:
+    ...     print(error)
+    its _points is not a point for each of m samples (n = 60, m = 60, c = 3)
     """
     try:
         sizes = _read_sizes(model)
@@ -531,22 +532,22 @@ def check_fitted(model: Any) -> None:
         table = table_of(model)
         present = {name: check for name, check in OPTIONAL.items() if name in vars(model)}
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise DamagedTreeError(
-            str(error) if isinstance(error, DamagedTreeError) else f"it does not fit together: {error}"
+        raise DamagedFileError(
+            str(error) if isinstance(error, DamagedFileError) else f"it does not fit together: {error}"
         ) from error
     for name, check in {**table, **present}.items():
         if name not in vars(model):
-            raise DamagedTreeError(f"its model has no {name}")
+            raise DamagedFileError(f"its model has no {name}")
         if not _accepts(check, getattr(model, name), sizes):
-            raise DamagedTreeError(f"its {name} is not {check.wanted} (n = {sizes.n}, m = {sizes.m}, c = {sizes.c})")
+            raise DamagedFileError(f"its {name} is not {check.wanted} (n = {sizes.n}, m = {sizes.m}, c = {sizes.c})")
     # What an earlier fit with other parameters left is of no use, but does no harm.
     known = {name for part, _ in tables_of(model).values() for name in part}
     strange = sorted((NAMES - known) & set(vars(model)))
     if strange:
-        raise DamagedTreeError(f"{type(model).__name__} has no {strange[0]}")
+        raise DamagedFileError(f"{type(model).__name__} has no {strange[0]}")
     _check_links(model)
     if getattr(model, "_probe", None) is not None and "_trust" not in vars(model):
-        raise DamagedTreeError("its model has no _trust")
+        raise DamagedFileError("its model has no _trust")
     if "best_estimator_" in vars(model):
         _check_best(model)
 
@@ -562,21 +563,21 @@ def _check_links(model: Any) -> None:
     """Samples in each group of linked views, and samples that are not linked to a label where views are not."""
     groups = vars(model).get("_groups")
     if groups is not None and not np.array_equal(np.unique(groups), np.unique(model._view_groups)):
-        raise DamagedTreeError("its _groups are not those of its views")
+        raise DamagedFileError("its _groups are not those of its views")
     if not model._linked.all() and not len(model.unreached_):
-        raise DamagedTreeError("its _linked does not go with its unreached_")
+        raise DamagedFileError("its _linked does not go with its unreached_")
 
 
 def _check_best(model: Any) -> None:
     """What a search found is a model by itself, and of the same samples, views and classes."""
     best = model.best_estimator_
     if type(best).__name__ not in ("LMSSC", "GFHF", "AMGL", "MLAN"):
-        raise DamagedTreeError("its best_estimator_ is not a classifier of lmssc")
+        raise DamagedFileError("its best_estimator_ is not a classifier of lmssc")
     check_fitted(best)
     if best.view_names_ != model.view_names_ or best.classes_.tolist() != model.classes_.tolist():
-        raise DamagedTreeError("its best_estimator_ has other views or classes")
+        raise DamagedFileError("its best_estimator_ has other views or classes")
     if best.label_distributions_.shape != model.label_distributions_.shape:
-        raise DamagedTreeError("its best_estimator_ has other samples")
+        raise DamagedFileError("its best_estimator_ has other samples")
 
 
 def _read_sizes(model: Any) -> Sizes:
@@ -584,21 +585,21 @@ def _read_sizes(model: Any) -> Sizes:
     own = vars(model)
     for name in ("classes_", "label_distributions_", "transduction_", "view_names_", "n_iter_", "_layout", "_order"):
         if name not in own:
-            raise DamagedTreeError(f"its model has no {name}")
+            raise DamagedFileError(f"its model has no {name}")
     _check_classes(model)
     widths = _check_layout(model)
     if not (_is_whole(model.n_iter_) and model.n_iter_ >= 0):
-        raise DamagedTreeError("its n_iter_ is not a number of iterations")
+        raise DamagedFileError("its n_iter_ is not a number of iterations")
     n_samples = len(model.transduction_)
     if not n_samples:
-        raise DamagedTreeError("it has no samples")
+        raise DamagedFileError("it has no samples")
     content_widths = [widths[v] for v in model._order.views]
     used = list(range(len(widths)))
     if "_used" in table_of(model):
         used = own.get("_used")
         numbers = type(used) is list and bool(used) and all(type(v) is int and 0 <= v < len(widths) for v in used)
         if not numbers or len(set(used)) < len(used):
-            raise DamagedTreeError("its _used are not the views that are used")
+            raise DamagedFileError("its _used are not the views that are used")
     r = model.latent_.shape[1] if "latent_" in own else 0
     return Sizes(
         n=n_samples,
@@ -621,29 +622,29 @@ def _check_classes(model: Any) -> None:
     plain = type(classes) is np.ndarray and classes.ndim == 1 and len(classes) > 1 and classes.dtype.kind in "biufUSO"
     names = classes.tolist() if plain else []
     if not plain or not all(isinstance(name, str | bytes | bool | int | float) for name in names):
-        raise DamagedTreeError("its classes_ are not two or more names or numbers")
+        raise DamagedFileError("its classes_ are not two or more names or numbers")
     if not all(one < other for one, other in pairwise(names)):
-        raise DamagedTreeError("its classes_ are not sorted")
+        raise DamagedFileError("its classes_ are not sorted")
     alike = type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype == classes.dtype
     if not alike or not set(labels.tolist()) <= set(names):
-        raise DamagedTreeError("its transduction_ has labels that are not among its classes_")
+        raise DamagedFileError("its transduction_ has labels that are not among its classes_")
 
 
 def _check_layout(model: Any) -> list[int]:
     """Number of features of each view."""
     layout, names = model._layout, model.view_names_
     if not isinstance(layout, Layout) or not _are_texts(names) or not names or len(set(names)) < len(names):
-        raise DamagedTreeError("its view_names_ are not the different names of its views")
+        raise DamagedFileError("its view_names_ are not the different names of its views")
     columns = layout.columns
     if layout.names != names or type(columns) is not list or len(columns) != len(names):
-        raise DamagedTreeError("its _layout does not have the views of view_names_")
+        raise DamagedFileError("its _layout does not have the views of view_names_")
     if not all(
         type(part) is np.ndarray and part.ndim == 1 and len(part) and part.dtype.kind == "i" for part in columns
     ):
-        raise DamagedTreeError("its _layout does not have columns for each view")
+        raise DamagedFileError("its _layout does not have columns for each view")
     n_features = sum(len(part) for part in columns)
     if not _is_order(np.concatenate(columns), n_features) or vars(model).get("n_features_in_") != n_features:
-        raise DamagedTreeError("its _layout does not share out the n_features_in_ columns")
+        raise DamagedFileError("its _layout does not share out the n_features_in_ columns")
     return [len(part) for part in columns]
 
 
@@ -655,9 +656,9 @@ def _check_parameters(model: Any, sizes: Sizes) -> None:
         scaling_by_view(model.scaling, model.view_names_)
     state = parameters.get("random_state")
     if state is not None and not (_is_whole(state) and 0 <= state < 2**32):
-        raise DamagedTreeError(f"its random_state is {state!r}")
+        raise DamagedFileError(f"its random_state is {state!r}")
     k = parameters.get("n_neighbors")
     if _is_whole(k) and k >= sizes.n:
-        raise DamagedTreeError(f"its n_neighbors={k} is not less than the number of samples, {sizes.n}")
+        raise DamagedFileError(f"its n_neighbors={k} is not less than the number of samples, {sizes.n}")
     if parameters.get("graph") == "precomputed" and (sizes.v != 1 or sizes.p != sizes.n or model.view is not None):
-        raise DamagedTreeError("it has a precomputed graph of another size than its samples")
+        raise DamagedFileError("it has a precomputed graph of another size than its samples")

@@ -70,6 +70,7 @@ from lmssc.estimators.base import (
     resolve_neighbors,
 )
 from lmssc.estimators.output import keep_index
+from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.numerics.knn.approximate import choose_search
 from lmssc.numerics.parallel import threads
 from lmssc.numerics.spatial_order import FEWEST_SAMPLES, spatial_order
@@ -80,7 +81,7 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 # F would otherwise decide alone who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
 # Fields of the `Objective` that the start sets.
-LEARNED_AT_START = ("gamma", "targets", "geometry", "expected", "initially_disconnected")
+LEARNED_AT_START = ("gamma", "targets", "embedding", "expected", "initially_disconnected")
 # Samples that the confidence is calibrated on, at most.
 MOST_CALIBRATED = 3000
 # Beyond these, single precision cannot tell the samples apart, or has no graph.
@@ -419,7 +420,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
-        return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts))
+        return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts), CHECKPOINT_TYPES)
 
     def _unfinished(
         self, model: Objective, state: State, order: NDArray | None, history: list[dict[str, float]]
