@@ -12,8 +12,8 @@ from scipy import sparse
 from lmssc import GFHF, LMSSC, open_view
 from lmssc.data import memmap as mapped
 from lmssc.data.memmap import MappedRows
+from lmssc.data.missing_views import make_raw_views
 from lmssc.data.scaling import fit_scalings, scale_views
-from lmssc.data.validation import make_raw_views
 from lmssc.data.views import MappedView, RawView
 from lmssc.datasets import make_multiview
 

@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
 from lmssc.data.folds import hide, labelled_folds
-from lmssc.data.validation import make_raw_views
+from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
 from lmssc.estimators import lmssc as lmssc_module
 from lmssc.estimators.lmssc_cv import choose
@@ -134,7 +134,7 @@ class TestScores:
         y = few_labels(y, [8, 6, 4])
         clf = search([{"view": ["signal"]}], scoring=scoring, n_splits=2, n_repeats=1, random_state=5).fit(views, y)
         rows, answers, distributions = [], [], []
-        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, most=2)):
+        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, n_folds=2)):
             alone = GFHF(view="signal").fit(views, hide(y, fold))
             rows.append(fold)
             answers.append(alone.transduction_[fold])

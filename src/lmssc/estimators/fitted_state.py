@@ -16,10 +16,10 @@ from scipy import sparse
 from lmssc.core.calibration import Calibration
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.layout import Layout
 from lmssc.data.outliers import Outliers
 from lmssc.data.parameters import NOT_NEGATIVE, check_parameters
 from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling, scaling_by_view
-from lmssc.data.validation import Layout
 from lmssc.data.views import View
 from lmssc.persistence.container import DamagedFileError
 

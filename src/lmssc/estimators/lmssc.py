@@ -696,7 +696,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
             For samples of fit this is not `latent_`, which is smoothed over the graph.
         """
         check_is_fitted(self)
-        raws = self._read_views(X, present=present, reset=False)
+        raws = self._read_views(X, present=present)
         return self._position([raws[v] for v in self._order.views])[0]
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:

@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from lmssc.core.progress import Progress, TimeLeft
-from lmssc.data.canonical_order import canonical_order
-from lmssc.data.folds import FOLDS, hide, labelled_folds
-from lmssc.data.labels import encode_labels
+from lmssc.data.dataset import Dataset
+from lmssc.data.folds import DEFAULT_FOLDS
 from lmssc.data.n_jobs import JOBS_OR_NONE, worker_count
 from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, NOT_NEGATIVE, VERBOSITY, Rule, check_parameters, one_of
 from lmssc.data.validation import Masks, ViewSpec
@@ -184,7 +183,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         *,
         estimator: MultiViewClassifier | None = None,
         param_grid: Grid = None,
-        n_splits: int = FOLDS,
+        n_splits: int = DEFAULT_FOLDS,
         n_repeats: int = 2,
         scoring: str = "accuracy",
         margin: float | None = 1.0,
@@ -214,26 +213,26 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
                 fitted.setdefault(name, value)
         super()._upgrade(parameters, fitted, saved_by)
 
-    def _fit(self, X: Any, y: ArrayLike, present: Masks) -> None:
+    def _fit(self, dataset: Dataset) -> None:
         base = LMSSC() if self.estimator is None else self.estimator
         if base.views is not None:
             raise ValueError("views must be given to LMSSCCV itself, not to its estimator")
-        raws = self._read_views(X, y=y, present=present, reset=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the last fit will say it
-            codes = encode_labels(y, raws[0].data.shape[0]).codes
-        settings = default_settings(base, raws) if self.param_grid is None else read_grid(self.param_grid, base)
+        if not self._allows_gaps():
+            dataset.refuse_gaps()
+        settings = (
+            default_settings(base, dataset.views) if self.param_grid is None else read_grid(self.param_grid, base)
+        )
         candidates = [clone(base).set_params(**setting) for setting in settings]
         for setting, candidate in zip(settings, candidates, strict=True):
             with _naming(setting):
                 check_parameters(candidate, candidate._rules)
 
-        # Rows by content, so that sums over them do not depend on the order in which they came.
-        place = np.argsort(canonical_order(raws, codes).samples)
+        # Rows in canonical order, so that sums over them do not depend on the order of the input.
+        place = np.argsort(dataset.order.samples)
         folds = [
             fold[np.argsort(place[fold])]
             for repeat in range(self.n_repeats)
-            for fold in labelled_folds(raws, codes, int(self.random_state) + repeat * 2**32, self.n_splits)
+            for fold in dataset.folds(int(self.random_state) + repeat * 2**32, self.n_splits)
         ]
         if not folds:
             warnings.warn(
@@ -241,11 +240,11 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
                 UserWarning,
                 stacklevel=3,
             )
-        answers = self._search(settings, candidates, raws, codes, folds)
-        results = tabulate(settings, answers, folds, codes, place, balanced=self.scoring == "balanced_accuracy")
+        answers = self._search(settings, candidates, dataset, folds)
+        results = tabulate(settings, answers, folds, dataset.codes, place, balanced=self.scoring == "balanced_accuracy")
         best = choose(results, self.margin)
 
-        fitted = candidates[best].set_params(views=self.views).fit(X, y, present)
+        fitted = candidates[best].set_params(views=self.views)._fit_dataset(dataset)
         for name in learned(getattr(self, "best_estimator_", fitted)):
             self.__dict__.pop(name, None)  # an earlier fit may have had another estimator
         self.__dict__.update(learned(fitted))
@@ -256,23 +255,16 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         self.cv_results_ = results
         self.n_splits_ = len(folds)
 
-    def _takes_gaps(self, reset: bool) -> bool:
-        if not reset:
-            return super()._takes_gaps(reset)
+    def _allows_gaps(self) -> bool:
         grids = self.param_grid if isinstance(self.param_grid, list | tuple) else [self.param_grid]
         chosen = any(isinstance(grid, Mapping) and "impute" in grid for grid in grids)
         return chosen or getattr(self.estimator, "impute", None) is not None
-
-    def _impute(self, raws: list[RawView], reset: bool) -> list[RawView]:
-        # In fit each setting fills in what is missing, as its `impute` says.
-        return raws if reset else super()._impute(raws, reset)
 
     def _search(
         self,
         settings: list[dict[str, Any]],
         candidates: list[MultiViewClassifier],
-        raws: list[RawView],
-        codes: NDArray,
+        dataset: Dataset,
         folds: list[NDArray],
     ) -> list[list[Answers]]:
         """Answers of each setting for each fold."""
@@ -291,7 +283,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         )
         answers = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_answer)(
-                candidates[number], settings[number], raws, codes, folds[split], self.scoring, os.getpid(), search
+                candidates[number], settings[number], dataset, folds[split], self.scoring, os.getpid(), search
             )
             for number, split in tasks
         )
@@ -301,7 +293,9 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
                 found[number].append(answer)
                 meter.advance(number, answer.seconds)
                 if self.callback is not None:
-                    score = score_rows(answer.row_scores, codes[folds[split]], self.scoring == "balanced_accuracy")
+                    score = score_rows(
+                        answer.row_scores, dataset.codes[folds[split]], self.scoring == "balanced_accuracy"
+                    )
                     self.callback(
                         SearchProgress(done, len(tasks), dict(settings[number]), split, score, answer.seconds)
                     )
@@ -477,8 +471,7 @@ def _starts_of(search: str) -> dict[tuple, Any]:
 def _answer(
     candidate: MultiViewClassifier,
     setting: dict[str, Any],
-    raws: list[RawView],
-    codes: NDArray,
+    dataset: Dataset,
     fold: NDArray,
     scoring: str,
     main: int,
@@ -487,20 +480,20 @@ def _answer(
     """Fit with the labels of a fold hidden. `main` is the process that asked for it, `search` names what it is for."""
     end_with(main)
     began = time.perf_counter()
-    views, present = {raw.name: raw.data for raw in raws}, {raw.name: raw.present for raw in raws}
     # One thread, so that the result does not depend on how many fits are done at the same time.
     with warnings.catch_warnings(), threadpool_limits(limits=1), _naming(setting):
         warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
         estimator = clone(candidate)
         if isinstance(estimator, LMSSC):
             estimator._starts, estimator._interruptible = _starts_of(search), False
-        fitted = estimator.fit(views, hide(codes, fold), present)
+        fitted = estimator._fit_dataset(dataset.hide(fold))
     seconds = time.perf_counter() - began
-    likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)
+    truth = dataset.codes[fold]  # folds leave each class a label, so the codes are those of the fit, too
+    likelihood = fitted.label_distributions_[fold, truth].astype(float)
     if scoring == "log_loss":
         row_scores = np.log(np.maximum(likelihood, np.finfo(float).eps))
     else:
-        row_scores = (fitted.transduction_[fold] == codes[fold]).astype(float)
+        row_scores = (fitted.transduction_[fold] == dataset.classes[truth]).astype(float)
     return Answers(row_scores, np.log(np.maximum(likelihood, LEAST_LIKELIHOOD)), seconds)
 
 

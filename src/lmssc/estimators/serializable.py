@@ -6,9 +6,9 @@ from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.layout import Layout
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import ViewScaling
-from lmssc.data.validation import Layout
 from lmssc.data.views import RawView, View
 from lmssc.persistence.codec import TypeTable
 
