@@ -228,7 +228,7 @@ class TestSignals:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     @pytest.mark.parametrize("options", ["", " --cv"])
     def test_during_the_fit_nothing_is_written(self, number, code, options, monkeypatch, capsys):
-        monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}])
+        monkeypatch.setattr("lmssc.estimators.parameter_grid.DEFAULT_GRID", [{}])
         monkeypatch.setattr("lmssc.core.objective.update_latent", lambda *_: signal.raise_signal(number))
         before = names()
         run(CALL + options, code=code)

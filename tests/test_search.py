@@ -11,10 +11,10 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
 from lmssc.data.folds import hide, labelled_folds
-from lmssc.data.validation import make_raw_views
+from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
 from lmssc.estimators import lmssc as lmssc_module
-from lmssc.estimators.lmssc_cv import choose
+from lmssc.estimators.cv_results import choose
 from made_up import planted_views
 
 VIEWS = [{"view": ["noise"]}, {"view": ["signal"]}]
@@ -134,7 +134,7 @@ class TestScores:
         y = few_labels(y, [8, 6, 4])
         clf = search([{"view": ["signal"]}], scoring=scoring, n_splits=2, n_repeats=1, random_state=5).fit(views, y)
         rows, answers, distributions = [], [], []
-        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, most=2)):
+        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, n_folds=2)):
             alone = GFHF(view="signal").fit(views, hide(y, fold))
             rows.append(fold)
             answers.append(alone.transduction_[fold])
@@ -276,11 +276,11 @@ except KeyboardInterrupt:
     [
         ({"grid": []}, ValueError, "param_grid must be a dict.*it is empty"),
         ({"grid": "beta"}, TypeError, "param_grid must be a dict.*got 'beta'"),
-        ({"grid": {"view": "signal"}}, TypeError, r"'view' has 'signal', which is no list: put \[ \]"),
-        ({"grid": {"width": 1.0}}, TypeError, "'width' has 1.0, which is no list"),
+        ({"grid": {"view": "signal"}}, TypeError, r"'view' has 'signal', which is not a list: put \[ \]"),
+        ({"grid": {"width": 1.0}}, TypeError, "'width' has 1.0, which is not a list"),
         ({"grid": {"width": []}}, ValueError, "no values for 'width'"),
-        ({"grid": {"colour": [1]}}, ValueError, "'colour', which is no parameter of GFHF.*n_neighbors"),
-        ({"grid": {"views": [None]}}, ValueError, "'views', which is no parameter of GFHF to choose"),
+        ({"grid": {"colour": [1]}}, ValueError, "'colour', which is not a parameter of GFHF.*n_neighbors"),
+        ({"grid": {"views": [None]}}, ValueError, "'views', which is not a parameter of GFHF to choose"),
         ({"grid": {"width": [1.0, -1.0]}}, ValueError, "param_grid, {'width': -1.0}: width must be"),
         ({"grid": {"n_neighbors": [999]}}, ValueError, "param_grid, {'n_neighbors': 999}: n_neighbors=999 must"),
         ({"estimator": "LMSSC"}, ValueError, "estimator must be None, an LMSSC or another"),

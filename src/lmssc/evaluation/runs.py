@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.folds import labelled_folds
 from lmssc.data.labels import encode_labels
-from lmssc.data.validation import make_raw_views, read_collection
+from lmssc.data.missing_views import make_raw_views
+from lmssc.data.validation import read_collection
 from lmssc.data.views import RawView
 from lmssc.evaluation.jobs import do_missing
 from lmssc.evaluation.methods import fit_and_answer, scaled_concatenation

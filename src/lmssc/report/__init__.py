@@ -13,11 +13,13 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lmssc.data.dataset import make_dataset
 from lmssc.data.folds import count_folds
 from lmssc.data.labels import encode_labels
+from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.views import RawView
-from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_shares
+from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
 from lmssc.report import page
@@ -135,7 +137,7 @@ def _raw_views(clf: Any, views: Any, y: ArrayLike | None, present: Any) -> list[
     if views is None or y is None:
         raise ValueError("views and y belong together: pass both, as they were passed to fit, or neither")
     check_rows(views, y, present)
-    raws = clf._read_views(views, present=present, reset=False)
+    raws = clf._read_views(views, present=present)
     n_samples, n_fitted = raws[0].data.shape[0], len(clf.transduction_)
     if n_samples != n_fitted:
         raise ValueError(
@@ -182,19 +184,18 @@ def _hide_labels(
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
     rows = sample_rows(codes, MAX_REFITTED, random_state)
-    parts = [raw.take(rows) for raw in raws]
-    data = ({raw.name: raw.data for raw in parts}, codes[rows], {raw.name: raw.present for raw in parts})
-    n_folds = count_folds(codes[rows])
+    data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes).take(rows)
+    n_folds = count_folds(data.codes)
     n_fits = n_folds * (2 + len(removable) if removable else 1)
 
     def told(before: int) -> Callable[[int, int], object] | None:
         return None if progress is None else lambda done, _: progress(before + done, n_fits)
 
     settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
-    held_out = hold_out(clf, *data, progress=told(0), **settings)[None]
-    without = hold_out(
+    held_out = hold_out_labels(clf, data, progress=told(0), **settings)[None]
+    without = hold_out_labels(
         shortened(clf, MAX_ITERATIONS),
-        *data,
+        data,
         without=[None, *removable] if removable else [],
         progress=told(n_folds),
         **settings,
