@@ -10,10 +10,11 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
+from lmssc.core import initialization
+from lmssc.core.fit_config import FitContext
 from lmssc.data.folds import hide, labelled_folds
 from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
-from lmssc.estimators import lmssc as lmssc_module
 from lmssc.estimators.cv_results import choose
 from made_up import planted_views
 
@@ -302,16 +303,17 @@ def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
     data = make_multiview(120, labelled=0.2, random_state=3)
     grid = [{}, {"n_neighbors": [5]}, {"n_components": [4]}]
     starts = []
-    real = lmssc_module.latent_start
+    real = initialization.latent_start
 
     def counted(views, n_components, above_noise):
         starts.append(n_components)
         return real(views, n_components, above_noise=above_noise)
 
-    monkeypatch.setattr(lmssc_module, "latent_start", counted)
+    monkeypatch.setattr(initialization, "latent_start", counted)
     shared = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
     assert len(starts) == 3  # one for each number of components, and the last fit's own
-    monkeypatch.setattr(LMSSC, "_first_positions", lambda self, *start: counted(*start))
+    monkeypatch.setattr(FitContext, "reuse", lambda self, key, compute: compute())
     alone = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
+    assert len(starts) == 3 + 3 * 3 + 1
     np.testing.assert_array_equal(shared.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(shared.cv_results_["mean_evidence"], alone.cv_results_["mean_evidence"])
