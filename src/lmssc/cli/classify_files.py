@@ -67,6 +67,7 @@ def classify(
     seed: int = 0,
     jobs: int = 1,
     force: bool = False,
+    report: bool = True,
     show: bool = False,
 ) -> Outcome:
     """Label every sample and write predictions, what to label next, the model and the report.

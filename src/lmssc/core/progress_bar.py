@@ -12,7 +12,7 @@ Advance = Callable[..., None]
 
 
 @contextmanager
-def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
+def progress_bar(description: str, *, show: bool, unit: str | None = None) -> Iterator[Advance | None]:
     """Give a function that moves a bar on the terminal, or None if no bar can be shown.
 
     Parameters
@@ -21,6 +21,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
         What stands before the bar.
     show : bool
         Whether a bar is wanted.
+    unit : str, optional
+        What the steps are; with it the bar begins with a count, such as "4 of 12 fits".
 
     Yields
     ------
@@ -33,7 +35,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
     if not (show and sys.stderr.isatty()):
         yield None
         return
-    with tqdm(desc=description, leave=False) as bar:
+    form = None if unit is None else f"{{desc}}: {{n}} of {{total}} {unit} |{{bar}}| {{elapsed}}"
+    with tqdm(desc=description, leave=False, bar_format=form) as bar:
 
         def advance(done: int, total: int, text: str = "") -> None:
             bar.total, bar.n = total, done
