@@ -190,7 +190,7 @@ TEXT_FILES = {
     "blank cell": (cell("b.csv", 6, 3, ""), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN; fill it in"),
     "NaN cell": (cell("b.csv", 6, 3, "NaN"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
     "NA cell": (cell("b.csv", 6, 3, "NA"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
-    "infinite cell": (cell("b.csv", 6, 3, "-inf"), CALL, r"b\.csv, line 6, column 'b2': infinity"),
+    "infinite cell": (cell("b.csv", 6, 3, "-inf"), CALL, r"b\.csv, line 6, column 'b2': infinite"),
     "a number too large": (cell("b.csv", 6, 3, "1e300"), CALL, r"b\.csv, line 6, column 'b2': 1e\+300 is too large"),
     "blank rows everywhere": (
         *third("id,x\n" + "".join(f"{key},\n" for key in IDS)),
@@ -198,10 +198,10 @@ TEXT_FILES = {
     ),
     "text without words": (
         *third("id,t\n" + "".join(f"{key},{'! ' * row}!\n" for row, key in enumerate(IDS))),
-        r"x\.csv, column 't': there are no words",
+        r"x\.csv, column 't': it contains no words",
     ),
-    "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv has no view in it: no column beside ids and labels"),
-    "only ids and labels": (*third("id,label\n" + "".join(f"{key},u\n" for key in IDS)), r"x\.csv has no view in it"),
+    "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv contains no view: no columns besides ids and labels"),
+    "only ids and labels": (*third("id,label\n" + "".join(f"{key},u\n" for key in IDS)), r"x\.csv contains no view"),
     "wrong ending": (
         {"x.txt": GOOD["b.csv"]},
         XCALL.replace("x.csv", "x.txt"),
@@ -238,9 +238,9 @@ JOINS = {
     "duplicate ids": (
         changed("b.csv", 4, lines("b.csv")[2]),
         CALL,
-        r"b\.csv, line 4, column 'id': .*'s001' is there twice.*line 3",
+        r"b\.csv, line 4, column 'id': .*'s001' appears twice.*line 3",
     ),
-    "duplicate ids after cleaning": (cell("b.csv", 4, 1, " s001 "), CALL, r"b\.csv, line 4.*'s001' is there twice"),
+    "duplicate ids after cleaning": (cell("b.csv", 4, 1, " s001 "), CALL, r"b\.csv, line 4.*'s001' appears twice"),
     "blank id": (cell("b.csv", 4, 1, ""), CALL, r"b\.csv, line 4, column 'id': the id is blank"),
     "ids of another type": (
         {"b.csv": view_text("b", B, range(N))},
@@ -256,7 +256,7 @@ JOINS = {
     "numbers with a part as ids": (
         {"x.parquet": parquet(id=[n + 0.5 for n in range(N)], x=list(range(N)))},
         XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet, row 1, column 'id': 0\.5 is no id",
+        r"x\.parquet, row 1, column 'id': 0\.5 is not an id",
     ),
     "an id is null": (
         {"x.parquet": parquet(id=[*IDS[:-1], None], x=list(range(N)))},
@@ -481,7 +481,7 @@ ARRAYS = {
     "a vector as a view": (
         {"x.npy": npy(np.ones(N))},
         XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy has no view in it: only x, which is a vector",
+        r"x\.npy contains no view: only the vector x",
     ),
     "three dimensions": (
         {"x.npy": npy(np.ones((N, 2, 2)))},
@@ -523,7 +523,7 @@ ARRAYS = {
     "infinity in a matrix": (
         {"x.npy": npy(holed(B, (4, 2), np.inf))},
         XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy, row 5, column 3: infinity",
+        r"x\.npy, row 5, column 3: infinite",
     ),
     "nothing in an npz": ({"x.npz": npz()}, XCALL.replace("x.csv", "x.npz"), r"x\.npz has no matrix in it"),
     "only numbers in an npz": (
@@ -560,7 +560,7 @@ ARRAYS = {
         XCALL.replace("x.csv", "x.npy"),
         r"x\.npy is not a whole numpy array",
     ),
-    "text in a MATLAB file": ({"x.mat": mat(s="hello")}, XCALL.replace("x.csv", "x.mat"), r"x\.mat has no view in it"),
+    "text in a MATLAB file": ({"x.mat": mat(s="hello")}, XCALL.replace("x.csv", "x.mat"), r"x\.mat contains no view"),
     "a structure in a MATLAB file": (
         {"x.mat": mat(s={"p": 1})},
         XCALL.replace("x.csv", "x.mat"),
@@ -614,7 +614,7 @@ ARRAYS = {
     "only dates in Parquet": (
         {"x.parquet": parquet(id=IDS, day=[DAY] * N)},
         XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet has no view in it: Not used in x\.parquet: day \(dates",
+        r"x\.parquet contains no view: Not used in x\.parquet: day \(dates",
     ),
     "a view of dates in Parquet": (
         {"x.parquet": parquet(id=IDS, day=[DAY] * N, x=np.ones(N))},
@@ -641,11 +641,11 @@ OPTIONS = {
     "no --out": ({}, "classify a.csv --labels labels.csv", r"--out DIR is missing"),
     "--seed below 0": ({}, CALL + " --seed -1", r"--seed must be from 0"),
     "--seed too large": ({}, CALL + " --seed 4294967296", r"--seed must be from 0"),
-    "--jobs 0": ({}, CALL + " --jobs 0", r"--jobs must be a number of fits"),
-    "--view without columns": ({}, CALL + " --view v=", r"--view 'v=' has to be NAME=COLUMNS"),
-    "--view without a name": ({}, CALL + " --view =a1", r"--view '=a1' has to be NAME=COLUMNS"),
-    "--view without either": ({}, CALL + " --view a1", r"--view 'a1' has to be NAME=COLUMNS"),
-    "--view with an empty part": ({}, CALL + " --view v=a1,,a2", r"--view 'v=a1,,a2' has to be NAME=COLUMNS"),
+    "--jobs 0": ({}, CALL + " --jobs 0", r"--jobs must be 1 or more"),
+    "--view without columns": ({}, CALL + " --view v=", r"--view 'v=' must be NAME=COLUMNS"),
+    "--view without a name": ({}, CALL + " --view =a1", r"--view '=a1' must be NAME=COLUMNS"),
+    "--view without either": ({}, CALL + " --view a1", r"--view 'a1' must be NAME=COLUMNS"),
+    "--view with an empty part": ({}, CALL + " --view v=a1,,a2", r"--view 'v=a1,,a2' must be NAME=COLUMNS"),
     "--view twice": ({}, CALL + " --view v=a1 --view v=a2", r"--view v is given twice"),
     "--view of no column": ({}, CALL + " --view v=c1", r"--view v: no file has a column 'c1'"),
     "--view with a slip": ({}, CALL + " --view v=aa1", r"--view v: no file has a column 'aa1'; did you mean 'a1'\?"),
@@ -659,7 +659,7 @@ OPTIONS = {
     "--view of the ids": (
         {},
         "classify a.csv --labels labels.csv --out out --view v=id",
-        r"--view: column 'id' of a\.csv has the ids",
+        r"--view: column 'id' of a\.csv holds the ids",
     ),
     "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
@@ -674,13 +674,13 @@ OPTIONS = {
     "--view of a matrix and more": (
         {"x.npz": npz(p=A, q=B), **BY_PLACE},
         "classify x.npz --labels y.csv --out out --view v=p,q",
-        r"--view v: a matrix is a view of its own; p, q are several",
+        r"--view v: a matrix has to be a view of its own; p, q cannot be combined",
     ),
     "--view that makes a name twice": ({}, CALL + " --view b=a1..a3", r"two views would be named 'b'"),
-    "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view are two ways"),
+    "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view cannot be combined"),
     "--prefix-sep of nothing": ({}, [*CALL.split(), "--prefix-sep", ""], r"--prefix-sep must not be empty"),
     "--drop of no column": ({}, CALL + " --drop c1", r"--drop c1: no file has such a column or matrix"),
-    "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv has no view in it"),
+    "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv contains no view: --drop leaves out all its columns"),
     "--transpose of no view": (
         {},
         CALL + " --transpose c",
@@ -750,7 +750,7 @@ PREDICTIONS = {
         PREDICT,
         r"b\.csv, line 7, column 'b3': 'high'",
     ),
-    "infinity in new samples": (cell("b.csv", 7, 4, "inf"), PREDICT, r"b\.csv, line 7, column 'b3': infinity"),
+    "infinity in new samples": (cell("b.csv", 7, 4, "inf"), PREDICT, r"b\.csv, line 7, column 'b3': infinite"),
     "duplicate ids in new samples": (changed("b.csv", 4, lines("b.csv")[2]), PREDICT, r"b\.csv, line 4.*twice"),
     "ids of another type in new samples": (
         {"b.csv": view_text("b", B, range(N))},
@@ -868,21 +868,21 @@ def full(*args, **kwargs):
 
 
 OUTPUTS = {
-    "predictions": ("lmssc.cli.classify_files.write_predictions", CALL),
-    "what to label": ("lmssc.cli.classify_files.write_to_label", CALL),
+    "predictions": ("lmssc.cli.classify_run.write_predictions", CALL),
+    "what to label": ("lmssc.cli.classify_run.write_to_label", CALL),
     "the model": ("lmssc.estimators.base.MultiViewClassifier.save", CALL),
     "the report": ("lmssc.report.write_report", CALL),
     "the folder": ("pathlib.Path.mkdir", CALL),
     "the last step": ("pathlib.Path.rename", CALL),
     "predictions into a folder that is there": (
-        "lmssc.cli.classify_files.write_predictions",
+        "lmssc.cli.classify_run.write_predictions",
         CALL.replace("--out out", "--out there"),
     ),
     "predictions into deep folders": (
-        "lmssc.cli.classify_files.write_predictions",
+        "lmssc.cli.classify_run.write_predictions",
         CALL.replace("--out out", "--out p/q/r"),
     ),
-    "predictions of new samples": ("lmssc.cli.classify_files.write_predictions", PREDICT),
+    "predictions of new samples": ("lmssc.cli.predict_run.write_predictions", PREDICT),
     "the last step of new samples": ("os.replace", PREDICT),
 }
 

@@ -11,8 +11,8 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import table_text
 
 N = 60
@@ -60,7 +60,7 @@ def read_rows(path):
 
 def numbers_of(*arguments, **options):
     """The view of numbers that is made of a file."""
-    return read_problem(arguments, None, Options(**options)).joined.views["t"]
+    return read_labelled_files(arguments, None, Options(**options)).joined.views["t"]
 
 
 DAYS = [(datetime.date(2021, 1, 1) + datetime.timedelta(days=3 * row)).isoformat() for row in range(N)]
@@ -157,8 +157,8 @@ def test_types_can_be_told(capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("x=date", "--type 'x=date' has to be NAMES=KIND, where KIND is number, category, text"),
-        ("number", "--type 'number' has to be NAMES=KIND"),
+        ("x=date", "--type 'x=date' must be NAMES=KIND, where KIND is number, category, text"),
+        ("number", "--type 'number' must be NAMES=KIND"),
         ("y=number", "--type y: no file has such a column"),
     ],
 )
@@ -188,7 +188,7 @@ def make_texts(seed, n_samples=800, n_labelled=37):
 
 
 def accuracy(truth, known, labels, **columns):
-    problem = read_problem([write_table(**columns, label=labels)], None, Options())
+    problem = read_labelled_files([write_table(**columns, label=labels)], None, Options())
     model = lmssc.LMSSC(scaling=problem.scaling, random_state=0)
     model.fit(problem.joined.views, problem.labels.y, problem.joined.sparse_masks)
     return np.mean(model.transduction_[~known] == np.char.add("c", truth.astype(str))[~known])
@@ -247,7 +247,7 @@ def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
     told = capsys.readouterr().out
     assert "column 'paid': 1 cells are neither yes nor no (perhaps); taken as blank." in told
-    assert "t.csv: 1 blank cell filled in with the median of the column: paid (1)." in told
+    assert "t.csv: 1 blank cell filled in with the column median: paid (1)." in told
 
 
 def amounts(cell, n=N):
@@ -301,7 +301,7 @@ def test_numbers_as_people_write_them(case, capsys):
     if isinstance(expected, str):
         assert expected in understood(capsys, f"t={name}", code=2)
     else:
-        assert read_problem([f"t={name}"], None, Options()).joined.views["t"][0, 1] == expected
+        assert read_labelled_files([f"t={name}"], None, Options()).joined.views["t"][0, 1] == expected
 
 
 def test_a_european_file_is_read_as_it_is(capsys):
@@ -312,7 +312,7 @@ def test_a_european_file_is_read_as_it_is(capsys):
     assert found["notes"][0] == (
         "eu.csv has ';' between its cells. eu.csv has decimal commas (--decimal . if the commas set thousands apart)."
     )
-    problem = read_problem(["t=eu.csv"], None, Options())
+    problem = read_labelled_files(["t=eu.csv"], None, Options())
     np.testing.assert_array_equal(problem.joined.views["t"], np.c_[X, 1000 * np.arange(N) + 0.5])
     # A single row does not tell, but the model does.
     assert run("classify t=eu.csv --out out -q") == 0
@@ -362,7 +362,7 @@ def test_one_blank_cell_does_not_stop_everything(capsys):
     z = RNG.normal(size=N).round(3)
     write_table(x=holed(X, 3), z=holed(z, 7, 8), colour=holed(COLOURS, 9), label=LABELS)
     assert run("classify t.csv --out out") == 0
-    told = "t.csv: 4 blank cells filled in with the median of the column: x (1), z (2), colour (1)."
+    told = "t.csv: 4 blank cells filled in with the column median: x (1), z (2), colour (1)."
     assert told in capsys.readouterr().out
     model = lmssc.load("out/model.lmssc")
     assert model.impute == "median"
@@ -375,16 +375,16 @@ def test_one_blank_cell_does_not_stop_everything(capsys):
     # New samples are filled in with what was learned.
     write_table(rows=slice(5), x=[""] * N, z=z, colour=COLOURS)
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
-    assert "t.csv: 5 blank cells filled in with the median of the column: x (5)." in capsys.readouterr().out
+    assert "t.csv: 5 blank cells filled in with the column median: x (5)." in capsys.readouterr().out
     new = np.c_[np.full(5, median[0]), z[:5], full[:5, 2:]]
     assert [row["label"] for row in read_rows("p.csv")] == expected.predict({"t": new}).tolist()
 
 
 def test_impute_none_refuses_blank_cells_as_ever(capsys):
     write_table(x=X, z=holed(X, 7), label=LABELS)
-    message = "t.csv, line 9, column 'z': blank or NaN; fill it in, or let --impute do it"
+    message = "t.csv, line 9, column 'z': blank or NaN; fill it in, or use --impute"
     assert message in understood(capsys, "t.csv", "--impute", "none", code=2)
-    assert "with the mean of the column: z (1)" in str(understood(capsys, "t.csv", "--impute", "mean")["notes"])
+    assert "with the column mean: z (1)" in str(understood(capsys, "t.csv", "--impute", "mean")["notes"])
     write_table(x=X, z=X, label=LABELS)
     assert run("classify t.csv --impute none --out out -q") == 0
     write_table(x=X, z=holed(X, 7))

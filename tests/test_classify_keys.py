@@ -9,8 +9,8 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import make_problem, table_text
 
 VIEWS, IDS, LABELS = make_problem()
@@ -50,7 +50,7 @@ def understood(capsys, call="a.csv b.csv --labels labels.csv", code=0):
 
 def joined_as_by_id(call="a.csv b.csv", labels="labels.csv"):
     """Whether the samples are those of the problem, whatever the order in the files."""
-    problem = read_problem(call.split(), labels, Options())
+    problem = read_labelled_files(call.split(), labels, Options())
     places = [MICE.index(key) for key in problem.joined.ids]
     return (
         sorted(places) == list(range(N))
@@ -88,7 +88,7 @@ def test_a_shared_key_of_numbers_is_kept_as_written(capsys):
     write_view("b", SHUFFLED, nr=numbers)
     write_labels(nr=numbers)
     assert understood(capsys)["notes"] == [SAID.replace("mouse", "nr")]
-    problem = read_problem(["a.csv", "b.csv"], "labels.csv", Options())
+    problem = read_labelled_files(["a.csv", "b.csv"], "labels.csv", Options())
     assert problem.joined.ids.tolist() == numbers
     np.testing.assert_array_equal(problem.joined.views["b"], VIEWS["b"])
 
@@ -112,7 +112,7 @@ def test_a_key_that_only_the_labels_share(capsys):
     write_labels(mouse_id=MICE)
     found = understood(capsys, "a.csv --labels labels.csv")
     assert found["notes"] == ["a.csv: rows of the same 'mouse_id' are the same sample (--id names another column)."]
-    problem = read_problem(["a.csv"], "labels.csv", Options())
+    problem = read_labelled_files(["a.csv"], "labels.csv", Options())
     assert problem.labels.y.tolist() == [LABELS[row] or None for row in SHUFFLED]
 
 
@@ -153,7 +153,7 @@ def test_a_forgotten_id_of_text_is_suggested_where_views_would_get_its_name(caps
     write_view("a", note=notes)
     write_view("b", note=[f"another note on number {row}" for row in range(N)])
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "two views would be named 'note', from a.csv and b.csv; --id note if it has the ids, else" in understood(
+    assert "two views would be named 'note', from a.csv and b.csv; say --id note if that column has the ids, else" in understood(
         capsys, code=2
     )
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.views import Matrix
+from lmssc.io.file_views import FileView
 from lmssc.io.table import InputFileError, some
-from lmssc.io.view_columns import FileView
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import looks_like_id
+from lmssc.io.options import Options
+from lmssc.io.sources import Source, find_label_column
 from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
-from lmssc.io.view_columns import Options, Source, find_label_column
 
 # Fewer rows than this tell nothing by their numbers.
 FEWEST = 5

@@ -12,9 +12,10 @@ from lmssc.data.labels import ClassName, check_twins, is_missing_word
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
 from lmssc.io.key_columns import find_label_ids
+from lmssc.io.options import LABEL_NAMES, Options
+from lmssc.io.sources import Source, check_ids, find_id_column
 from lmssc.io.table import InputFileError, Table, some
 from lmssc.io.typed_labels import GUESSES
-from lmssc.io.view_columns import LABEL_NAMES, Options, Source, check_ids, find_id_column
 
 UNKNOWN_NUMBER = "-1"
 WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")

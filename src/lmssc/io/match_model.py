@@ -7,8 +7,10 @@ from typing import Any
 from scipy import sparse
 
 from lmssc.io.column_types import Kind
+from lmssc.io.file_views import FileView, block_view, number_view, text_view
+from lmssc.io.options import Options
+from lmssc.io.sources import Source, feature_columns
 from lmssc.io.table import NUMBER, InputFileError, some
-from lmssc.io.view_columns import FileView, Options, Source, block_view, feature_columns, number_view, text_view
 
 
 def match_views(sources: Sequence[Source], model: Any, options: Options, notes: list[str]) -> list[FileView]:
