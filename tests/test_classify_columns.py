@@ -344,7 +344,7 @@ def test_decimal_can_be_told(capsys):
         (
             "t.mtx",
             "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1_000\n",
-            "t.mtx, line 4: 3 numbers have to be in it",
+            "t.mtx, line 4: expected 3 numbers",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_forgotten_id_of_text_is_suggested_where_views_would_get_its_name(caps
     write_view("a", note=notes)
     write_view("b", note=[f"another note on number {row}" for row in range(N)])
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "two views would be named 'note', from a.csv and b.csv; say --id note if that column has the ids, else" in understood(
+    assert "two views would be named 'note', from a.csv and b.csv; say --id note if that column has" in understood(
         capsys, code=2
     )
 

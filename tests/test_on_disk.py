@@ -145,7 +145,7 @@ def bad_files(folder):
         ("junk.parquet", {}, "not a whole Parquet file"),
         ("a.parquet", {"columns": ["b"]}, r"has no column 'b'; it has \['a', 't'\]"),
         ("a.parquet", {"columns": ["t"]}, "column 't': it holds string"),
-        ("a.parquet", {"columns": ["a", "a"]}, "'a' is there twice"),
+        ("a.parquet", {"columns": ["a", "a"]}, "'a' appears twice"),
         ("a.parquet", {"columns": []}, "no column of numbers is named"),
         ("texts.parquet", {}, "no column of numbers is there"),
         ("none.parquet", {}, "columns but no rows"),
