@@ -285,7 +285,7 @@ def test_a_folder_with_results_is_replaced_by_force_only(capsys):
     Path("out/mine.txt").write_text("mine")
     Path("out/report.html").write_text("old")
     run("classify a.csv b.csv --labels labels.csv --out out -q", code=2)
-    assert "has something in it" in capsys.readouterr().err
+    assert "is not empty" in capsys.readouterr().err
     assert Path("out/report.html").read_text() == "old"
     run("classify a.csv b.csv --labels labels.csv --out out -q --force")
     assert Path("out/report.html").read_text() == "report"
@@ -361,7 +361,7 @@ def test_labels_that_stand_for_nothing_are_told_of_as_in_python(word, capsys):
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run")
     text = capsys.readouterr().out
-    assert f"4 labels are {word}, taken as not labelled (if it is a class: --unlabelled '')." in text
+    assert f"4 labels are {word}, taken as unlabelled (if that is a class, pass --unlabelled '')." in text
     assert "2 classes" in text
     main(["classify", "a.csv", "--out", "out", "--unlabelled", "", "-q"])
     assert lmssc.load("out/model.lmssc").classes_.tolist() == sorted(["u", "v", word])
@@ -437,7 +437,7 @@ def test_the_first_numbers_of_svmlight_can_be_the_labels(capsys):
         "".join(f"{n % 2 + 1 if n < 6 else -1} {1 + n % 2}:1 {5 + n % 3}:0.5\n" for n in range(12))
     )
     run("classify a.svm --label-column target --out out")
-    assert "6 labels are -1, taken as not labelled" in capsys.readouterr().out
+    assert "6 labels are -1, taken as unlabelled" in capsys.readouterr().out
     assert [row["label"] for row in read_rows("out/predictions.csv")] == ["1", "2"] * 6
 
 
@@ -458,7 +458,7 @@ def test_unreached_samples_are_marked_and_told_of(capsys):
     with pytest.warns(UserWarning, match="without a label"):
         unreached = LMSSC().fit([points], np.array([row[-1] or None for row in rows], dtype=object)).unreached_
     assert set(range(40, 60)) <= set(unreached.tolist())
-    assert f"{len(unreached)} samples unreached" in captured.out
+    assert f"No label reaches {len(unreached)} samples" in captured.out
     assert captured.err == ""
     marked = [number for number, row in enumerate(read_rows("out/predictions.csv")) if row["unreached"] == "yes"]
     assert marked == unreached.tolist()
@@ -506,7 +506,7 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     run("classify a.csv --dry-run")
     text = capsys.readouterr().out
     assert "8 samples labelled" in text
-    assert "4 labels are -1, taken as not labelled" in text
+    assert "4 labels are -1, taken as unlabelled" in text
     main(["classify", "a.csv", "--dry-run", "--unlabelled", ""])
     assert "3 classes, with their numbers of labels: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
     run("classify a.csv --dry-run --unlabelled 2", code=0)

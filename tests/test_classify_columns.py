@@ -68,27 +68,31 @@ COLOURS = [["red", "green", "blue"][row % 3] for row in range(N)]
 YES = [["yes", "no"][row % 2] for row in range(N)]
 # name: (cells, features that they become, what is told)
 COLUMNS = {
-    "yes or no": (YES, 1, "t.*: yes or no, as 1 and 0: c."),
-    "true or false": ([["True", "FALSE"][row % 2] for row in range(N)], 1, "t.*: yes or no, as 1 and 0: c."),
+    "yes or no": (YES, 1, "t.*: yes/no, as 1 and 0: c."),
+    "true or false": ([["True", "FALSE"][row % 2] for row in range(N)], 1, "t.*: yes/no, as 1 and 0: c."),
     "0 or 1": ([str(row % 2) for row in range(N)], 1, None),
-    "a category": (COLOURS, 3, "t.*: categories, a feature for each value: c (3)."),
+    "a category": (COLOURS, 3, "t.*: categories, one feature per value: c (3)."),
     "many values": (
         [f"town {row % 25 if row < 50 else 0}" for row in range(3 * N)],
         20,
-        "t.*: categories, a feature for each value: c (20 of 25).",
+        "t.*: categories, one feature per value: c (20 of 25).",
     ),
-    "days": (DAYS, 0, "Not used in t.*: c (dates; --type says otherwise)."),
+    "days": (DAYS, 0, "Not used in t.*: c (dates; --type overrides this)."),
     "days as in Germany": ([f"{row % 28 + 1}.{row % 12 + 1}.2020" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days as in America": ([f"{row % 12 + 1}/{row % 28 + 1}/99" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days in words": ([f"{row % 28 + 1} Mar 2020" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days and times": ([f"{day} 12:{row:02d}:00" for row, day in enumerate(DAYS)], 0, "Not used in t.*: c (dates"),
     "days, some not known": ([*DAYS[:-2], "unknown", ""], 0, "Not used in t.*: c (dates"),
     "days as numbers": ([day.replace("-", "") for day in DAYS], 0, "Not used in t.*: c (dates"),
-    "UUIDs": ([str(uuid.UUID(int=row << 90)) for row in range(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
-    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
-    "running numbers": ([str(1001 + row) for row in RNG.permutation(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
+    "UUIDs": ([str(uuid.UUID(int=row << 90)) for row in range(N)], 0, "Not used in t.*: c (looks like ids; --id NAME"),
+    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (looks like ids; --id NAME"),
+    "running numbers": (
+        [str(1001 + row) for row in RNG.permutation(N)],
+        0,
+        "Not used in t.*: c (looks like ids; --id NAME",
+    ),
     "a constant": (["so"] * N, 0, "Not used in t.*: c (the same in all rows; --type"),
-    "nothing": ([""] * N, 0, "Not used in t.*: c (blank; --type says otherwise)."),
+    "nothing": ([""] * N, 0, "Not used in t.*: c (blank; --type overrides this)."),
     "percent": ([f"{row % 7}.5%" for row in range(N)], 1, "t.*: numbers with a unit: c (%)."),
     "dollars": ([f"${1 + row % 7},000.25" for row in range(N)], 1, "t.*: numbers with a unit: c ($)."),
     "euros": ([f"{row % 7} €" for row in range(N)], 1, "t.*: numbers with a unit: c (€)."),
@@ -96,7 +100,7 @@ COLUMNS = {
     "thousands": (
         [f"{1234.5 + 100 * (row % 9):,.2f}" for row in range(N)],
         1,
-        "t.*: numbers with thousands set apart: c.",
+        "t.*: numbers with separated thousands: c.",
     ),
     "plain numbers": ([f"{row % 7}.5" for row in range(N)], 1, None),
 }
@@ -134,8 +138,8 @@ def test_types_of_parquet(capsys):
     found = understood(capsys, "t.parquet")
     assert found["views"][0]["features"] == 2
     assert found["notes"] == [
-        "t.parquet: yes or no, as 1 and 0: paid.",
-        "Not used in t.parquet: day (dates; --type says otherwise).",
+        "t.parquet: yes/no, as 1 and 0: paid.",
+        "Not used in t.parquet: day (dates; --type overrides this).",
     ]
     write_table("t.csv", x=X, paid=[bool(code) for code in TRUTH], label=LABELS)
     np.testing.assert_array_equal(numbers_of("t.parquet"), numbers_of("t.csv"))
@@ -246,7 +250,7 @@ def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
     write_table(rows=slice(4), x=X, paid=["yes", "perhaps", "no", "no"] * 15)
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
     told = capsys.readouterr().out
-    assert "column 'paid': 1 cells are neither yes nor no (perhaps); taken as blank." in told
+    assert "column 'paid': 1 cell with neither yes nor no (perhaps); taken as blank." in told
     assert "t.csv: 1 blank cell filled in with the column median: paid (1)." in told
 
 
@@ -265,7 +269,7 @@ NUMERALS = {
     "thousands beside thousands written plainly": (
         ["2,948", *(str(1000 + row % 9) for row in range(1, N))],
         ",",
-        "t.csv, line 2, column 'c': '2,948' may be thousands or have a decimal comma",
+        "t.csv, line 2, column 'c': '2,948' is ambiguous",
     ),
     "a decimal comma": (
         amounts("3,14"),
@@ -277,7 +281,7 @@ NUMERALS = {
     "another unit": (
         ["5 mm", *(f"{row % 9} cm" for row in range(1, N))],
         ",",
-        "t.csv, line 2, column 'c': '5 mm' is not in 'cm', as the other cells of the column are",
+        "t.csv, line 2, column 'c': '5 mm' is not in 'cm', unlike the other cells of the column",
     ),
     "a currency and none": (["12", *(f"${row % 9}" for row in range(1, N))], ",", "'12' is not in '$'"),
     "decimal commas": ([f"{row % 7 + 1},25" for row in range(N)], ";", 1.25),
@@ -287,7 +291,7 @@ NUMERALS = {
     "three digits behind a point": (
         [f"{row % 7 + 1}.250" for row in range(N)],
         ";",
-        "t.eu.csv, line 2, column 'c': '1.250' may have thousands or decimals behind its mark; say which with",
+        "t.eu.csv, line 2, column 'c': '1.250' is ambiguous, its mark may separate thousands or decimals; say which with",
     ),
     "both marks": (["3.14", *(f"{row % 7 + 1},25" for row in range(1, N))], ";", "has a decimal comma; write a point"),
 }
@@ -310,7 +314,7 @@ def test_a_european_file_is_read_as_it_is(capsys):
     write_table("eu.csv", x=[str(value).replace(".", ",") for value in X], amount=amount, label=LABELS)
     found = understood(capsys, "t=eu.csv")
     assert found["notes"][0] == (
-        "eu.csv has ';' between its cells. eu.csv has decimal commas (--decimal . if the commas set thousands apart)."
+        "eu.csv is delimited by ';'. eu.csv has decimal commas (use --decimal . if they separate thousands)."
     )
     problem = read_labelled_files(["t=eu.csv"], None, Options())
     np.testing.assert_array_equal(problem.joined.views["t"], np.c_[X, 1000 * np.arange(N) + 0.5])
@@ -325,7 +329,7 @@ def test_a_european_file_is_read_as_it_is(capsys):
 
 def test_decimal_can_be_told(capsys):
     write_table(x=[str(value).replace(".", ",") for value in X], c=amounts("2,948"), label=LABELS)
-    assert "has a decimal comma; write a point, or say --decimal , if all have it" in understood(
+    assert "has a decimal comma; write a point, or pass --decimal , if all cells have one" in understood(
         capsys, "t.csv", code=2
     )
     view = numbers_of("t.csv", decimal=",")

@@ -55,5 +55,5 @@ def test_a_folder_with_something_in_it_is_left_alone(folder, capsys):
     folder.mkdir()
     (folder / "mine").touch()
     assert main(["demo", "--files", str(folder)]) == 2
-    assert "has something in it" in capsys.readouterr().err
+    assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["mine"]

@@ -157,7 +157,7 @@ def _refuse_binary(start: bytes, path: str) -> None:
         raise InputFileError(f"{path} is empty; its first line must name the columns")
     for magic, what in MAGIC.items():
         if start.startswith(magic):
-            raise InputFileError(f"{path} is not a text file; it is {what}")
+            raise InputFileError(f"{path} cannot be read as text: it is {what}")
     if b"\0" in start:
         raise InputFileError(
             f"{path} is not a text file: it contains zero bytes, the first at position {start.index(0)}"
