@@ -84,12 +84,16 @@ COLUMNS = {
     "days and times": ([f"{day} 12:{row:02d}:00" for row, day in enumerate(DAYS)], 0, "Not used in t.*: c (dates"),
     "days, some not known": ([*DAYS[:-2], "unknown", ""], 0, "Not used in t.*: c (dates"),
     "days as numbers": ([day.replace("-", "") for day in DAYS], 0, "Not used in t.*: c (dates"),
-    "UUIDs": ([str(uuid.UUID(int=row << 90)) for row in range(N)], 0, "Not used in t.*: c (looks like ids; --id NAME"),
-    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (looks like ids; --id NAME"),
+    "UUIDs": (
+        [str(uuid.UUID(int=row << 90)) for row in range(N)],
+        0,
+        "Not used in t.*: c (looks like ids; use --id NAME",
+    ),
+    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (looks like ids; use --id NAME"),
     "running numbers": (
         [str(1001 + row) for row in RNG.permutation(N)],
         0,
-        "Not used in t.*: c (looks like ids; --id NAME",
+        "Not used in t.*: c (looks like ids; use --id NAME",
     ),
     "a constant": (["so"] * N, 0, "Not used in t.*: c (the same in all rows; --type"),
     "nothing": ([""] * N, 0, "Not used in t.*: c (blank; --type overrides this)."),
@@ -155,7 +159,7 @@ def test_types_can_be_told(capsys):
     # The zeros in front are there in new files, too.
     write_table("new.csv", rows=slice(9), x=X, day=DAYS, zip=["010"] * N)
     assert run("predict out/model.lmssc t=new.csv --out p.csv") == 0
-    assert "has no feature for" not in capsys.readouterr().out
+    assert "with values unknown to the model" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -230,18 +234,18 @@ def test_predict_takes_the_columns_as_classify_did(capsys):
         write_table("t.csv", rows=rows, **columns)
         assert run("predict out/model.lmssc t.csv --out p.csv --force") == 0
         assert [row["label"] for row in read_rows("p.csv")] == before[rows]
-        assert "no feature for" not in capsys.readouterr().out
+        assert "with values unknown to the model" not in capsys.readouterr().out
     # Parquet, in which yes is true; and a colour that was not there.
     write_table("t.parquet", rows=slice(8), **{**new, "colour": ["red", "pink"] * (N // 2)})
     assert run("predict out/model.lmssc t.parquet --out p.csv --force") == 0
     assert (
-        "t.parquet, column 'colour': 4 cells have values that the model has no feature for (pink); taken as none of "
-        "those that it knows." in capsys.readouterr().out
+        "t.parquet, column 'colour': 4 cells with values unknown to the model (pink); they count as none of "
+        "the known ones." in capsys.readouterr().out
     )
     # A number without its unit may be something else.
     write_table("t.csv", rows=slice(8), **{**columns, "share": [0.1] * N})
     assert run("predict out/model.lmssc t.csv --out p.csv --force") == 2
-    assert "column 'share': its numbers have no unit, those of the model are in '%'" in capsys.readouterr().err
+    assert "column 'share': its numbers have no unit, but those of the model are in '%'" in capsys.readouterr().err
 
 
 def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
@@ -291,7 +295,7 @@ NUMERALS = {
     "three digits behind a point": (
         [f"{row % 7 + 1}.250" for row in range(N)],
         ";",
-        "t.eu.csv, line 2, column 'c': '1.250' is ambiguous, its mark may separate thousands or decimals; say which with",
+        "t.eu.csv, line 2, column 'c': '1.250' is ambiguous, its mark may separate thousands or decimals;",
     ),
     "both marks": (["3.14", *(f"{row % 7 + 1},25" for row in range(1, N))], ";", "has a decimal comma; write a point"),
 }
