@@ -3,22 +3,13 @@
 import argparse
 from typing import Any
 
-from lmssc.cli.shared_options import (
-    add_command,
-    add_jobs,
-    add_out_folder,
-    add_quiet,
-    add_rates,
-    add_repeats,
-    check_jobs,
-    resumable,
-)
+from lmssc.cli import shared_options as shared
 from lmssc.io.errors import CommandError
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
+    parser = shared.add_command(
         commands,
         "audit",
         run=run,
@@ -46,12 +37,12 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="any of sonar, reuters, handwritten, bbc (default: sonar reuters)",
     )
-    add_rates(parser, [0.2, 0.5])
-    add_repeats(parser, 10)
-    add_jobs(parser)
-    add_out_folder(parser, "lmssc-audit", "the runs, audit.csv, audit_summary.csv, audit.md and the figure")
+    shared.add_rates(parser, [0.2, 0.5])
+    shared.add_repeats(parser, 10)
+    shared.add_jobs(parser)
+    shared.add_out_folder(parser, "lmssc-audit", "the runs, audit.csv, audit_summary.csv, audit.md and the figure")
     parser.add_argument("--no-figures", action="store_true", help="draw no figure")
-    add_quiet(parser)
+    shared.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     unknown = [name for name in args.datasets if name not in DATASETS]
     if unknown:
         raise CommandError(f"--datasets {unknown[0]} is not one of {', '.join(DATASETS)}")
-    check_jobs(args)
-    with resumable(args.out) as stopped:
+    shared.check_jobs(args)
+    with shared.resumable(args.out) as stopped:
         try:
             check_numbers(args.rates, args.repeats)
             prepare_folder(args.out)

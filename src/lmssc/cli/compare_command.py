@@ -4,24 +4,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from lmssc.cli.shared_options import (
-    add_command,
-    add_jobs,
-    add_methods,
-    add_out_folder,
-    add_quiet,
-    add_rates,
-    add_repeats,
-    add_seed,
-    check_jobs,
-)
+from lmssc.cli import shared_options as shared
 from lmssc.datasets.catalogue import NAMES
 from lmssc.io.errors import CommandError
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
+    parser = shared.add_command(
         commands,
         "compare",
         run=run,
@@ -45,11 +35,11 @@ def add(commands: Any) -> None:
         metavar="DATA",
         help=f"one of {', '.join(NAMES)} (see 'lmssc datasets'), synthetic, or an .npz file (see below)",
     )
-    add_methods(parser, _method_names)
-    add_rates(parser, [0.1, 0.2, 0.3, 0.5])
-    add_repeats(parser, 20)
-    add_seed(parser, "random seed of the first split")
-    add_jobs(parser)
+    shared.add_methods(parser, _method_names)
+    shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
+    shared.add_repeats(parser, 20)
+    shared.add_seed(parser, "random seed of the first split")
+    shared.add_jobs(parser)
     parser.add_argument(
         "--metric",
         nargs="+",
@@ -59,8 +49,8 @@ def add(commands: Any) -> None:
         "(default: the first two)",
     )
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
-    add_out_folder(parser, "lmssc-compare", "the runs and runs.csv")
-    add_quiet(parser)
+    shared.add_out_folder(parser, "lmssc-compare", "the runs and runs.csv")
+    shared.add_quiet(parser)
 
 
 def _method_names() -> Sequence[str]:
@@ -76,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from lmssc.metrics import METRICS
     from lmssc.persistence.atomic import prepare_folder
 
-    check_jobs(args)
+    shared.check_jobs(args)
     try:
         unknown = sorted(set(args.metric) - set(METRICS))
         if unknown:

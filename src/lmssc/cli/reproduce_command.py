@@ -4,23 +4,13 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from lmssc.cli.shared_options import (
-    add_command,
-    add_jobs,
-    add_methods,
-    add_out_folder,
-    add_quiet,
-    add_rates,
-    add_repeats,
-    check_jobs,
-    resumable,
-)
+from lmssc.cli import shared_options as shared
 from lmssc.io.errors import CommandError
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
+    parser = shared.add_command(
         commands,
         "reproduce",
         run=run,
@@ -46,9 +36,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--datasets", nargs="+", metavar="NAME", help="any of bbc, sonar, handwritten, reuters (default: all)"
     )
-    add_methods(parser, _method_names)
-    add_rates(parser, [0.1, 0.2, 0.3, 0.5])
-    add_repeats(parser, 20)
+    shared.add_methods(parser, _method_names)
+    shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
+    shared.add_repeats(parser, 20)
     parser.add_argument(
         "--columns", nargs="+", metavar="NAME", help="any of fixed, cv, best-by-test, explained above (default: all)"
     )
@@ -59,10 +49,10 @@ def add(commands: Any) -> None:
         metavar="N",
         help="number of splits for cv and best-by-test, which need many fits (default: %(default)s)",
     )
-    add_jobs(parser)
-    add_out_folder(parser, "lmssc-reproduce", "the runs, tables, figures and report.html")
+    shared.add_jobs(parser)
+    shared.add_out_folder(parser, "lmssc-reproduce", "the runs, tables, figures and report.html")
     parser.add_argument("--no-figures", action="store_true", help="draw no figures, also not in report.html")
-    add_quiet(parser)
+    shared.add_quiet(parser)
 
 
 def _method_names() -> Sequence[str]:
@@ -76,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
     from lmssc._optional import import_optional
     from lmssc.persistence.atomic import prepare_folder
 
-    check_jobs(args)
-    with resumable(args.out) as stopped:
+    shared.check_jobs(args)
+    with shared.resumable(args.out) as stopped:
         try:
             prepare_folder(args.out)
             if not args.no_figures:  # fail now rather than after hours
