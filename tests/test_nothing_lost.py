@@ -71,7 +71,7 @@ class TestTypedLabels:
         fill_in(to_label, ["u", "v"])
         typed = to_label.read_bytes()
         run(CALL + " --force")
-        assert "Files with typed labels are kept; the new list of what to label is to_label-2.csv." in (
+        assert "Lists with typed labels are kept; the new list of samples to label is to_label-2.csv." in (
             printed := capsys.readouterr().out
         )
         assert "Written to out: predictions.csv, to_label-2.csv, model.lmssc, report.html." in printed
