@@ -143,7 +143,7 @@ class TestTypedLabels:
         run("classify a.npy --labels y.csv --out out -q")
         (row, other) = fill_in(Path("out/to_label.csv"), ["u", "v"])
         run("classify a.npy --labels y.csv --labels out/to_label.csv --out out --force")
-        assert "out/to_label.csv: the ids are row numbers, because the views have no ids." in capsys.readouterr().out
+        assert "out/to_label.csv: its ids are row numbers, because the views have no ids." in capsys.readouterr().out
         rows = read_rows("out/predictions.csv")
         assert [rows[int(key) - 1]["label"] for key in (row, other)] == ["u", "v"]
         assert [rows[int(key) - 1]["given"] for key in (row, other)] == ["yes", "yes"]
