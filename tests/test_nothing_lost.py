@@ -153,7 +153,7 @@ class TestTypedLabels:
         Path("all.csv").write_text(table_text(["id", *"pqrstv", "label"], rows))
         Path("more.csv").write_text(f"id,label\n{IDS[LABELS.index('')]},u\n{IDS[LABELS.index('v')]},v\n")
         run("classify all.csv --labels more.csv --dry-run")
-        assert "Not used in all.csv: label (labels come from more.csv; to use them, too: --labels all.csv)." in (
+        assert "Not used in all.csv: label (labels come from more.csv; to use these too, add --labels all.csv)." in (
             capsys.readouterr().out
         )
         run("classify all.csv --labels more.csv --labels all.csv --dry-run")
