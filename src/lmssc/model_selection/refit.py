@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from lmssc.core.fit_config import FitContext
 from lmssc.data.dataset import Dataset, validate
+from lmssc.data.folds import DEFAULT_FOLDS
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.n_jobs import worker_count
 from lmssc.data.validation import Masks, is_view_collection
@@ -63,6 +64,7 @@ def hold_out(
     present: Masks = None,
     *,
     without: Sequence[str | None] = (None,),
+    n_folds: int = DEFAULT_FOLDS,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -82,6 +84,8 @@ def hold_out(
     without : sequence of str or None
         Views to leave out, one at a time; None leaves out none. `n_components` and `n_neighbors` are lowered where
         fewer features or samples are left.
+    n_folds : int
+        How many of the three folds are hidden; the labels of the others stay given.
     random_state : int
         Seed of the folds, which are the same for all of `without`.
     n_jobs : int, optional
@@ -106,7 +110,9 @@ def hold_out(
     """
     spec = None if is_view_collection(views) else clf.views
     dataset = validate(views, y, views=spec, present=present)
-    return hold_out_labels(clf, dataset, without=without, random_state=random_state, n_jobs=n_jobs, progress=progress)
+    return hold_out_labels(
+        clf, dataset, without=without, n_folds=n_folds, random_state=random_state, n_jobs=n_jobs, progress=progress
+    )
 
 
 def hold_out_labels(
@@ -114,6 +120,7 @@ def hold_out_labels(
     dataset: Dataset,
     *,
     without: Sequence[str | None] = (None,),
+    n_folds: int = DEFAULT_FOLDS,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -129,7 +136,7 @@ def hold_out_labels(
     >>> found[None].accuracy > 0.5
     True
     """
-    folds = dataset.folds(random_state)
+    folds = dataset.folds(random_state)[:n_folds]
     jobs = [(name, fold) for name in without for fold in folds]
     datasets = {name: dataset if name is None else dataset.without_view(name) for name in without}
     fits = Parallel(n_jobs=worker_count(n_jobs), return_as="generator")(
