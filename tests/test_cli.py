@@ -84,7 +84,7 @@ def test_demo_table_agrees_with_its_predictions(full_demo):
     truth, guessed = digits.target[~given], label[~given]
     assert shown.accuracy == pytest.approx(100 * accuracy_score(truth, guessed), abs=0.051)
     assert shown.balanced == pytest.approx(100 * balanced_accuracy_score(truth, guessed), abs=0.051)
-    assert "90 labels given, 1707 to be found" in full_demo.out
+    assert "90 labels given, 1707 hidden" in full_demo.out
 
 
 def test_demo_confidence_is_that_of_the_label(full_demo):
@@ -107,7 +107,7 @@ def test_demo_writes_figures_and_nothing_half_done(full_demo):
     assert sorted(path.name for path in full_demo.folder.iterdir()) == sorted(expected)
     assert all(name in full_demo.out for name in expected)
     assert str(full_demo.folder) in full_demo.out
-    assert "Try next" in full_demo.out
+    assert "Next, try" in full_demo.out
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -177,7 +177,7 @@ def test_rate_outside_0_to_1(rate, tmp_path, capsys):
 @pytest.mark.parametrize("rate", ["0.001", "0.999"])
 def test_rate_that_leaves_a_class_with_nothing(rate, tmp_path, capsys):
     assert main(["demo", "--rate", rate, "--out", str(tmp_path / "out")]) == 2
-    assert_one_error_line(capsys, "each class needs at least one label that is given and one that is hidden")
+    assert_one_error_line(capsys, "each class needs at least one given and one hidden label")
 
 
 def test_negative_seed(tmp_path, capsys):
@@ -196,7 +196,7 @@ def test_out_is_a_file(tmp_path, capsys, no_computation):
 def test_out_is_below_a_file(tmp_path, capsys, no_computation):
     (tmp_path / "file").touch()
     assert main(["demo", "--out", str(tmp_path / "file" / "out")]) == 2
-    assert_one_error_line(capsys, "cannot be written to")
+    assert_one_error_line(capsys, "cannot be written")
 
 
 def test_out_is_not_writable(tmp_path, capsys, monkeypatch, no_computation):
@@ -296,7 +296,7 @@ class ConstantModel:
 def test_no_arguments_teach(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
-    for wanted in ("Labels for every sample", "demo", "lmssc demo --rate 0.01", "transduction_", "--version"):
+    for wanted in ("Label every sample, given", "demo", "lmssc demo --rate 0.01", "transduction_", "--version"):
         assert wanted in text
 
 

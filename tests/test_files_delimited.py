@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lmssc.io import delimited
 from lmssc.io.delimited import read_delimited
 from lmssc.io.table import InputFileError
-from lmssc.persistence.atomic import delimited
 from small_files import table_text
 
 
 @pytest.fixture(params=[1, 3, 10_000])
 def rows_at_a_time(request, monkeypatch):
-    monkeypatch.setattr(delimited, "CELLS", 1)
-    monkeypatch.setattr(delimited, "LEAST_ROWS", request.param)
+    monkeypatch.setattr(delimited, "CHUNK_CELLS", 1)
+    monkeypatch.setattr(delimited, "MIN_CHUNK_ROWS", request.param)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import make_problem, table_text
 
 VIEWS, _, LABELS = make_problem()
@@ -72,7 +72,7 @@ class TestLabels:
         write_labels(**{ours: repeated(shuffled(keys))})
         message = refused(capsys, self.CALL)
         twice = keys[SHUFFLED[1]]
-        assert f"l.csv, line 3, column {ours!r}: the id {twice!r} is there twice, first in line 2" in message
+        assert f"l.csv, line 3, column {ours!r}: the id {twice!r} appears twice, first in line 2" in message
 
     @pytest.mark.parametrize(("ours", "theirs"), [("nr", "number"), ("name", "Name"), ("x", "some column")])
     @pytest.mark.parametrize("keys", [NAMES, NUMBERS], ids=["text", "numbers"])
@@ -82,7 +82,7 @@ class TestLabels:
         write_labels(**{theirs: change(shuffled(keys))})
         if keys is NAMES and change is list:
             assert understood(capsys, self.CALL)["id_columns"] == [ours]
-            problem = read_problem(["a.csv"], "l.csv", Options())
+            problem = read_labelled_files(["a.csv"], "l.csv", Options())
             assert problem.labels.y.tolist() == CLASSES
         else:
             message = refused(capsys, self.CALL)
@@ -98,14 +98,14 @@ class TestLabels:
         write_view("a", label=False, name=NAMES)
         half = [NAMES[row // 2] for row in range(N)]
         write_labels(name=half)
-        assert "'S0' is there twice" in refused(capsys, self.CALL)
+        assert "'S0' appears twice" in refused(capsys, self.CALL)
         write_labels(who=half)
         assert "rows differ in 'name', 'who'" in refused(capsys, self.CALL)
 
     def test_a_repeated_key_of_labels_beside_views_with_ids(self, capsys):
         write_view("a", label=False, id=NAMES)
         write_labels(name=repeated(shuffled(NAMES)))
-        assert "is there twice" in refused(capsys, self.CALL)
+        assert "appears twice" in refused(capsys, self.CALL)
 
     def test_a_repeated_id_of_numbers_that_are_padded(self, capsys):
         write_view("a", label=False, nr=[f"{row:04d}" for row in range(N)])
@@ -122,7 +122,7 @@ class TestLabels:
         ):
             write_labels(IN_ORDER, **columns)
             assert understood(capsys, self.CALL)["labelled"] == N
-            assert read_problem(["a.csv"], "l.csv", Options()).labels.y.tolist() == CLASSES
+            assert read_labelled_files(["a.csv"], "l.csv", Options()).labels.y.tolist() == CLASSES
 
     def test_what_is_dropped_is_no_key(self, capsys):
         write_view("a", label=False, nr=NUMBERS)
@@ -134,7 +134,7 @@ class TestViews:
     @pytest.mark.parametrize("keys", [NAMES, NUMBERS], ids=["text", "numbers"])
     @pytest.mark.parametrize(
         ("change", "fault"),
-        [(repeated, "is there twice, first in line 2"), (lambda keys: ["", *keys[1:]], "line 2, .*the id is blank")],
+        [(repeated, "appears twice, first in line 2"), (lambda keys: ["", *keys[1:]], "line 2, .*the id is blank")],
         ids=["repeated", "blank"],
     )
     @pytest.mark.parametrize("ours", ["subject", "tag"])
@@ -170,13 +170,13 @@ class TestViews:
         write_view("a", card=cards)
         write_view("b", SHUFFLED, card=shuffled(cards))
         assert understood(capsys)["id_columns"] == ["card"]
-        problem = read_problem(["a.csv", "b.csv"], None, Options())
+        problem = read_labelled_files(["a.csv", "b.csv"], None, Options())
         assert problem.joined.ids.tolist() == cards
         np.testing.assert_array_equal(problem.joined.views["b"], VIEWS["b"])
         # In one file alone they are no feature, either.
         found = understood(capsys, "a.csv")
         assert (
-            "Not used in a.csv: card (like ids; --id NAME takes them for that; --type says otherwise)."
+            "Not used in a.csv: card (looks like ids; use --id NAME if it has them; --type overrides this)."
             in (found["notes"])
         )
         assert found["views"][0]["features"] == VIEWS["a"].shape[1]
@@ -267,7 +267,7 @@ class TestFeaturesOfTheSameName:
         write_view("a", mean=ours)
         write_view("b", **{name: theirs})
         assert understood(capsys)["id_columns"] == []
-        views = read_problem(["a.csv", "b.csv"], None, Options()).joined.views
+        views = read_labelled_files(["a.csv", "b.csv"], None, Options()).joined.views
         np.testing.assert_array_equal(views["b"][:, -5:], VIEWS["b"])
 
     def test_many_features_as_normal_scores(self, capsys):

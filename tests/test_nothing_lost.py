@@ -71,7 +71,7 @@ class TestTypedLabels:
         fill_in(to_label, ["u", "v"])
         typed = to_label.read_bytes()
         run(CALL + " --force")
-        assert "Files with typed labels are kept; the new list of what to label is to_label-2.csv." in (
+        assert "Lists with typed labels are kept; the new list of samples to label is to_label-2.csv." in (
             printed := capsys.readouterr().out
         )
         assert "Written to out: predictions.csv, to_label-2.csv, model.lmssc, report.html." in printed
@@ -143,7 +143,7 @@ class TestTypedLabels:
         run("classify a.npy --labels y.csv --out out -q")
         (row, other) = fill_in(Path("out/to_label.csv"), ["u", "v"])
         run("classify a.npy --labels y.csv --labels out/to_label.csv --out out --force")
-        assert "out/to_label.csv: the ids are row numbers, because the views have no ids." in capsys.readouterr().out
+        assert "out/to_label.csv: its ids are row numbers, because the views have no ids." in capsys.readouterr().out
         rows = read_rows("out/predictions.csv")
         assert [rows[int(key) - 1]["label"] for key in (row, other)] == ["u", "v"]
         assert [rows[int(key) - 1]["given"] for key in (row, other)] == ["yes", "yes"]
@@ -153,7 +153,7 @@ class TestTypedLabels:
         Path("all.csv").write_text(table_text(["id", *"pqrstv", "label"], rows))
         Path("more.csv").write_text(f"id,label\n{IDS[LABELS.index('')]},u\n{IDS[LABELS.index('v')]},v\n")
         run("classify all.csv --labels more.csv --dry-run")
-        assert "Not used in all.csv: label (labels come from more.csv; to use them, too: --labels all.csv)." in (
+        assert "Not used in all.csv: label (labels come from more.csv; to use these too, add --labels all.csv)." in (
             capsys.readouterr().out
         )
         run("classify all.csv --labels more.csv --labels all.csv --dry-run")
@@ -220,7 +220,7 @@ class TestStdoutThatNobodyReads:
     def test_full_disk_behind_stdout_is_told_after_the_work(self):
         ended = shell(f"$LMSSC {CALL} > /dev/full")
         assert ended.returncode == 3
-        assert ended.stderr == b"lmssc: error: stdout cannot be written to: No space left on device\n"
+        assert ended.stderr == b"lmssc: error: stdout cannot be written: No space left on device\n"
         assert names("out") == RESULTS
 
 
@@ -228,7 +228,7 @@ class TestSignals:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     @pytest.mark.parametrize("options", ["", " --cv"])
     def test_during_the_fit_nothing_is_written(self, number, code, options, monkeypatch, capsys):
-        monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}])
+        monkeypatch.setattr("lmssc.estimators.parameter_grid.DEFAULT_GRID", [{}])
         monkeypatch.setattr("lmssc.core.objective.update_latent", lambda *_: signal.raise_signal(number))
         before = names()
         run(CALL + options, code=code)
@@ -246,7 +246,7 @@ class TestSignals:
     def test_of_predict(self, monkeypatch):
         run(CALL + " -q")
         monkeypatch.setattr(
-            "lmssc.cli.classify_files.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+            "lmssc.cli.classify_run.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
         )
         before = names()
         run("predict out/model.lmssc a.csv b.csv --out p.csv -q", code=143)

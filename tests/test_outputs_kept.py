@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import label_text, make_problem, write_csv
 
 VIEWS, IDS, LABELS = make_problem(24)
@@ -124,7 +124,7 @@ class TestOddBeginnings:
     def test_a_line_for_excel_says_what_is_between_the_cells(self, start, mark, capsys):
         text = start.format(mark) + ("x;y;label\n" + self.ROWS).replace(";", mark)
         Path("a.csv").write_text(text, encoding="utf-8", newline="")
-        problem = read_problem(["a.csv"], None, Options())
+        problem = read_labelled_files(["a.csv"], None, Options())
         assert problem.joined.views["a"].shape == (24, 2)
         # Lines are counted from the first one of the file.
         Path("a.csv").write_text(text + mark.join("1234"), encoding="utf-8", newline="")
@@ -134,8 +134,8 @@ class TestOddBeginnings:
     @pytest.mark.parametrize(
         ("text", "hint"),
         [
-            ("height, cm;y;label\n" + ROWS.replace(".", ","), "between the cells with --delimiter semicolon or"),
-            ("height, cm;y;label\n" + ROWS, "between the cells with --delimiter semicolon or"),
+            ("height, cm;y;label\n" + ROWS.replace(".", ","), "give the delimiter with --delimiter semicolon or"),
+            ("height, cm;y;label\n" + ROWS, "give the delimiter with --delimiter semicolon or"),
             (
                 "height, cm|y|label\n" + ROWS.replace(";", "|"),
                 "between the cells, say so with --delimiter bar",
@@ -153,7 +153,7 @@ class TestOddBeginnings:
 
     def test_what_is_between_the_cells_may_be_said(self):
         Path("a.csv").write_text("height, cm;y;label\n" + self.ROWS)
-        assert read_problem(["a.csv"], None, Options(delimiter="semicolon")).joined.views["a"].shape == (24, 2)
+        assert read_labelled_files(["a.csv"], None, Options(delimiter="semicolon")).joined.views["a"].shape == (24, 2)
         # Semicolons in a name are no matter where the lines below have none.
         Path("a.csv").write_text("x; cm,y,label\n" + self.ROWS.replace(";", ","))
-        assert read_problem(["a.csv"], None, Options()).joined.views["a"].shape == (24, 2)
+        assert read_labelled_files(["a.csv"], None, Options()).joined.views["a"].shape == (24, 2)

@@ -68,7 +68,7 @@ def test_threads_do_not_share_out_their_own_work():
 
 
 def test_products_of_large_views_are_the_same_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("lmssc.data.views.FEWEST_SHARED", 0)
+    monkeypatch.setattr("lmssc.data.views.MIN_PARALLEL_WORK", 0)
     rng = np.random.default_rng(0)
     views = Views.from_arrays([rng.normal(size=(300, width)) for width in (3, 50, 7, 20, 11)])
     latent = rng.normal(size=(300, 6))

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lmssc.data.folds import assign_folds, hide
+
 N_FOLDS = 5
 """Folds of held-out labels."""
 MAX_PRIOR_RATIO = 2.0
@@ -348,20 +350,12 @@ def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tupl
     >>> scores.shape, float(scores.sum()), np.sort(rows)
     ((4, 3), 0.0, array([0, 1, 2, 3]))
     """
-    fold = np.full(len(codes), -1)
-    dealt = 0
-    for code in np.unique(codes[codes >= 0]):
-        members = np.flatnonzero(codes == code)
-        if len(members) > 1:
-            fold[members] = (dealt + np.arange(len(members))) % min(N_FOLDS, len(members))
-            dealt += len(members)
+    fold = assign_folds(codes, N_FOLDS, rotate=True)
     parts = []
     for number in range(N_FOLDS):
         held = np.flatnonzero(fold == number)
         if len(held):
-            hidden = codes.copy()
-            hidden[held] = -1
-            parts.append((np.maximum(refit(hidden)[held], 0), held))
+            parts.append((np.maximum(refit(hide(codes, held))[held], 0), held))
     if not parts:
         return np.empty((0, max(1, int(codes.max()) + 1))), np.empty(0, dtype=np.intp)
     scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -162,7 +162,7 @@ class GFHF(FixedNeighborsClassifier):
     def _embed(self, problem: Problem) -> Matrix:
         """Scale the views that are used, and concatenate them."""
         self._used = self._choose_views()
-        chosen = Problem([problem.views[v] for v in self._used], problem.targets)
+        chosen = Problem([problem.views[v] for v in self._used], problem.targets, problem.context)
         self._points = self._fit_scalings(chosen, used=self._used).points()
         return self._points
 

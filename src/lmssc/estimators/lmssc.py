@@ -46,6 +46,7 @@ from lmssc.estimators.base import (
     upgrade_neighbors,
 )
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
@@ -361,7 +362,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
-        return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts))
+        identity = identify(about, self._order.keys, *problem.targets.counts)
+        return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
 
     def _set_result(self, result: FitResult) -> None:
         """Assign the fitted attributes that only LMSSC has, samples and views in the order of the input."""
@@ -424,7 +426,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             For samples of fit it differs from `latent_`, which is smoothed over the graph.
         """
         check_is_fitted(self)
-        raws = self._read_views(X, present=present, reset=False)
+        raws = self._read_views(X, present=present)
         return self._encoder()([raws[v] for v in self._order.views])[0]
 
     @property

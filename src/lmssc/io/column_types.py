@@ -1,4 +1,4 @@
-"""What a column of a table is: numbers, yes or no, a category, text, or nothing to learn from."""
+"""Recognise what a column holds: numbers, yes/no, categories, text, or nothing to learn from."""
 
 import re
 from collections import Counter
@@ -16,23 +16,53 @@ from lmssc.io.table import TEXT as TEXTS
 from lmssc.io.table import Table, some
 
 NUMBER, YES_NO, CATEGORY, TEXT = "number", "yes/no", "category", "text"
-# Columns that are left out.
+# Columns that are not used.
 DATE, ID, CONSTANT, BLANK = "date", "id", "constant", "blank"
-# What --type can say of a column.
+# Kinds that --type accepts.
 TYPES = (NUMBER, CATEGORY, TEXT)
 
 PAIRS = [{"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"on", "off"}]
 WORDS = {word: float(word in ("true", "yes", "y", "t", "on")) for pair in PAIRS for word in pair}
-# Values of a category that get a feature each, the most frequent; of a column that --type calls a category.
-MOST_LEVELS, MOST_LEVELS_TOLD = 20, 1000
-# A category has at least so many cells to a value, of at most so many words and letters.
-CELLS_A_LEVEL, WORDS_OF_A_LEVEL, LENGTH_OF_A_LEVEL = 3, 3, 60
-# Fewer rows than this do not tell whether numbers run, or words are ids.
-FEWEST_FOR_RUNNING, FEWEST_FOR_IDS = 20, 10
-# A part of a column that tells quickly that it is something else.
-SAMPLE = 1000
-# Dates and ids may have a few cells that are something else ("unknown").
-MOST = 0.9
+
+
+@dataclass(frozen=True)
+class RecognitionRules:
+    """Thresholds that decide what a column holds.
+
+    Attributes
+    ----------
+    max_levels : int
+        Values of a category that get a feature, the most frequent ones.
+    max_levels_by_type : int
+        The same for a column that --type calls a category.
+    min_cells_per_level : int
+        A column of text is a category if its values have at least this many cells on average,
+    max_words_per_level : int
+        have at most this many words on average,
+    max_level_length : int
+        and none is longer.
+    min_rows_for_serial : int
+        Fewer whole numbers in a row (1, 2, 3, ...) are not taken for ids.
+    min_rows_for_ids : int
+        Fewer distinct words are not taken for ids.
+    n_sampled : int
+        Rows looked at first, to rule something out quickly.
+    min_share : float
+        Share of the values that must be dates, or UUIDs; a few may be something else ("unknown").
+    """
+
+    max_levels: int = 20
+    max_levels_by_type: int = 1000
+    min_cells_per_level: int = 3
+    max_words_per_level: int = 3
+    max_level_length: int = 60
+    min_rows_for_serial: int = 20
+    min_rows_for_ids: int = 10
+    n_sampled: int = 1000
+    min_share: float = 0.9
+
+
+RULES = RecognitionRules()
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]m)?"
@@ -48,22 +78,22 @@ ID_NAME = re.compile(r"(?:.*[^a-z])?(?:id|ids|uuid|guid|key)|.*[a-z](?:Id|ID|Key
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column is.
+    """What a column holds.
 
     Attributes
     ----------
     role : str
-        "number", "yes/no", "category" or "text"; "date", "id", "constant" or "blank" if it is left out.
+        "number", "yes/no", "category" or "text"; "date", "id", "constant" or "blank" if it is not used.
     levels : tuple of str
         Values of a category that have a feature.
     n_levels : int
-        All values of a category.
+        Number of all values of a category.
     unit : str
-        What stands beside each number.
+        Unit written with each number.
     decimal : str
         Decimal mark of numbers in a column of text.
     grouped : bool
-        Whether thousands are set apart.
+        Whether thousands are separated.
     """
 
     role: str
@@ -75,11 +105,11 @@ class Kind:
 
     @property
     def used(self) -> bool:
-        """Whether there is something to learn from."""
+        """Whether the column becomes a feature or a view."""
         return self.role in (NUMBER, YES_NO, CATEGORY, TEXT)
 
     def as_data(self) -> dict[str, Any]:
-        """What `predict` has to know of it.
+        """Return what `predict` needs to know, for the model file.
 
         Examples
         --------
@@ -97,13 +127,13 @@ class Kind:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Kind":
-        """The same again, from a model."""
+        """Restore what `as_data` returned."""
         levels = tuple(data.get("levels", ()))
         return cls(data["role"], levels, len(levels), data.get("unit", ""), data.get("decimal", POINT))
 
 
 def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: str | None = None) -> Kind:
-    """What a column is, by its values and, for ids, its name. The order of the rows does not matter.
+    """Recognise what a column holds by its values and, for ids, its name. The order of the rows does not matter.
 
     Parameters
     ----------
@@ -112,9 +142,9 @@ def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: st
     name : str
         One of its columns.
     wanted : {"number", "category", "text"}, optional
-        What the user says that it is.
+        What --type says.
     decimal : {".", ","}, optional
-        The decimal mark, if the user says.
+        The decimal mark, if --decimal gives it.
 
     Returns
     -------
@@ -133,7 +163,7 @@ def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: st
     """
     column = table.columns[name]
     if wanted == CATEGORY:
-        return _category(Counter(_written(table.texts(name))), MOST_LEVELS_TOLD)
+        return _category(Counter(_written(table.texts(name))), RULES.max_levels_by_type)
     if wanted == TEXT:
         return Kind(TEXT)
     if column.kind == NUMBERS:
@@ -158,14 +188,14 @@ def _role_of_numbers(values: NDArray, name: str) -> str:
         return BLANK
     if _are_days(values):
         return DATE
-    if not (_are_distinct_whole(values[:SAMPLE]) and _are_distinct_whole(values)):
+    if not (_are_distinct_whole(values[: RULES.n_sampled]) and _are_distinct_whole(values)):
         return NUMBER
-    runs = len(values) >= FEWEST_FOR_RUNNING and values.max() - values.min() == len(values) - 1
+    runs = len(values) >= RULES.min_rows_for_serial and values.max() - values.min() == len(values) - 1
     return ID if runs or looks_like_id(name) else NUMBER
 
 
 def looks_like_id(name: str) -> bool:
-    """Whether a column's name says that it has ids.
+    """Whether the name of a column suggests ids.
 
     Examples
     --------
@@ -197,29 +227,30 @@ def _kind_of_texts(written: list[str], name: str, decimal: str | None) -> Kind:
     lowered = {value.lower() for value in counts}
     if lowered in PAIRS:
         return Kind(YES_NO)
-    if _share(DAY, counts) >= MOST:
+    if _share(DAY, counts) >= RULES.min_share:
         return Kind(DATE)
-    if is_mostly_numbers(written[:SAMPLE]) and not are_long_integers(written[:SAMPLE]):
+    sample = written[: RULES.n_sampled]
+    if is_mostly_numbers(sample) and not are_long_integers(sample):
         return _number(written, decimal, name)
     if len(counts) == 1 and len(written) > 1:
         return Kind(CONSTANT)
-    if CELLS_A_LEVEL * len(counts) <= len(written) and _are_levels(counts):
-        return _category(counts, MOST_LEVELS)
-    if len(written) >= FEWEST_FOR_IDS and _share(UUID, counts) >= MOST:
+    if RULES.min_cells_per_level * len(counts) <= len(written) and _are_levels(counts):
+        return _category(counts, RULES.max_levels)
+    if len(written) >= RULES.min_rows_for_ids and _share(UUID, counts) >= RULES.min_share:
         return Kind(ID)
-    if len(written) >= FEWEST_FOR_IDS and _share(TOKEN, counts) == 1:
+    if len(written) >= RULES.min_rows_for_ids and _share(TOKEN, counts) == 1:
         return Kind(ID)
     return Kind(TEXT)
 
 
 def _share(pattern: re.Pattern[str], counts: Counter[str]) -> float:
-    """How many of the different values a pattern fits."""
+    """Share of the distinct values that match a pattern."""
     return sum(pattern.fullmatch(value) is not None for value in counts) / len(counts)
 
 
 def _are_levels(counts: Counter[str]) -> bool:
     words = sum(len(value.split()) for value in counts)
-    return words <= WORDS_OF_A_LEVEL * len(counts) and max(map(len, counts)) <= LENGTH_OF_A_LEVEL
+    return words <= RULES.max_words_per_level * len(counts) and max(map(len, counts)) <= RULES.max_level_length
 
 
 def _category(counts: Counter[str], most: int) -> Kind:
@@ -228,24 +259,24 @@ def _category(counts: Counter[str], most: int) -> Kind:
 
 
 def _number(written: list[str], decimal: str | None, name: str | None = None) -> Kind:
-    """Numbers in text; without a name whatever they are."""
+    """The kind of a column of numbers written as text; with a name, dates and ids are recognised."""
     mark = decimal or decimal_of(written) or POINT
     numbers = read_numbers(written, mark, told=True)
     role = NUMBER if name is None or numbers.fault else _role_of_numbers(numbers.values, name)
     return Kind(role, unit=numbers.unit, decimal=mark, grouped=numbers.grouped)
 
 
-# Why a column is left out.
+# Why a column is not used.
 WHY = {
     DATE: "dates",
-    ID: "like ids; --id NAME takes them for that",
+    ID: "looks like ids; use --id NAME if it has them",
     CONSTANT: "the same in all rows",
     BLANK: "blank",
 }
 
 
 def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
-    """Lines on columns that are not plain numbers or text.
+    """Describe the columns that are neither plain numbers nor text, in lines to print.
 
     Parameters
     ----------
@@ -261,7 +292,7 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     Examples
     --------
     >>> describe_kinds("a.csv", {"x": Kind(NUMBER), "day": Kind(DATE), "who": Kind(CATEGORY, ("a", "b"), 2)})
-    ['a.csv: categories, a feature for each value: who (2).', 'Not used in a.csv: day (dates; --type says otherwise).']
+    ['a.csv: categories, one feature per value: who (2).', 'Not used in a.csv: day (dates; --type overrides this).']
     """
 
     def listed(chosen: Mapping[str, str]) -> str:
@@ -278,10 +309,10 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     commas = {name: "" for name, kind in kinds.items() if kind.role == NUMBER and kind.decimal != POINT}
     lines = []
     for what, chosen in (
-        ("yes or no, as 1 and 0", yes_no),
-        ("categories, a feature for each value", categories),
+        ("yes/no, as 1 and 0", yes_no),
+        ("categories, one feature per value", categories),
         ("numbers with a unit", units),
-        ("numbers with thousands set apart", grouped),
+        ("numbers with separated thousands", grouped),
         ("numbers with a decimal comma", commas),
     ):
         if chosen:
@@ -289,5 +320,5 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     for role, why in WHY.items():
         left = {name: "" for name, kind in kinds.items() if kind.role == role}
         if left:
-            lines.append(f"Not used in {path}: {listed(left)} ({why}; --type says otherwise).")
+            lines.append(f"Not used in {path}: {listed(left)} ({why}; --type overrides this).")
     return lines

@@ -1,4 +1,4 @@
-"""Files into which a person types: never overwritten once something is typed."""
+"""Lists into which a person types labels: never overwritten once something is typed."""
 
 import csv
 import re
@@ -6,24 +6,24 @@ from pathlib import Path
 
 # The file beside the list that has the same guesses.
 PREDICTIONS = "predictions.csv"
-# What `outputs.write_to_label` writes after the ids and the blank labels.
+# Columns that `outputs.write_to_label` writes after id and label.
 GUESSES = ("guess", "confidence", "runner_up")
 
 
 def free_name(folder: Path, name: str) -> str:
-    r"""The name for a new file to type into: `name`, or ``name-2``, ... if labels are typed into the last one.
+    r"""Choose the name of a new list: `name`, or ``name-2``, ... if labels were typed into the last one.
 
     Parameters
     ----------
     folder : Path
-        Where it will be.
+        Folder of the list.
     name : str
         Such as ``to_label.csv``.
 
     Returns
     -------
     str
-        The highest number is the newest file.
+        The highest number is the newest list.
 
     Examples
     --------
@@ -44,13 +44,14 @@ def free_name(folder: Path, name: str) -> str:
 
 
 def has_labels(path: Path) -> bool:
-    """Whether something may be typed into a file: into all but one whose labels are blank and whose guesses are those
-    of the predictions beside it.
+    """Whether something may have been typed into a list: True unless it is exactly as written.
+
+    The labels are blank in a list as written, and the guesses are those of the predictions beside it.
 
     Parameters
     ----------
     path : Path
-        A file as `outputs.write_to_label` writes it, perhaps filled in.
+        A list written by `outputs.write_to_label`, perhaps filled in.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def has_labels(path: Path) -> bool:
             header, *rows = csv.reader(file)
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, csv.Error):  # saved by another program in a form of its own
+    except (OSError, ValueError, csv.Error):  # saved by another program in another format
         return True
     as_written = len(header) == 2 + len(GUESSES) and all(len(row) == len(header) for row in rows)
     if not as_written or any(row[1].strip() for row in rows):

@@ -68,8 +68,10 @@ def _accuracy(subject: Subject, found: HeldOut) -> dict[str, Any]:
     n, right = len(found.rows), int(found.right.sum())
     counts = np.bincount(found.codes, minlength=len(subject.labels))
     constant = counts.max() / n
+    n_given = int(subject.given.sum())
     return {
         "n": f"{n:,}",
+        "which": f"All {n:,} given labels" if n == n_given else f"{n:,} of the {n_given:,} given labels",
         "labels": _labels(n),
         "n_right": f"{right:,}",
         "accuracy": percent(right / n),

@@ -185,7 +185,13 @@ def contributions(subject: Subject) -> dict[str, Any]:
         learned = "The share is the weight that the method gave the view."
     else:
         learned = "This method does not weigh the views."
-    return {"learned": learned, "whole": "" if whole is None else percent(whole.accuracy), "rows": rows}
+    return {
+        "learned": learned,
+        "whole": "" if whole is None else percent(whole.accuracy),
+        "n_hidden": "" if whole is None else f"{len(whole.rows):,}",
+        "n_compared": f"{subject.n_compared:,}" if subject.n_compared < len(subject.codes) else "",
+        "rows": rows,
+    }
 
 
 def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
