@@ -220,7 +220,7 @@ class TestStdoutThatNobodyReads:
     def test_full_disk_behind_stdout_is_told_after_the_work(self):
         ended = shell(f"$LMSSC {CALL} > /dev/full")
         assert ended.returncode == 3
-        assert ended.stderr == b"lmssc: error: stdout cannot be written: No space left on device\n"
+        assert ended.stderr == b"lmssc: error: cannot write to stdout: No space left on device\n"
         assert names("out") == RESULTS
 
 
