@@ -375,6 +375,7 @@ def _is_kind(value: Any) -> bool:
         and _are_texts(value.get("levels", []))
         and type(value.get("unit", "")) is str
         and _is_one_of(value.get("decimal", "."), (".", ","))
+        and type(value.get("blank", False)) is bool
     )
 
 

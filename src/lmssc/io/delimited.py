@@ -308,7 +308,14 @@ class _Cells:
             return Column(TEXT, lambda: texts)
         numbers = self._numbers.finish()
         values = np.concatenate([np.full(self._n_blank, np.nan), numbers.values])
-        return Column(NUMBER, lambda: values, numbers.fault, unit=numbers.unit, grouped=numbers.grouped)
+        return Column(
+            NUMBER,
+            lambda: values,
+            numbers.fault,
+            unit=numbers.unit,
+            grouped=numbers.grouped,
+            odd_blanks=numbers.odd_blanks,
+        )
 
 
 def _guess(cells: Sequence[str]) -> str | None:

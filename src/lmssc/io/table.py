@@ -38,6 +38,8 @@ class Column:
         Whether some of its numbers had their thousands set apart.
     truth : bool
         Whether it is true or false, as 1 and 0.
+    odd_blanks : tuple of (str, int)
+        Cells such as "?" among its numbers that count as blank, and how many of each.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Column:
     unit: str = ""
     grouped: bool = False
     truth: bool = False
+    odd_blanks: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

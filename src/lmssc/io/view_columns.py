@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,10 @@ from scipy import sparse
 
 from lmssc.data.validation import LARGEST
 from lmssc.data.views import Matrix
-from lmssc.io.column_types import BLANK, Kind, describe_kinds, recognise
+from lmssc.io.column_types import BLANK, CATEGORY, YES_NO, Kind, describe_kinds, recognise
 from lmssc.io.column_types import TEXT as WORDS
 from lmssc.io.delimited import NAMELESS
-from lmssc.io.features import make_features
+from lmssc.io.features import NotNumbersError, blank_cells, make_features
 from lmssc.io.formats import read_table
 from lmssc.io.table import NUMBER, OTHER, TEXT, InputFileError, Rows, Table, counted, some, stem
 from lmssc.io.words import count_words, learn_words
@@ -341,9 +341,12 @@ def _recognise_all(source: Source, options: Options) -> dict[str, Kind]:
     for name in names:
         if source.table.columns[name].kind == OTHER:
             raise InputFileError(source.table.columns[name].fault)
-    return {
+    kinds = {
         name: recognise(source.table, name, wanted=options.types.get(name), decimal=options.decimal) for name in names
     }
+    if options.impute is None:  # blank cells are refused, and no value of a category
+        kinds = {name: replace(kind, blank=None, n_blank=0) for name, kind in kinds.items()}
+    return kinds
 
 
 def _as_it_is(source: Source, name: str, kind: Kind) -> Kind:
@@ -503,7 +506,16 @@ def _make_view(
         return text_view(source, view, texts[0], words)
     if not used:
         raise InputFileError(f"--view {view}: {'; '.join(describe_kinds(table.path, kinds))}")
-    return number_view(source, view, used, options, notes)
+    try:
+        return number_view(source, view, used, options, notes)
+    except NotNumbersError as error:
+        faulty = next((name for name in used if f"column {name!r}" in str(error)), None)
+        if faulty is None or "--decimal" in str(error):
+            raise
+        raise InputFileError(
+            f"{error}; if the column is not numbers: --type {faulty}=category, --type {faulty}=text, or leave it out "
+            f"with --drop {faulty}"
+        ) from error
 
 
 def number_view(
@@ -549,10 +561,30 @@ def number_view(
         width = 1 if part.ndim == 1 else part.shape[1]
         data[:, place : place + width] = part.reshape(len(part), -1)
         place += width
+    lacking = _all_blank(table, kinds, data, names)
+    data[lacking] = np.nan
     present = _check_dense(data, table.rows, names, options.impute, notes)
     special = {name: kind.as_data() for name, kind in kinds.items() if kind != Kind(NUMBER)}
     recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special}
     return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe)
+
+
+def _all_blank(table: Table, kinds: Mapping[str, Kind], data: NDArray, names: Sequence[str]) -> NDArray:
+    """Rows that have nothing in any column, though blank cells of categories have features.
+
+    If all columns are categories, only empty cells count: "NA" may be what all of them say.
+    """
+    lacking = np.ones(len(data), dtype=bool)
+    special = {name: kind for name, kind in kinds.items() if kind.role in (CATEGORY, YES_NO) and kind.blank is not None}
+    if not special:
+        return np.zeros(len(data), dtype=bool)
+    for place, name in enumerate(names):
+        if name not in special:
+            lacking &= np.isnan(data[:, place])
+    for name, kind in special.items():
+        if lacking.any():
+            lacking &= blank_cells(table, name, kind, empty=len(special) == len(kinds))
+    return lacking
 
 
 def text_view(source: Source, view: str, column: str, words: Sequence[str]) -> FileView:
