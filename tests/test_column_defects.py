@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_files import table_text
 
 import lmssc
 from lmssc.cli import main
+from lmssc.data.labels import encode_labels
 from lmssc.io.classify_input import read_problem
 from lmssc.io.column_types import Kind
 from lmssc.io.view_columns import Options
+from small_files import table_text
 
 N = 150
 RNG = np.random.default_rng(5)
@@ -69,10 +70,10 @@ def test_a_blank_in_a_category_is_a_value_of_its_own(word, capsys):
     write_table(x=NOISE, sev=cells, label=LABELS)
     told = f"t.csv: categories, a feature for each value: sev (2, {cells.count(word)} blank as a value of their own)."
     assert told in understood(capsys, "t.csv")["notes"]
-    assert main("classify t.csv --out out -q".split()) == 0
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
     assert accuracy() > 0.95
     write_table(x=NOISE, sev=cells)
-    assert main("predict out/model.lmssc t.csv --out p.csv -q".split()) == 0
+    assert main(["predict", "out/model.lmssc", "t.csv", "--out", "p.csv", "-q"]) == 0
     assert accuracy("p.csv") > 0.95
 
 
@@ -80,11 +81,11 @@ def test_a_blank_that_fit_did_not_have_is_none_of_the_values(capsys):
     colours = [["red", "green", "blue"][row % 3] for row in range(N)]
     answers = [["yes", "no"][row % 2] for row in range(N)]
     write_table(x=NOISE, colour=colours, paid=answers, label=LABELS)
-    assert main("classify t.csv --out out -q".split()) == 0
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
     recipe = lmssc.load("out/model.lmssc").files_["views"]["t"]
     assert recipe["kinds"]["colour"] == {"role": "category", "levels": ["blue", "green", "red"], "blank": False}
     write_table(x=NOISE, colour=["", *colours[1:]], paid=["NA", *answers[1:]])
-    assert main("predict out/model.lmssc t.csv --out p.csv".split()) == 0
+    assert main(["predict", "out/model.lmssc", "t.csv", "--out", "p.csv"]) == 0
     assert "filled in" not in capsys.readouterr().out
     from lmssc.cli.classify_files import read_new_samples
 
@@ -208,13 +209,13 @@ def test_durations_are_numbers(capsys):
     told = "t.csv: times such as 5:00 or 1:05:00, as numbers of seconds: time."
     assert told in understood(capsys, "t.csv")["notes"]
     np.testing.assert_array_equal(numbers_of()[:, 0], seconds)
-    assert main("classify t.csv --out out -q".split()) == 0
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
     assert accuracy() > 0.9
     write_table(time=[f"0:0{cell}" for cell in cells])
-    assert main("predict out/model.lmssc t.csv --out p.csv -q".split()) == 0
+    assert main(["predict", "out/model.lmssc", "t.csv", "--out", "p.csv", "-q"]) == 0
     assert accuracy("p.csv") > 0.9
     write_table(time=seconds)
-    assert main("predict out/model.lmssc t.csv --out q.csv".split()) == 2
+    assert main(["predict", "out/model.lmssc", "t.csv", "--out", "q.csv"]) == 2
     assert "those of the model are in 'h:mm:ss'" in capsys.readouterr().err
 
 
@@ -224,3 +225,38 @@ def test_versions_are_no_dates(capsys):
     assert "t.csv: categories, a feature for each value: version (6)." in understood(capsys, "t.csv")["notes"]
     write_table(x=NOISE, version=[f"{row}.0.{row % 90 + 10}" for row in range(N)], label=LABELS)
     assert "Not used in t.csv: version (versions; --type says otherwise)." in understood(capsys, "t.csv")["notes"]
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["unknown", "?", "-"])
+def test_a_class_that_may_mean_unlabelled_is_told(word, capsys):
+    labels = [label or word for label in LABELS]
+    write_table(x=NOISE, label=labels)
+    told = (
+        f"{labels.count(word)} labels are {word!r}, taken as a class (if it means not labelled: --unlabelled {word!r})."
+    )
+    assert told in understood(capsys, "t.csv")["notes"]
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0  # no warning besides
+    found = understood(capsys, "t.csv", f"--unlabelled={word}")
+    assert set(found["labels_per_class"]) == {"A", "B"}
+    with pytest.warns(UserWarning, match=r"y has the class '.+'\. If that means unlabelled, put None there"):
+        assert len(encode_labels(labels).classes) == 3
+
+
+def test_classes_that_differ_in_case_only_are_told(capsys):
+    labels = [label.lower() if row % 2 else label for row, label in enumerate(LABELS)]
+    write_table(x=NOISE, label=labels)
+    notes = understood(capsys, "t.csv")["notes"]
+    assert "The classes A and a differ in case only; if they are one, write them alike." in notes
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
+    with pytest.warns(UserWarning, match="differ in case only: 'A' and 'a'; 'B' and 'b'"):
+        encode_labels([label or None for label in labels])
+
+
+def test_the_largest_unsigned_number_beside_small_ones_is_told():
+    with pytest.warns(UserWarning, match="y is uint8 and has the class 255, which is what -1 becomes in it"):
+        encode_labels(np.array([0, 1, -1, 2]).astype(np.uint8))
+    assert encode_labels(np.array([0, 200, 255], dtype=np.uint8)).codes.tolist() == [0, 1, 2]
+    assert encode_labels(np.array([0, 1, 255])).codes.tolist() == [0, 1, 2]

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lmssc.io import delimited
 from lmssc.io.delimited import read_delimited
 from lmssc.io.table import InputFileError
-from lmssc.persistence.atomic import delimited
 from small_files import table_text
 
 

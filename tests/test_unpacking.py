@@ -11,10 +11,10 @@ import pytest
 import scipy.io
 
 from lmssc import open_view
+from lmssc.io import unpacking
 from lmssc.io.formats import read_table
 from lmssc.io.table import InputFileError
 from lmssc.io.unpacking import VARIABLE, most_unpacked, read_size
-from lmssc.persistence.atomic import unpacking
 from peak_memory import run_and_measure
 
 LIMIT = 1 << 20

@@ -25,6 +25,9 @@ SUSPICIOUS = 10
 GAP, GAP_OF_CODES = 10, 5
 # Share of them among the numbers that are neither 0 nor the median, at most.
 LARGEST_SHARE, LARGEST_SHARE_OF_CODES = 0.1, 0.5
+# Codes that are a larger share of their column's rows than this may be what tells the classes apart: they stay outside
+# of the other numbers, by this many standard deviations of those.
+FREQUENT, OUTSIDE = 0.1, 2
 # They matter if the standard deviation is this many times what it is without them.
 DECISIVE = 2
 # Columns that a message names.
@@ -60,9 +63,10 @@ class Outliers:
     columns : ndarray of int of shape (c,)
         Which columns.
     low, high, mean : ndarray of shape (c,)
-        The smallest and the largest number that is no outlier, and the mean of these.
+        The smallest and the largest number that is no outlier, and the mean of these. On the side of frequent codes a
+        number beyond that, which they become.
     has_codes : ndarray of bool of shape (c,)
-        Whether the outliers are codes for "unknown".
+        Whether the outliers are codes for "unknown", and not frequent.
     counts : ndarray of int of shape (c,)
         Number of outliers.
     first, last : ndarray of shape (c,)
@@ -251,7 +255,20 @@ def _judge(
     decided = deviation[found] >= DECISIVE * without
     if not decided.any():
         return None
-    return replace(outliers, mean=mean)._take(decided), without[decided]
+    outliers = _keep_frequent(replace(outliers, mean=mean), without, present_count(raw))
+    return outliers._take(decided), without[decided]
+
+
+def _keep_frequent(outliers: Outliers, deviation: NDArray, n_rows: int) -> Outliers:
+    """Codes that many rows have stay outside of the other numbers, so that these rows can be told from the others."""
+    frequent = outliers.has_codes & (outliers.counts > FREQUENT * n_rows)
+    below, above = outliers.first < outliers.low, outliers.last > outliers.high
+    return replace(
+        outliers,
+        has_codes=outliers.has_codes & ~frequent,
+        low=np.where(frequent & below, outliers.low - OUTSIDE * deviation, outliers.low),
+        high=np.where(frequent & above, outliers.high + OUTSIDE * deviation, outliers.high),
+    )
 
 
 def _last_ordinary_bin(counts: NDArray, codes: NDArray) -> int:

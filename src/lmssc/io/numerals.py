@@ -226,7 +226,8 @@ class Numerals:
         # For each unit, how many cells have it, and the first of them with its line.
         self._units: dict[str, tuple[int, int, str]] = {}
         self._grouped = False
-        self._either: list[tuple[int, str]] = []  # cells such as "2,948"
+        self._n_either = 0  # cells such as "2,948"
+        self._either: tuple[int, str] | None = None  # the first of them, with its line
         self._fault = ""
         self._odd: Counter[str] = Counter()
 
@@ -262,7 +263,8 @@ class Numerals:
         match = SHAPES[self._decimal].fullmatch(cell)
         self._grouped |= match is not None and match["group"] is not None
         if marks([cell])[1]:
-            self._either.append((line, cell))
+            self._n_either += 1
+            self._either = self._either or (line, cell)
         return found[0]
 
     def _count(self, unit: str, number: int, line: int, cell: str) -> None:
@@ -297,12 +299,12 @@ class Numerals:
 
     def _either_way(self, values: NDArray) -> str:
         """Cells like "2,948" beside "1948" and no decimals: are they thousands, or of a decimal comma?"""
-        if self._told or not self._either or (values[np.isfinite(values)] % 1).any():
+        if self._told or self._either is None or (values[np.isfinite(values)] % 1).any():
             return ""
         n_large = int((np.abs(values) >= 1000).sum())
-        if n_large <= len(self._either):
+        if n_large <= self._n_either:
             return ""
-        line, cell = self._either[0]
+        line, cell = self._either
         return (
             f"{self._place(line, cell)}may be thousands or have a decimal comma, and others of the column are written "
             "without it; say which with --decimal . or --decimal ,"
