@@ -10,6 +10,8 @@ import pytest
 import lmssc
 from lmssc.cli import main
 from lmssc.data.labels import encode_labels
+from lmssc.data.outliers import find_outliers
+from lmssc.data.views import RawView
 from lmssc.io.classify_input import read_problem
 from lmssc.io.column_types import Kind
 from lmssc.io.view_columns import Options
@@ -260,3 +262,51 @@ def test_the_largest_unsigned_number_beside_small_ones_is_told():
         encode_labels(np.array([0, 1, -1, 2]).astype(np.uint8))
     assert encode_labels(np.array([0, 200, 255], dtype=np.uint8)).codes.tolist() == [0, 1, 2]
     assert encode_labels(np.array([0, 1, 255])).codes.tolist() == [0, 1, 2]
+
+
+# --- codes that are no codes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "share"), [(9999.0, 0.3), (-999.0, 1 / 3), (999.0, 0.2)])
+def test_a_code_that_many_rows_have_is_not_erased(code, share):
+    rng = np.random.default_rng(7)
+    truth = (rng.random(400) < share).astype(int)
+    X = np.column_stack([np.where(truth, code, rng.normal(size=400)), rng.normal(size=(400, 2))])
+    y = np.where(rng.random(400) < 0.3, truth, -1)
+    with pytest.warns(UserWarning, match="scale the view yourself and pass scaling=None for it"):
+        model = lmssc.LMSSC().fit([X], y)
+    assert (model.transduction_ == truth).mean() > 0.98
+    with pytest.warns(UserWarning, match="far from all others"):
+        assert (model.fit([X[:300]], y[:300]).predict([X[300:]]) == truth[300:]).mean() > 0.97
+
+
+def test_rare_codes_still_count_as_the_mean():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[:10, 1] = -999
+    outliers, _ = find_outliers(RawView("a", X, None), X.std(axis=0))
+    assert outliers.replace(X)[0, 1] == pytest.approx(X[10:, 1].mean())
+
+
+# --- thousands in predict --------------------------------------------------------------------------------------------
+
+
+def test_predict_tells_of_thousands_and_doubts_them(capsys):
+    x = (10 + 2 * TRUTH + RNG.normal(size=N)).round(3)
+    write_table(x=x, z=NOISE, label=LABELS)
+    assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
+    write_table(x=[f"{value:.3f}".replace(".", ",") for value in x], z=NOISE)
+    call = ["predict", "out/model.lmssc", "t.csv", "--out", "p.csv"]
+    assert main(call) == 2
+    message = "t.csv, column 'x': with thousands set apart its numbers are up to"
+    assert message in (told := capsys.readouterr().err)
+    assert "if the commas are decimal commas say --decimal ," in told
+    assert not Path("p.csv").exists()
+    assert main([*call, "--decimal", "."]) == 0
+    assert "t.csv: numbers with thousands set apart: x." in capsys.readouterr().out
+    # Numbers in the thousands are what they are.
+    write_table(x=[f"{1000 * value:,.0f}" for value in x], z=NOISE, label=LABELS)
+    assert main(["classify", "t.csv", "--out", "other", "-q"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "other/model.lmssc", "t.csv", "--out", "q.csv"]) == 0
+    assert "t.csv: numbers with thousands set apart: x." in capsys.readouterr().out
+    assert accuracy("q.csv") > 0.6

@@ -27,7 +27,7 @@ GAP, GAP_OF_CODES = 10, 5
 LARGEST_SHARE, LARGEST_SHARE_OF_CODES = 0.1, 0.5
 # Codes that are a larger share of their column's rows than this may be what tells the classes apart: they stay outside
 # of the other numbers, by this many standard deviations of those.
-FREQUENT, OUTSIDE = 0.1, 2
+FREQUENT, OUTSIDE = 0.15, 1
 # They matter if the standard deviation is this many times what it is without them.
 DECISIVE = 2
 # Columns that a message names.

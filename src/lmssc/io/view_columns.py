@@ -1,6 +1,7 @@
 """Tables become views: which columns of which file, as numbers or as words."""
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -565,8 +566,20 @@ def number_view(
     data[lacking] = np.nan
     present = _check_dense(data, table.rows, names, options.impute, notes)
     special = {name: kind.as_data() for name, kind in kinds.items() if kind != Kind(NUMBER)}
-    recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special}
+    recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special, "ranges": _ranges(data, names, kinds)}
     return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe)
+
+
+def _ranges(data: NDArray, names: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, list[float]]:
+    """The smallest and the largest number of each column of numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column that is all NaN
+        low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    return {
+        name: [float(low[place]), float(high[place])]
+        for place, name in enumerate(names)
+        if kinds[name].role == NUMBER and np.isfinite(low[place])
+    }
 
 
 def _all_blank(table: Table, kinds: Mapping[str, Kind], data: NDArray, names: Sequence[str]) -> NDArray:
