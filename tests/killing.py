@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import lmssc
-import lmssc.cli.classify_files
+import lmssc.cli.classify_run
 from lmssc.cli import main
 from lmssc.io.staging import staged_folder
 from lmssc.persistence.signals import Stopped, stop_by_signals
@@ -105,13 +105,13 @@ def kill_once(which, name, delay, *, at_the_end):
 
     def run():
         os.close(reading)
-        name_of = lmssc.cli.classify_files.free_name
+        name_of = lmssc.cli.classify_run.free_name
 
         def told(*args):
             os.close(writing)
             return name_of(*args)
 
-        lmssc.cli.classify_files.free_name = told
+        lmssc.cli.classify_run.free_name = told
         return classify(which, "--force")
 
     child = forked(run)

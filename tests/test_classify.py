@@ -1,6 +1,7 @@
 """`lmssc classify` and `lmssc predict` on files: the same answer whatever the format and the order."""
 
 import csv
+import importlib
 import io
 import json
 import re
@@ -15,7 +16,7 @@ import pytest
 import lmssc
 from lmssc import LMSSC
 from lmssc.cli import main
-from lmssc.cli.classify_files import _suggestions
+from lmssc.cli.classify_run import _suggestions
 from small_files import WRITERS, label_text, make_problem, table_text, view_text, write_csv
 
 VIEWS, IDS, LABELS = make_problem()
@@ -228,7 +229,7 @@ def test_dry_run_only_tells(capsys, monkeypatch):
     run("classify a.csv b.csv --labels labels.csv --dry-run")
     text = capsys.readouterr().out
     n_given = sum(label != "" for label in LABELS)
-    assert f"{n_given} samples labelled (labels.csv, column 'label'), {60 - n_given} not." in text
+    assert f"{n_given} samples labelled (labels.csv, column 'label'), {60 - n_given} unlabelled." in text
     assert f"u ({LABELS.count('u')}), v ({LABELS.count('v')}), w ({LABELS.count('w')})" in text
     run("classify a.csv b.csv --labels labels.csv --dry-run --out out")
     assert not Path("out").exists()
@@ -284,7 +285,7 @@ def test_a_folder_with_results_is_replaced_by_force_only(capsys):
     Path("out/mine.txt").write_text("mine")
     Path("out/report.html").write_text("old")
     run("classify a.csv b.csv --labels labels.csv --out out -q", code=2)
-    assert "has something in it" in capsys.readouterr().err
+    assert "is not empty" in capsys.readouterr().err
     assert Path("out/report.html").read_text() == "old"
     run("classify a.csv b.csv --labels labels.csv --out out -q --force")
     assert Path("out/report.html").read_text() == "report"
@@ -335,7 +336,7 @@ def test_prediction_in_batches_is_prediction_at_once(monkeypatch):
     for name, view in new.items():
         write_csv(Path(), name, view.round(4), IDS)
     run("predict out/model.lmssc a.csv b.csv --out once.csv -q")
-    monkeypatch.setattr("lmssc.cli.classify_files.BATCH", 7)
+    monkeypatch.setattr("lmssc.cli.predict_run.MIN_BATCH", 7)
     run("predict out/model.lmssc a.csv b.csv --out parts.csv -q")
     assert Path("once.csv").read_bytes() == Path("parts.csv").read_bytes()
 
@@ -360,7 +361,7 @@ def test_labels_that_stand_for_nothing_are_told_of_as_in_python(word, capsys):
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run")
     text = capsys.readouterr().out
-    assert f"4 labels are {word}, taken as not labelled (if it is a class: --unlabelled '')." in text
+    assert f"4 labels are {word}, taken as unlabelled (if that is a class, pass --unlabelled '')." in text
     assert "2 classes" in text
     main(["classify", "a.csv", "--out", "out", "--unlabelled", "", "-q"])
     assert lmssc.load("out/model.lmssc").classes_.tolist() == sorted(["u", "v", word])
@@ -436,7 +437,7 @@ def test_the_first_numbers_of_svmlight_can_be_the_labels(capsys):
         "".join(f"{n % 2 + 1 if n < 6 else -1} {1 + n % 2}:1 {5 + n % 3}:0.5\n" for n in range(12))
     )
     run("classify a.svm --label-column target --out out")
-    assert "6 labels are -1, taken as not labelled" in capsys.readouterr().out
+    assert "6 labels are -1, taken as unlabelled" in capsys.readouterr().out
     assert [row["label"] for row in read_rows("out/predictions.csv")] == ["1", "2"] * 6
 
 
@@ -457,7 +458,7 @@ def test_unreached_samples_are_marked_and_told_of(capsys):
     with pytest.warns(UserWarning, match="without a label"):
         unreached = LMSSC().fit([points], np.array([row[-1] or None for row in rows], dtype=object)).unreached_
     assert set(range(40, 60)) <= set(unreached.tolist())
-    assert f"{len(unreached)} samples unreached" in captured.out
+    assert f"No label reaches {len(unreached)} samples" in captured.out
     assert captured.err == ""
     marked = [number for number, row in enumerate(read_rows("out/predictions.csv")) if row["unreached"] == "yes"]
     assert marked == unreached.tolist()
@@ -472,7 +473,7 @@ def test_bars_on_a_terminal():
         run("classify a.csv b.csv --labels labels.csv --out out")
         run("predict out/model.lmssc a.csv b.csv --out p.csv")
     shown = terminal.getvalue()
-    assert all(word in shown for word in ("LMSSC", "report", "predict"))
+    assert all(word in shown for word in ("LMSSC", "Hiding labels to see how many are found again", "predict"))
 
 
 def test_ids_and_labels_are_kept_as_written():
@@ -496,7 +497,7 @@ def test_whole_numbers_that_pandas_wrote_with_a_point(capsys):
     rows = [[n % 2 + n / 100, ["-1.0", "1.0", "2.0", ""][n % 4]] for n in range(12)]
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run")
-    assert "2 classes, with the number of their labels: 1 (3), 2 (3)." in capsys.readouterr().out
+    assert "2 classes, with their numbers of labels: 1 (3), 2 (3)." in capsys.readouterr().out
 
 
 def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
@@ -505,11 +506,11 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     run("classify a.csv --dry-run")
     text = capsys.readouterr().out
     assert "8 samples labelled" in text
-    assert "4 labels are -1, taken as not labelled" in text
+    assert "4 labels are -1, taken as unlabelled" in text
     main(["classify", "a.csv", "--dry-run", "--unlabelled", ""])
-    assert "3 classes, with the number of their labels: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
+    assert "3 classes, with their numbers of labels: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
     run("classify a.csv --dry-run --unlabelled 2", code=0)
-    assert "2 classes, with the number of their labels: -1 (4), 1 (4)." in capsys.readouterr().out
+    assert "2 classes, with their numbers of labels: -1 (4), 1 (4)." in capsys.readouterr().out
 
 
 def test_a_column_named_id_is_a_feature_if_the_ids_are_elsewhere(capsys):
@@ -568,6 +569,40 @@ def test_windows_text_and_quotes_and_blank_lines():
     Path("labels.csv").write_text(label_text([f'"{key}", x' for key in IDS], LABELS))
     run("classify a.csv --labels labels.csv --out out -q")
     assert read_rows("out/predictions.csv")[0]["id"] == '"s000", x'
+
+
+def test_without_a_report_the_rest_is_the_same(capsys):
+    Path("all.csv").write_text(joined_text(label=LABELS))
+    call = "classify all.csv --prefix-sep _ --out"
+    run(f"{call} with")
+    assert "Hiding labels to see how many are found again" in capsys.readouterr().out
+    run(f"{call} without --no-report")
+    printed = capsys.readouterr().out
+    assert "Hiding labels" not in printed
+    assert printed.endswith("Written to without: predictions.csv, to_label.csv, model.lmssc.\n")
+    names = [name for name in FILES if name != "report.html"]
+    assert sorted(path.name for path in Path("without").iterdir()) == names
+    for name in ("predictions.csv", "to_label.csv"):
+        assert Path("without", name).read_bytes() == Path("with", name).read_bytes()
+    assert (lmssc.load("without/model.lmssc").transduction_ == lmssc.load("with/model.lmssc").transduction_).all()
+    run(f"{call} with --no-report --force")
+    assert "report.html in with is from an earlier run" in capsys.readouterr().out
+    assert Path("with/report.html").read_text() == "report"
+
+
+def test_no_report_is_told_in_the_command_to_run_again(monkeypatch):
+    from lmssc.cli import classify_command
+
+    Path("all.csv").write_text(joined_text(label=LABELS))
+    commands = []
+    classify = importlib.import_module("lmssc.cli.classify_run").classify
+    monkeypatch.setattr(
+        "lmssc.cli.classify_run.classify",
+        lambda *args, **kwargs: commands.append(kwargs["command"]) or classify(*args, **kwargs),
+    )
+    run("classify all.csv --prefix-sep _ --out out --no-report -q")
+    assert commands[0].endswith(" classify all.csv --prefix-sep _ --out out --no-report -q --force")
+    assert "--no-report leaves it out" in classify_command.EPILOG
 
 
 def test_full_report_on_the_demo_files(monkeypatch, capsys, tmp_path):

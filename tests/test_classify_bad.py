@@ -102,26 +102,26 @@ def third(text, call=XCALL):
 
 # name: (files, call, what the message must say)
 TEXT_FILES = {
-    "no such view": ({}, "classify a.csv c.csv --labels labels.csv --out out", r"c\.csv: there is no such file"),
-    "no such labels": ({}, "classify a.csv --labels c.csv --out out", r"c\.csv: there is no such file"),
+    "no such view": ({}, "classify a.csv c.csv --labels labels.csv --out out", r"c\.csv: no such file"),
+    "no such labels": ({}, "classify a.csv --labels c.csv --out out", r"c\.csv: no such file"),
     "semicolons": (
         *third(GOOD["b.csv"].replace(",", ";"), XCALL + " --delimiter comma"),
-        r"x\.csv, line 1: no ',' in it, but ';' \(semicolon\).*--delim",
+        r"x\.csv, line 1: it has no ',' but ';'.*--delim",
     ),
     "tabs": (
         *third(GOOD["b.csv"].replace(",", "\t")),
-        r"x\.csv, line 1: no ',' in it, but '\\t' \(tab\).*--delimiter tab",
+        r"x\.csv, line 1: it has no ',' but '\\t'.*--delimiter tab",
     ),
-    "bars": (*third(GOOD["b.csv"].replace(",", "|")), r"x\.csv, line 1: no ',' in it, but '\|' \(bar\)"),
-    "blanks": (*third(GOOD["b.csv"].replace(",", " ")), r"x\.csv, line 1: a single column.*not by blanks"),
+    "bars": (*third(GOOD["b.csv"].replace(",", "|")), r"x\.csv, line 1: it has no ',' but '\|'"),
+    "blanks": (*third(GOOD["b.csv"].replace(",", " ")), r"x\.csv, line 1: a single column.*not by spaces"),
     "commas in a TSV": (
         {"x.tsv": GOOD["b.csv"]},
         XCALL.replace("x.csv", "x.tsv"),
-        r"x\.tsv, line 1: no '\\t' in it, but ','",
+        r"x\.tsv, line 1: it has no '\\t' but ','",
     ),
-    "wrong --delimiter": ({}, CALL + " --delimiter semicolon", r"a\.csv, line 1: no ';' in it, but ','"),
+    "wrong --delimiter": ({}, CALL + " --delimiter semicolon", r"a\.csv, line 1: it has no ';' but ','"),
     "unknown --delimiter": ({}, CALL + " --delimiter colon", r"--delimiter 'colon' is not one of comma, tab"),
-    "no header": (without("b.csv", 1), CALL, r"b\.csv, line 1: numbers .*has to name the columns"),
+    "no header": (without("b.csv", 1), CALL, r"b\.csv, line 1: numbers .*must name the columns"),
     "no header, no ids": (*third("0.5,0.25\n" * N), r"x\.csv, line 1: numbers \(0\.5, 0\.25\)"),
     "nameless column": (changed("b.csv", 1, "id,b1,,b3,b4,b5"), CALL, r"b\.csv, line 1: column 3 has no name"),
     "same name twice": (changed("b.csv", 1, "id,b1,b2,b1,b4,b5"), CALL, r"b\.csv, line 1: columns 2 and 4.*'b1'"),
@@ -134,9 +134,9 @@ TEXT_FILES = {
     "decimal commas": (cell("b.csv", 5, 3, '"1,5"'), CALL, r"b\.csv, line 5, column 'b2': '1,5' has a decimal comma"),
     "all decimal commas": (
         *third("id;x\n" + "".join(f"{key};{n},5\n" for n, key in enumerate(IDS)), XCALL + " --delimiter semicolon"),
-        r"a\.csv, line 1: no ';'",
+        r"a\.csv, line 1: it has no ';'",
     ),
-    "header only": ({"b.csv": lines("b.csv")[0] + "\n"}, CALL, r"b\.csv has a first line with names and nothing below"),
+    "header only": ({"b.csv": lines("b.csv")[0] + "\n"}, CALL, r"b\.csv has a header but no rows"),
     "empty": ({"b.csv": ""}, CALL, r"b\.csv is empty"),
     "empty lines only": ({"b.csv": "\n\n \n"}, CALL, r"b\.csv is empty"),
     "a quote that is never closed": (cell("b.csv", 4, 2, '"0.5'), CALL, r"b\.csv, line 4: .*quotation mark"),
@@ -146,30 +146,30 @@ TEXT_FILES = {
         CALL,
         r"b\.csv, line \d+.*0xe9 is not UTF-8",
     ),
-    "UTF-16": ({"b.csv": GOOD["b.csv"].encode("utf-16")}, CALL, r"b\.csv is not a text file but text in UTF-16"),
+    "UTF-16": ({"b.csv": GOOD["b.csv"].encode("utf-16")}, CALL, r"b\.csv cannot be read as text: it is text in UTF-16"),
     "zero bytes": ({"b.csv": GOOD["b.csv"].replace("s003", "\0")}, CALL, r"b\.csv is not a text file: .*zero"),
     "a workbook": (
         {"b.csv": b"PK\x03\x04" + b"x" * 50},
         CALL,
-        r"b\.csv is not a text file but a zip archive or a workbook",
+        r"b\.csv cannot be read as text: it is a zip archive or a workbook",
     ),
     "an old workbook": (
         {"b.csv": b"\xd0\xcf\x11\xe0" + b"x" * 50},
         CALL,
-        r"b\.csv is not .* \(\.xls\): save the sheet as CSV",
+        r"b\.csv cannot be read as text.* \(\.xls\): save the sheet as CSV",
     ),
-    "Parquet named CSV": ({"b.csv": b"PAR1" + b"x" * 50}, CALL, r"b\.csv is not .*should end in \.parquet"),
-    "gzip named CSV": ({"b.csv": gzip.compress(b"id,x")}, CALL, r"b\.csv is not .*should end in \.gz"),
-    "numpy named CSV": ({"b.csv": npy(B)}, CALL, r"b\.csv is not .*should end in \.npy"),
+    "Parquet named CSV": ({"b.csv": b"PAR1" + b"x" * 50}, CALL, r"b\.csv cannot be .*should end in \.parquet"),
+    "gzip named CSV": ({"b.csv": gzip.compress(b"id,x")}, CALL, r"b\.csv cannot be .*should end in \.gz"),
+    "numpy named CSV": ({"b.csv": npy(B)}, CALL, r"b\.csv cannot be .*should end in \.npy"),
     "CSV named gzip": (
         {"x.csv.gz": GOOD["b.csv"]},
         XCALL.replace("x.csv", "x.csv.gz"),
-        r"x\.csv\.gz: not a whole gzip file",
+        r"x\.csv\.gz: not a complete gzip file",
     ),
     "gzip with a wrong checksum": (
         {"x.csv.gz": gzip.compress(GOOD["b.csv"].encode())[:-8] + b"12345678"},
         XCALL.replace("x.csv", "x.csv.gz"),
-        r"x\.csv\.gz: not a whole gzip file",
+        r"x\.csv\.gz: not a complete gzip file",
     ),
     "text in a number column": (
         cell("b.csv", 7, 4, "high"),
@@ -184,13 +184,13 @@ TEXT_FILES = {
     "a unit beside a number": (
         cell("b.csv", 2, 2, "5 cm"),
         CALL,
-        r"b\.csv, line 2, column 'b1': '5 cm' has a unit, which the other cells of the column lack",
+        r"b\.csv, line 2, column 'b1': '5 cm' has a unit, unlike the other cells of the column",
     ),
     "a long text": (cell("b.csv", 2, 2, "x" * 500), CALL, r"b\.csv, line 2, column 'b1': 'xxx.*\.\.\.' is not"),
     "blank cell": (cell("b.csv", 6, 3, ""), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN; fill it in"),
     "NaN cell": (cell("b.csv", 6, 3, "NaN"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
     "NA cell": (cell("b.csv", 6, 3, "NA"), REFUSE_BLANKS, r"b\.csv, line 6, column 'b2': blank or NaN"),
-    "infinite cell": (cell("b.csv", 6, 3, "-inf"), CALL, r"b\.csv, line 6, column 'b2': infinity"),
+    "infinite cell": (cell("b.csv", 6, 3, "-inf"), CALL, r"b\.csv, line 6, column 'b2': infinite"),
     "a number too large": (cell("b.csv", 6, 3, "1e300"), CALL, r"b\.csv, line 6, column 'b2': 1e\+300 is too large"),
     "blank rows everywhere": (
         *third("id,x\n" + "".join(f"{key},\n" for key in IDS)),
@@ -198,26 +198,30 @@ TEXT_FILES = {
     ),
     "text without words": (
         *third("id,t\n" + "".join(f"{key},{'! ' * row}!\n" for row, key in enumerate(IDS))),
-        r"x\.csv, column 't': there are no words",
+        r"x\.csv, column 't': it contains no words",
     ),
-    "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv has no view in it: no column beside ids and labels"),
-    "only ids and labels": (*third("id,label\n" + "".join(f"{key},u\n" for key in IDS)), r"x\.csv has no view in it"),
+    "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv contains no view: no columns besides ids and labels"),
+    "only ids and labels": (*third("id,label\n" + "".join(f"{key},u\n" for key in IDS)), r"x\.csv contains no view"),
     "wrong ending": (
         {"x.txt": GOOD["b.csv"]},
         XCALL.replace("x.csv", "x.txt"),
-        r"x\.txt: \.txt is not a format.*\.csv",
+        r"x\.txt: \.txt is not a supported format.*\.csv",
     ),
     "no ending": (
         {"x": GOOD["b.csv"]},
         "classify a.csv x --labels labels.csv --out out",
-        r"x: no ending is not a format",
+        r"x: no ending is not a supported format",
     ),
-    "a workbook by name": ({"x.xlsx": b"PK"}, XCALL.replace("x.csv", "x.xlsx"), r"x\.xlsx: \.xlsx is not a format"),
-    "a pickle": ({"x.pkl": b"\x80\x04N."}, XCALL.replace("x.csv", "x.pkl"), r"x\.pkl: \.pkl is not a format"),
+    "a workbook by name": (
+        {"x.xlsx": b"PK"},
+        XCALL.replace("x.csv", "x.xlsx"),
+        r"x\.xlsx: \.xlsx is not a supported format",
+    ),
+    "a pickle": ({"x.pkl": b"\x80\x04N."}, XCALL.replace("x.csv", "x.pkl"), r"x\.pkl: \.pkl is not a supported format"),
     "gzipped Parquet": (
         {"x.parquet.gz": b""},
         XCALL.replace("x.csv", "x.parquet.gz"),
-        r"\.parquet\.gz is not a format",
+        r"\.parquet\.gz is not a supported format",
     ),
     "spaces and Unicode in the path": (
         {"mäßig gut.csv": changed("b.csv", 3, "s001,1")["b.csv"]},
@@ -227,7 +231,7 @@ TEXT_FILES = {
     "spaces and Unicode in a path that is not there": (
         {},
         ["classify", "a.csv", "ключ 日本.csv", "--labels", "labels.csv", "--out", "out"],
-        r"ключ 日本\.csv: there is no such file",
+        r"ключ 日本\.csv: no such file",
     ),
     "line numbers after cells of several lines": (
         *third('id,note,x\n"s000","a\nb\nc",1\n' + "s001,d,oops\n" + "".join(f"{key},e,2\n" for key in IDS[2:])),
@@ -238,25 +242,25 @@ JOINS = {
     "duplicate ids": (
         changed("b.csv", 4, lines("b.csv")[2]),
         CALL,
-        r"b\.csv, line 4, column 'id': .*'s001' is there twice.*line 3",
+        r"b\.csv, line 4, column 'id': .*'s001' appears twice.*line 3",
     ),
-    "duplicate ids after cleaning": (cell("b.csv", 4, 1, " s001 "), CALL, r"b\.csv, line 4.*'s001' is there twice"),
+    "duplicate ids after cleaning": (cell("b.csv", 4, 1, " s001 "), CALL, r"b\.csv, line 4.*'s001' appears twice"),
     "blank id": (cell("b.csv", 4, 1, ""), CALL, r"b\.csv, line 4, column 'id': the id is blank"),
     "ids of another type": (
         {"b.csv": view_text("b", B, range(N))},
         CALL,
-        r"b\.csv has no id in common with a\.csv: its first id is '0', there it is 's000'",
+        r"b\.csv has no id in common with a\.csv: its first id is '0', that of the other 's000'",
     ),
     "ids with zeros in front": (
         {"a.csv": view_text("a", A, range(N)), "b.csv": view_text("b", B, [f"{n:05d}" for n in range(N)])},
         CALL,
-        r"b\.csv has no id in common with a\.csv: its first id is '00000', there it is '0'",
+        r"b\.csv has no id in common with a\.csv: its first id is '00000', that of the other '0'",
     ),
     "ids in other letters": ({"b.csv": GOOD["b.csv"].replace("s0", "S0")}, CALL, r"b\.csv has no id in common"),
     "numbers with a part as ids": (
         {"x.parquet": parquet(id=[n + 0.5 for n in range(N)], x=list(range(N)))},
         XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet, row 1, column 'id': 0\.5 is no id",
+        r"x\.parquet, row 1, column 'id': 0\.5 is not an id",
     ),
     "an id is null": (
         {"x.parquet": parquet(id=[*IDS[:-1], None], x=list(range(N)))},
@@ -294,12 +298,12 @@ JOINS = {
     "a sample of which nothing is known": (
         {"a.csv": changed("a.csv", 5, "s003,,,,,,")["a.csv"]},
         "classify a.csv --labels labels.csv --out out",
-        r"a\.csv, line 5: nothing is known of the sample 's003'",
+        r"a\.csv, line 5: the sample 's003'",
     ),
     "a sample of which nothing is known in any view": (
         changed("a.csv", 5, "s003" + "," * 6) | changed("b.csv", 5, "s003" + "," * 5),
         CALL,
-        r"a\.csv, line 5: nothing is known of the sample 's003'",
+        r"a\.csv, line 5: the sample 's003'",
     ),
     "a file twice": ({}, "classify a.csv a.csv --labels labels.csv --out out", r"a\.csv is given twice"),
     "two views of one name": (
@@ -320,7 +324,7 @@ JOINS = {
     "a named file that is not there": (
         {},
         "classify v=c.csv --labels labels.csv --out out",
-        r"c\.csv: there is no such file",
+        r"c\.csv: no such file",
     ),
 }
 LABEL_FILES = {
@@ -328,12 +332,12 @@ LABEL_FILES = {
     "a label for an unknown id": (
         {"labels.csv": GOOD["labels.csv"] + "nobody,u\n"},
         CALL,
-        rf"labels\.csv, line {len(lines('labels.csv')) + 1}: there is no sample of the id 'nobody'",
+        rf"labels\.csv, line {len(lines('labels.csv')) + 1}: no view has a sample with the id 'nobody'",
     ),
     "labels for other ids": (
         {"labels.csv": "id,label\n1,u\n2,v\n3,w\n"},
         CALL,
-        r"labels\.csv, line 2: there is no sample of the id '1' .*3 such ids.*first sample is 's000'",
+        r"labels\.csv, line 2: no view has a sample with the id '1' .*3 such ids.*first sample is 's000'",
     ),
     "one label only": (
         {"labels.csv": "id,label\ns001,u\n"},
@@ -353,7 +357,7 @@ LABEL_FILES = {
     "no label at all": ({"labels.csv": "id,label\ns001,\ns002,\n"}, CALL, r"labels\.csv.*no sample has a label"),
     "all labels NA": ({"labels.csv": "id,label\ns001,NA\ns002,NA\n"}, CALL, r"labels\.csv.*no sample has a label"),
     "empty labels": ({"labels.csv": ""}, CALL, r"labels\.csv is empty"),
-    "labels with a header only": ({"labels.csv": "id,label\n"}, CALL, r"labels\.csv has a first line with names"),
+    "labels with a header only": ({"labels.csv": "id,label\n"}, CALL, r"labels\.csv has a header but no rows"),
     "a sample labelled twice": (
         {"labels.csv": GOOD["labels.csv"] + lines("labels.csv")[1] + "\n"},
         CALL,
@@ -394,7 +398,7 @@ LABEL_FILES = {
     "labels by place, views in two orders": (
         {"b.csv": "\n".join([lines("b.csv")[0], *lines("b.csv")[:0:-1]]), "labels.csv": BY_PLACE["y.csv"]},
         CALL,
-        r"labels\.csv has no column of ids, and the views are not in one order",
+        r"labels\.csv has no column of ids, and the views are in different orders",
     ),
     "labels with ids, views without": (
         {"x.npy": npy(A)},
@@ -459,16 +463,16 @@ LABEL_FILES = {
         "classify a.csv --labels y.parquet --out out",
         r"y\.parquet, column 'label': it holds (date|timestamp)",
     ),
-    "labels is a folder": ({}, "classify a.csv --labels . --out out", r"\. is a folder; give the files in it"),
+    "labels is a folder": ({}, "classify a.csv --labels . --out out", r"\. is a folder; name the files in it"),
     "labels of another format": (
         {"y.txt": "id,label\n"},
         "classify a.csv --labels y.txt --out out",
-        r"y\.txt: \.txt is not a format",
+        r"y\.txt: \.txt is not a supported format",
     ),
     "labels with the wrong delimiter": (
         {"labels.csv": GOOD["labels.csv"].replace(",", "\t")},
         CALL,
-        r"labels\.csv, line 1: no ','",
+        r"labels\.csv, line 1: it has no ','",
     ),
     "labels of binary junk": ({"labels.csv": bytes(range(256))}, CALL, r"labels\.csv is not a text file"),
     "labels and views by the same columns": (
@@ -481,7 +485,7 @@ ARRAYS = {
     "a vector as a view": (
         {"x.npy": npy(np.ones(N))},
         XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy has no view in it: only x, which is a vector",
+        r"x\.npy contains no view: only the vector x",
     ),
     "three dimensions": (
         {"x.npy": npy(np.ones((N, 2, 2)))},
@@ -523,13 +527,13 @@ ARRAYS = {
     "infinity in a matrix": (
         {"x.npy": npy(holed(B, (4, 2), np.inf))},
         XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy, row 5, column 3: infinity",
+        r"x\.npy, row 5, column 3: infinite",
     ),
-    "nothing in an npz": ({"x.npz": npz()}, XCALL.replace("x.csv", "x.npz"), r"x\.npz has no matrix in it"),
+    "nothing in an npz": ({"x.npz": npz()}, XCALL.replace("x.csv", "x.npz"), r"x\.npz contains no matrix"),
     "only numbers in an npz": (
         {"x.npz": npz(k=3)},
         XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz has no matrix in it, only k",
+        r"x\.npz contains no matrix, only k",
     ),
     "objects in an npz": (
         {"x.npz": npz(p=A, q=np.array([None]))},
@@ -544,7 +548,7 @@ ARRAYS = {
     "half a sparse matrix": (
         {"x.npz": npz(format=b"csr", shape=[N, 3], data=np.ones(2))},
         XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz is not a whole sparse matrix",
+        r"x\.npz is not a complete sparse matrix",
     ),
     "a sparse matrix with wrong indices": (
         {
@@ -553,23 +557,23 @@ ARRAYS = {
             )
         },
         XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz is not a whole sparse matrix",
+        r"x\.npz is not a complete sparse matrix",
     ),
     "an npy that claims to be huge": (
         {"x.npy": npy(A).replace(b"(24, 6)", b"(24, 9)")},
         XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy is not a whole numpy array",
+        r"x\.npy is not a complete numpy array",
     ),
-    "text in a MATLAB file": ({"x.mat": mat(s="hello")}, XCALL.replace("x.csv", "x.mat"), r"x\.mat has no view in it"),
+    "text in a MATLAB file": ({"x.mat": mat(s="hello")}, XCALL.replace("x.csv", "x.mat"), r"x\.mat contains no view"),
     "a structure in a MATLAB file": (
         {"x.mat": mat(s={"p": 1})},
         XCALL.replace("x.csv", "x.mat"),
-        r"x\.mat has no matrix of numbers",
+        r"x\.mat contains no matrix of numbers",
     ),
     "no label in SVMlight": (
         {"x.svm": "1:0.5 2:1\n" * N},
         XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, line 1: it has to start with a number",
+        r"x\.svm, line 1: it must start with a number",
     ),
     "a broken pair in SVMlight": (
         {"x.svm": "0 1:0.5\n0 2:x\n"},
@@ -594,7 +598,7 @@ ARRAYS = {
     "no head in MatrixMarket": (
         {"x.mtx": "3 3 1\n1 1 1\n"},
         XCALL.replace("x.csv", "x.mtx"),
-        r"x\.mtx, line 1: it is not a MatrixMarket file",
+        r"x\.mtx, line 1: not a MatrixMarket file",
     ),
     "complex MatrixMarket": (
         {"x.mtx": mtx(sparse.coo_array(A * 1j))},
@@ -609,12 +613,12 @@ ARRAYS = {
     "a text in MatrixMarket": (
         {"x.mtx": "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n"},
         XCALL.replace("x.csv", "x.mtx"),
-        r"x\.mtx, line 3: 3 numbers have to be in it",
+        r"x\.mtx, line 3: expected 3 numbers",
     ),
     "only dates in Parquet": (
         {"x.parquet": parquet(id=IDS, day=[DAY] * N)},
         XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet has no view in it: Not used in x\.parquet: day \(dates",
+        r"x\.parquet contains no view: Not used in x\.parquet: day \(dates",
     ),
     "a view of dates in Parquet": (
         {"x.parquet": parquet(id=IDS, day=[DAY] * N, x=np.ones(N))},
@@ -641,11 +645,11 @@ OPTIONS = {
     "no --out": ({}, "classify a.csv --labels labels.csv", r"--out DIR is missing"),
     "--seed below 0": ({}, CALL + " --seed -1", r"--seed must be from 0"),
     "--seed too large": ({}, CALL + " --seed 4294967296", r"--seed must be from 0"),
-    "--jobs 0": ({}, CALL + " --jobs 0", r"--jobs must be a number of fits"),
-    "--view without columns": ({}, CALL + " --view v=", r"--view 'v=' has to be NAME=COLUMNS"),
-    "--view without a name": ({}, CALL + " --view =a1", r"--view '=a1' has to be NAME=COLUMNS"),
-    "--view without either": ({}, CALL + " --view a1", r"--view 'a1' has to be NAME=COLUMNS"),
-    "--view with an empty part": ({}, CALL + " --view v=a1,,a2", r"--view 'v=a1,,a2' has to be NAME=COLUMNS"),
+    "--jobs 0": ({}, CALL + " --jobs 0", r"--jobs must be 1 or more"),
+    "--view without columns": ({}, CALL + " --view v=", r"--view 'v=' must be NAME=COLUMNS"),
+    "--view without a name": ({}, CALL + " --view =a1", r"--view '=a1' must be NAME=COLUMNS"),
+    "--view without either": ({}, CALL + " --view a1", r"--view 'a1' must be NAME=COLUMNS"),
+    "--view with an empty part": ({}, CALL + " --view v=a1,,a2", r"--view 'v=a1,,a2' must be NAME=COLUMNS"),
     "--view twice": ({}, CALL + " --view v=a1 --view v=a2", r"--view v is given twice"),
     "--view of no column": ({}, CALL + " --view v=c1", r"--view v: no file has a column 'c1'"),
     "--view with a slip": ({}, CALL + " --view v=aa1", r"--view v: no file has a column 'aa1'; did you mean 'a1'\?"),
@@ -659,7 +663,7 @@ OPTIONS = {
     "--view of the ids": (
         {},
         "classify a.csv --labels labels.csv --out out --view v=id",
-        r"--view: column 'id' of a\.csv has the ids",
+        r"--view: column 'id' of a\.csv holds the ids",
     ),
     "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
@@ -674,13 +678,13 @@ OPTIONS = {
     "--view of a matrix and more": (
         {"x.npz": npz(p=A, q=B), **BY_PLACE},
         "classify x.npz --labels y.csv --out out --view v=p,q",
-        r"--view v: a matrix is a view of its own; p, q are several",
+        r"--view v: a matrix has to be a view of its own; p, q cannot be combined",
     ),
     "--view that makes a name twice": ({}, CALL + " --view b=a1..a3", r"two views would be named 'b'"),
-    "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view are two ways"),
+    "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view cannot"),
     "--prefix-sep of nothing": ({}, [*CALL.split(), "--prefix-sep", ""], r"--prefix-sep must not be empty"),
     "--drop of no column": ({}, CALL + " --drop c1", r"--drop c1: no file has such a column or matrix"),
-    "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv has no view in it"),
+    "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv contains no view: --drop leaves"),
     "--transpose of no view": (
         {},
         CALL + " --transpose c",
@@ -691,9 +695,9 @@ OPTIONS = {
     "out is below a file": (
         {"file": ""},
         CALL.replace("--out out", "--out file/out"),
-        r"--out file/out cannot be written to",
+        r"--out file/out cannot be written",
     ),
-    "out has something in it": ({"out/mine.txt": "mine"}, CALL, r"--out out has something in it.*--force"),
+    "out is not empty": ({"out/mine.txt": "mine"}, CALL, r"--out out is not empty.*--force"),
 }
 USAGE = {
     "no view": "classify --labels labels.csv --out out",
@@ -715,7 +719,7 @@ PREDICTIONS = {
         PREDICT.replace("model.lmssc", "m.lmssc"),
         r"m\.lmssc is not a model file",
     ),
-    "no such view file": ({}, PREDICT.replace("b.csv", "c.csv"), r"c\.csv: there is no such file"),
+    "no such view file": ({}, PREDICT.replace("b.csv", "c.csv"), r"c\.csv: no such file"),
     "no view": (
         {"c.csv": GOOD["b.csv"].replace("b", "c")},
         PREDICT.replace("a.csv b.csv", "c.csv"),
@@ -723,7 +727,7 @@ PREDICTIONS = {
     ),
     "a view too many": (
         *third(GOOD["b.csv"], PREDICT.replace("b.csv", "b.csv x.csv")),
-        r"x\.csv is none of the model's views",
+        r"x\.csv matches none of the model's views",
     ),
     "files of other names and columns": (
         {"c.csv": GOOD["b.csv"].replace("b", "c")},
@@ -743,14 +747,14 @@ PREDICTIONS = {
     "a matrix of another width": (
         {"b.npy": npy(B[:, :3])},
         PREDICT.replace("b.csv", "b.npy"),
-        r"b\.npy: view 'b' has 3 features, but the model was made with 5",
+        r"b\.npy: view 'b' has 3 features, but the model was fitted to 5",
     ),
     "text in a number column of new samples": (
         cell("b.csv", 7, 4, "high"),
         PREDICT,
         r"b\.csv, line 7, column 'b3': 'high'",
     ),
-    "infinity in new samples": (cell("b.csv", 7, 4, "inf"), PREDICT, r"b\.csv, line 7, column 'b3': infinity"),
+    "infinity in new samples": (cell("b.csv", 7, 4, "inf"), PREDICT, r"b\.csv, line 7, column 'b3': infinite"),
     "duplicate ids in new samples": (changed("b.csv", 4, lines("b.csv")[2]), PREDICT, r"b\.csv, line 4.*twice"),
     "ids of another type in new samples": (
         {"b.csv": view_text("b", B, range(N))},
@@ -765,10 +769,14 @@ PREDICTIONS = {
     "a new sample without any view": (
         changed("a.csv", 5, "s003" + "," * 6) | changed("b.csv", 5, "s003" + "," * 5),
         PREDICT,
-        r"a\.csv, line 5: nothing is known of the sample 's003'",
+        r"a\.csv, line 5: the sample 's003'",
     ),
     "empty new samples": ({"b.csv": ""}, PREDICT, r"b\.csv is empty"),
-    "wrong delimiter in new samples": ({"b.csv": GOOD["b.csv"].replace(",", "|")}, PREDICT, r"b\.csv, line 1: no ','"),
+    "wrong delimiter in new samples": (
+        {"b.csv": GOOD["b.csv"].replace(",", "|")},
+        PREDICT,
+        r"b\.csv, line 1: it has no ','",
+    ),
     "no header in new samples": (without("b.csv", 1), PREDICT, r"b\.csv, line 1: numbers"),
     "no such --id for new samples": ({}, PREDICT + " --id key", r"a\.csv has no column 'key'"),
     "one file that could be either view": (
@@ -777,7 +785,7 @@ PREDICTIONS = {
         r"view 'b' of the model could be in c\.csv, d\.csv; say which with b=c\.csv",
     ),
     "output of predict is a folder": ({"out.csv/x": ""}, PREDICT, r"--out out\.csv is a folder"),
-    "output of predict is there": ({"out.csv": "mine"}, PREDICT, r"--out out\.csv is there already.*--force"),
+    "output of predict is there": ({"out.csv": "mine"}, PREDICT, r"--out out\.csv already exists.*--force"),
 }
 CASES = {**TEXT_FILES, **JOINS, **LABEL_FILES, **ARRAYS, **OPTIONS, **PREDICTIONS}
 
@@ -868,21 +876,21 @@ def full(*args, **kwargs):
 
 
 OUTPUTS = {
-    "predictions": ("lmssc.cli.classify_files.write_predictions", CALL),
-    "what to label": ("lmssc.cli.classify_files.write_to_label", CALL),
+    "predictions": ("lmssc.cli.classify_run.write_predictions", CALL),
+    "what to label": ("lmssc.cli.classify_run.write_to_label", CALL),
     "the model": ("lmssc.estimators.base.MultiViewClassifier.save", CALL),
     "the report": ("lmssc.report.write_report", CALL),
     "the folder": ("pathlib.Path.mkdir", CALL),
     "the last step": ("pathlib.Path.rename", CALL),
     "predictions into a folder that is there": (
-        "lmssc.cli.classify_files.write_predictions",
+        "lmssc.cli.classify_run.write_predictions",
         CALL.replace("--out out", "--out there"),
     ),
     "predictions into deep folders": (
-        "lmssc.cli.classify_files.write_predictions",
+        "lmssc.cli.classify_run.write_predictions",
         CALL.replace("--out out", "--out p/q/r"),
     ),
-    "predictions of new samples": ("lmssc.cli.classify_files.write_predictions", PREDICT),
+    "predictions of new samples": ("lmssc.cli.predict_run.write_predictions", PREDICT),
     "the last step of new samples": ("os.replace", PREDICT),
 }
 
@@ -894,7 +902,7 @@ def test_disk_full(what, capsys, monkeypatch):
     monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.touch())
     target, call = OUTPUTS[what]
     monkeypatch.setattr(target, full)
-    check_refused(call + " -q", r"--out \S+ cannot be written to: No space left on device", capsys, code=3)
+    check_refused(call + " -q", r"--out \S+ cannot be written: No space left on device", capsys, code=3)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -910,7 +918,7 @@ def test_a_device_that_is_full(capsys):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lmssc.persistence.atomic, "open", open_full, raising=False)
-        check_refused(PREDICT + " -q", r"--out out\.csv cannot be written to: No space left", capsys, code=3)
+        check_refused(PREDICT + " -q", r"--out out\.csv cannot be written: No space left", capsys, code=3)
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")
@@ -918,7 +926,7 @@ def test_folder_that_must_not_be_written_to(capsys):
     write({})
     Path("locked").mkdir(mode=0o500)
     check_refused(
-        CALL.replace("--out out", "--out locked/out"), r"cannot be written to: Permission denied", capsys, code=3
+        CALL.replace("--out out", "--out locked/out"), r"cannot be written: Permission denied", capsys, code=3
     )
 
 
@@ -930,7 +938,7 @@ def test_folder_that_refuses(capsys, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    check_refused(CALL + " -q", r"--out out cannot be written to: Permission denied", capsys, code=3)
+    check_refused(CALL + " -q", r"--out out cannot be written: Permission denied", capsys, code=3)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import table_text
 
 N = 60
@@ -60,7 +60,7 @@ def read_rows(path):
 
 def numbers_of(*arguments, **options):
     """The view of numbers that is made of a file."""
-    return read_problem(arguments, None, Options(**options)).joined.views["t"]
+    return read_labelled_files(arguments, None, Options(**options)).joined.views["t"]
 
 
 DAYS = [(datetime.date(2021, 1, 1) + datetime.timedelta(days=3 * row)).isoformat() for row in range(N)]
@@ -68,27 +68,35 @@ COLOURS = [["red", "green", "blue"][row % 3] for row in range(N)]
 YES = [["yes", "no"][row % 2] for row in range(N)]
 # name: (cells, features that they become, what is told)
 COLUMNS = {
-    "yes or no": (YES, 1, "t.*: yes or no, as 1 and 0: c."),
-    "true or false": ([["True", "FALSE"][row % 2] for row in range(N)], 1, "t.*: yes or no, as 1 and 0: c."),
+    "yes or no": (YES, 1, "t.*: yes/no, as 1 and 0: c."),
+    "true or false": ([["True", "FALSE"][row % 2] for row in range(N)], 1, "t.*: yes/no, as 1 and 0: c."),
     "0 or 1": ([str(row % 2) for row in range(N)], 1, None),
-    "a category": (COLOURS, 3, "t.*: categories, a feature for each value: c (3)."),
+    "a category": (COLOURS, 3, "t.*: categories, one feature per value: c (3)."),
     "many values": (
         [f"town {row % 25 if row < 50 else 0}" for row in range(3 * N)],
         20,
-        "t.*: categories, a feature for each value: c (20 of 25).",
+        "t.*: categories, one feature per value: c (20 of 25).",
     ),
-    "days": (DAYS, 0, "Not used in t.*: c (dates; --type says otherwise)."),
+    "days": (DAYS, 0, "Not used in t.*: c (dates; --type overrides this)."),
     "days as in Germany": ([f"{row % 28 + 1}.{row % 12 + 1}.2020" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days as in America": ([f"{row % 12 + 1}/{row % 28 + 1}/99" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days in words": ([f"{row % 28 + 1} Mar 2020" for row in range(N)], 0, "Not used in t.*: c (dates"),
     "days and times": ([f"{day} 12:{row:02d}:00" for row, day in enumerate(DAYS)], 0, "Not used in t.*: c (dates"),
     "days, some not known": ([*DAYS[:-2], "unknown", ""], 0, "Not used in t.*: c (dates"),
     "days as numbers": ([day.replace("-", "") for day in DAYS], 0, "Not used in t.*: c (dates"),
-    "UUIDs": ([str(uuid.UUID(int=row << 90)) for row in range(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
-    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
-    "running numbers": ([str(1001 + row) for row in RNG.permutation(N)], 0, "Not used in t.*: c (like ids; --id NAME"),
+    "UUIDs": (
+        [str(uuid.UUID(int=row << 90)) for row in range(N)],
+        0,
+        "Not used in t.*: c (looks like ids; use --id NAME",
+    ),
+    "tokens": ([f"AB-{row:04d}" for row in range(N)], 0, "Not used in t.*: c (looks like ids; use --id NAME"),
+    "running numbers": (
+        [str(1001 + row) for row in RNG.permutation(N)],
+        0,
+        "Not used in t.*: c (looks like ids; use --id NAME",
+    ),
     "a constant": (["so"] * N, 0, "Not used in t.*: c (the same in all rows; --type"),
-    "nothing": ([""] * N, 0, "Not used in t.*: c (blank; --type says otherwise)."),
+    "nothing": ([""] * N, 0, "Not used in t.*: c (blank; --type overrides this)."),
     "percent": ([f"{row % 7}.5%" for row in range(N)], 1, "t.*: numbers with a unit: c (%)."),
     "dollars": ([f"${1 + row % 7},000.25" for row in range(N)], 1, "t.*: numbers with a unit: c ($)."),
     "euros": ([f"{row % 7} €" for row in range(N)], 1, "t.*: numbers with a unit: c (€)."),
@@ -96,7 +104,7 @@ COLUMNS = {
     "thousands": (
         [f"{1234.5 + 100 * (row % 9):,.2f}" for row in range(N)],
         1,
-        "t.*: numbers with thousands set apart: c.",
+        "t.*: numbers with separated thousands: c.",
     ),
     "plain numbers": ([f"{row % 7}.5" for row in range(N)], 1, None),
 }
@@ -134,8 +142,8 @@ def test_types_of_parquet(capsys):
     found = understood(capsys, "t.parquet")
     assert found["views"][0]["features"] == 2
     assert found["notes"] == [
-        "t.parquet: yes or no, as 1 and 0: paid.",
-        "Not used in t.parquet: day (dates; --type says otherwise).",
+        "t.parquet: yes/no, as 1 and 0: paid.",
+        "Not used in t.parquet: day (dates; --type overrides this).",
     ]
     write_table("t.csv", x=X, paid=[bool(code) for code in TRUTH], label=LABELS)
     np.testing.assert_array_equal(numbers_of("t.parquet"), numbers_of("t.csv"))
@@ -151,14 +159,14 @@ def test_types_can_be_told(capsys):
     # The zeros in front are there in new files, too.
     write_table("new.csv", rows=slice(9), x=X, day=DAYS, zip=["010"] * N)
     assert run("predict out/model.lmssc t=new.csv --out p.csv") == 0
-    assert "has no feature for" not in capsys.readouterr().out
+    assert "with values unknown to the model" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("x=date", "--type 'x=date' has to be NAMES=KIND, where KIND is number, category, text"),
-        ("number", "--type 'number' has to be NAMES=KIND"),
+        ("x=date", "--type 'x=date' must be NAMES=KIND, where KIND is number, category, text"),
+        ("number", "--type 'number' must be NAMES=KIND"),
         ("y=number", "--type y: no file has such a column"),
     ],
 )
@@ -188,7 +196,7 @@ def make_texts(seed, n_samples=800, n_labelled=37):
 
 
 def accuracy(truth, known, labels, **columns):
-    problem = read_problem([write_table(**columns, label=labels)], None, Options())
+    problem = read_labelled_files([write_table(**columns, label=labels)], None, Options())
     model = lmssc.LMSSC(scaling=problem.scaling, random_state=0)
     model.fit(problem.joined.views, problem.labels.y, problem.joined.sparse_masks)
     return np.mean(model.transduction_[~known] == np.char.add("c", truth.astype(str))[~known])
@@ -226,18 +234,18 @@ def test_predict_takes_the_columns_as_classify_did(capsys):
         write_table("t.csv", rows=rows, **columns)
         assert run("predict out/model.lmssc t.csv --out p.csv --force") == 0
         assert [row["label"] for row in read_rows("p.csv")] == before[rows]
-        assert "no feature for" not in capsys.readouterr().out
+        assert "with values unknown to the model" not in capsys.readouterr().out
     # Parquet, in which yes is true; and a colour that was not there.
     write_table("t.parquet", rows=slice(8), **{**new, "colour": ["red", "pink"] * (N // 2)})
     assert run("predict out/model.lmssc t.parquet --out p.csv --force") == 0
     assert (
-        "t.parquet, column 'colour': 4 cells have values that the model has no feature for (pink); taken as none of "
-        "those that it knows." in capsys.readouterr().out
+        "t.parquet, column 'colour': 4 cells with values unknown to the model (pink); they count as none of "
+        "the known ones." in capsys.readouterr().out
     )
     # A number without its unit may be something else.
     write_table("t.csv", rows=slice(8), **{**columns, "share": [0.1] * N})
     assert run("predict out/model.lmssc t.csv --out p.csv --force") == 2
-    assert "column 'share': its numbers have no unit, those of the model are in '%'" in capsys.readouterr().err
+    assert "column 'share': its numbers have no unit, but those of the model are in '%'" in capsys.readouterr().err
 
 
 def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
@@ -246,7 +254,7 @@ def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
     write_table(rows=slice(4), x=X, paid=["yes", "perhaps", "no", "no"] * 15)
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
     told = capsys.readouterr().out
-    assert "column 'paid': 1 cells are neither yes nor no (perhaps); taken as blank." in told
+    assert "column 'paid': 1 cell with neither yes nor no (perhaps); taken as blank." in told
     assert "column 'paid': 1 blank cell, of which the model saw none; taken as none of the values" in told
 
 
@@ -265,7 +273,7 @@ NUMERALS = {
     "thousands beside thousands written plainly": (
         ["2,948", *(str(1000 + row % 9) for row in range(1, N))],
         ",",
-        "t.csv, line 2, column 'c': '2,948' may be thousands or have a decimal comma",
+        "t.csv, line 2, column 'c': '2,948' is ambiguous",
     ),
     "a decimal comma": (
         amounts("3,14"),
@@ -277,7 +285,7 @@ NUMERALS = {
     "another unit": (
         ["5 mm", *(f"{row % 9} cm" for row in range(1, N))],
         ",",
-        "t.csv, line 2, column 'c': '5 mm' is not in 'cm', as the other cells of the column are",
+        "t.csv, line 2, column 'c': '5 mm' is not in 'cm', unlike the other cells of the column",
     ),
     "a currency and none": (["12", *(f"${row % 9}" for row in range(1, N))], ",", "'12' is not in '$'"),
     "decimal commas": ([f"{row % 7 + 1},25" for row in range(N)], ";", 1.25),
@@ -287,7 +295,7 @@ NUMERALS = {
     "three digits behind a point": (
         [f"{row % 7 + 1}.250" for row in range(N)],
         ";",
-        "t.eu.csv, line 2, column 'c': '1.250' may have thousands or decimals behind its mark; say which with",
+        "t.eu.csv, line 2, column 'c': '1.250' is ambiguous, its mark may separate thousands or decimals;",
     ),
     "both marks": (["3.14", *(f"{row % 7 + 1},25" for row in range(1, N))], ";", "has a decimal comma; write a point"),
 }
@@ -301,7 +309,7 @@ def test_numbers_as_people_write_them(case, capsys):
     if isinstance(expected, str):
         assert expected in understood(capsys, f"t={name}", code=2)
     else:
-        assert read_problem([f"t={name}"], None, Options()).joined.views["t"][0, 1] == expected
+        assert read_labelled_files([f"t={name}"], None, Options()).joined.views["t"][0, 1] == expected
 
 
 def test_a_european_file_is_read_as_it_is(capsys):
@@ -310,9 +318,9 @@ def test_a_european_file_is_read_as_it_is(capsys):
     write_table("eu.csv", x=[str(value).replace(".", ",") for value in X], amount=amount, label=LABELS)
     found = understood(capsys, "t=eu.csv")
     assert found["notes"][0] == (
-        "eu.csv has ';' between its cells. eu.csv has decimal commas (--decimal . if the commas set thousands apart)."
+        "eu.csv is delimited by ';'. eu.csv has decimal commas (use --decimal . if they separate thousands)."
     )
-    problem = read_problem(["t=eu.csv"], None, Options())
+    problem = read_labelled_files(["t=eu.csv"], None, Options())
     np.testing.assert_array_equal(problem.joined.views["t"], np.c_[X, 1000 * np.arange(N) + 0.5])
     # A single row does not tell, but the model does.
     assert run("classify t=eu.csv --out out -q") == 0
@@ -325,7 +333,7 @@ def test_a_european_file_is_read_as_it_is(capsys):
 
 def test_decimal_can_be_told(capsys):
     write_table(x=[str(value).replace(".", ",") for value in X], c=amounts("2,948"), label=LABELS)
-    assert "has a decimal comma; write a point, or say --decimal , if all have it" in understood(
+    assert "has a decimal comma; write a point, or pass --decimal , if all cells have one" in understood(
         capsys, "t.csv", code=2
     )
     view = numbers_of("t.csv", decimal=",")
@@ -344,7 +352,7 @@ def test_decimal_can_be_told(capsys):
         (
             "t.mtx",
             "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1_000\n",
-            "t.mtx, line 4: 3 numbers have to be in it",
+            "t.mtx, line 4: expected 3 numbers",
         ),
     ],
 )
@@ -363,7 +371,7 @@ def test_one_blank_cell_does_not_stop_everything(capsys):
     write_table(x=holed(X, 3), z=holed(z, 7, 8), colour=holed(COLOURS, 9), label=LABELS)
     assert run("classify t.csv --out out") == 0
     told = capsys.readouterr().out
-    assert "t.csv: 3 blank cells filled in with the median of the column: x (1), z (2)." in told
+    assert "t.csv: 3 blank cells filled in with the column median: x (1), z (2)." in told
     assert "colour (3, 1 blank as a value of their own)" in told
     model = lmssc.load("out/model.lmssc")
     assert model.impute == "median"
@@ -376,16 +384,16 @@ def test_one_blank_cell_does_not_stop_everything(capsys):
     # New samples are filled in with what was learned.
     write_table(rows=slice(5), x=[""] * N, z=z, colour=COLOURS)
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
-    assert "t.csv: 5 blank cells filled in with the median of the column: x (5)." in capsys.readouterr().out
+    assert "t.csv: 5 blank cells filled in with the column median: x (5)." in capsys.readouterr().out
     new = np.c_[np.full(5, median[0]), z[:5], full[:5, 2:]]
     assert [row["label"] for row in read_rows("p.csv")] == expected.predict({"t": new}).tolist()
 
 
 def test_impute_none_refuses_blank_cells_as_ever(capsys):
     write_table(x=X, z=holed(X, 7), label=LABELS)
-    message = "t.csv, line 9, column 'z': blank or NaN; fill it in, or let --impute do it"
+    message = "t.csv, line 9, column 'z': blank or NaN; fill it in, or use --impute"
     assert message in understood(capsys, "t.csv", "--impute", "none", code=2)
-    assert "with the mean of the column: z (1)" in str(understood(capsys, "t.csv", "--impute", "mean")["notes"])
+    assert "with the column mean: z (1)" in str(understood(capsys, "t.csv", "--impute", "mean")["notes"])
     write_table(x=X, z=X, label=LABELS)
     assert run("classify t.csv --impute none --out out -q") == 0
     write_table(x=X, z=holed(X, 7))

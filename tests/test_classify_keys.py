@@ -9,8 +9,8 @@ import pytest
 
 import lmssc
 from lmssc.cli import main
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import make_problem, table_text
 
 VIEWS, IDS, LABELS = make_problem()
@@ -50,7 +50,7 @@ def understood(capsys, call="a.csv b.csv --labels labels.csv", code=0):
 
 def joined_as_by_id(call="a.csv b.csv", labels="labels.csv"):
     """Whether the samples are those of the problem, whatever the order in the files."""
-    problem = read_problem(call.split(), labels, Options())
+    problem = read_labelled_files(call.split(), labels, Options())
     places = [MICE.index(key) for key in problem.joined.ids]
     return (
         sorted(places) == list(range(N))
@@ -59,7 +59,7 @@ def joined_as_by_id(call="a.csv b.csv", labels="labels.csv"):
     )
 
 
-SAID = "a.csv, b.csv: rows of the same 'mouse' are the same sample (--id names another column)."
+SAID = "a.csv, b.csv: rows with the same 'mouse' are taken for the same sample (--id names another column)."
 
 
 def test_a_shared_key_is_used_and_told_of(capsys):
@@ -88,7 +88,7 @@ def test_a_shared_key_of_numbers_is_kept_as_written(capsys):
     write_view("b", SHUFFLED, nr=numbers)
     write_labels(nr=numbers)
     assert understood(capsys)["notes"] == [SAID.replace("mouse", "nr")]
-    problem = read_problem(["a.csv", "b.csv"], "labels.csv", Options())
+    problem = read_labelled_files(["a.csv", "b.csv"], "labels.csv", Options())
     assert problem.joined.ids.tolist() == numbers
     np.testing.assert_array_equal(problem.joined.views["b"], VIEWS["b"])
 
@@ -111,8 +111,10 @@ def test_a_key_that_only_the_labels_share(capsys):
     write_view("a", SHUFFLED, mouse_id=MICE)
     write_labels(mouse_id=MICE)
     found = understood(capsys, "a.csv --labels labels.csv")
-    assert found["notes"] == ["a.csv: rows of the same 'mouse_id' are the same sample (--id names another column)."]
-    problem = read_problem(["a.csv"], "labels.csv", Options())
+    assert found["notes"] == [
+        "a.csv: rows with the same 'mouse_id' are taken for the same sample (--id names another column)."
+    ]
+    problem = read_labelled_files(["a.csv"], "labels.csv", Options())
     assert problem.labels.y.tolist() == [LABELS[row] or None for row in SHUFFLED]
 
 
@@ -143,7 +145,7 @@ def test_a_forgotten_id_with_repeated_values_is_suggested(capsys):
     write_view("a", cage_id=cages)
     write_view("b", SHUFFLED, cage_id=cages)
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "not the same values in the same rows; if it has the ids of the samples, say --id cage_id" in understood(
+    assert "different values in the same rows; if it has the ids of the samples, say --id cage_id" in understood(
         capsys, code=2
     )
 
@@ -153,7 +155,7 @@ def test_a_forgotten_id_of_text_is_suggested_where_views_would_get_its_name(caps
     write_view("a", note=notes)
     write_view("b", note=[f"another note on number {row}" for row in range(N)])
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "two views would be named 'note', from a.csv and b.csv; --id note if it has the ids, else" in understood(
+    assert "two views would be named 'note', from a.csv and b.csv; say --id note if that column has" in understood(
         capsys, code=2
     )
 
@@ -167,7 +169,7 @@ def test_files_without_a_key_are_joined_by_position(capsys):
     # Columns that are said to be features, or nothing, are no keys.
     write_view("a", rank=range(N))
     write_view("b", SHUFFLED, rank=range(N))
-    assert "not in one order" in understood(capsys, code=2)
+    assert "in different orders" in understood(capsys, code=2)
     assert understood(capsys, "a.csv b.csv --labels labels.csv --drop rank")["id_columns"] == []
     assert understood(capsys, "a.csv b.csv --labels labels.csv --type rank=number")["id_columns"] == []
 

@@ -196,7 +196,7 @@ def test_out_is_a_file(tmp_path, capsys, no_computation):
 def test_out_is_below_a_file(tmp_path, capsys, no_computation):
     (tmp_path / "file").touch()
     assert main(["demo", "--out", str(tmp_path / "file" / "out")]) == 2
-    assert_one_error_line(capsys, "cannot be written to")
+    assert_one_error_line(capsys, "cannot be written")
 
 
 def test_out_is_not_writable(tmp_path, capsys, monkeypatch, no_computation):
@@ -205,7 +205,7 @@ def test_out_is_not_writable(tmp_path, capsys, monkeypatch, no_computation):
 
     monkeypatch.setattr("pathlib.Path.touch", refuse)  # a mode of the folder would not stop a test run by root
     assert main(["demo", "--out", str(tmp_path)]) == 2
-    assert_one_error_line(capsys, "cannot be written to: Permission denied")
+    assert_one_error_line(capsys, "cannot be written: Permission denied")
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ class ConstantModel:
 def test_no_arguments_teach(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
-    for wanted in ("Labels for every sample", "demo", "lmssc demo --rate 0.01", "transduction_", "--version"):
+    for wanted in ("Label every sample, given", "demo", "lmssc demo --rate 0.01", "transduction_", "--version"):
         assert wanted in text
 
 

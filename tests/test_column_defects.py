@@ -12,9 +12,9 @@ from lmssc.cli import main
 from lmssc.data.labels import encode_labels
 from lmssc.data.outliers import find_outliers
 from lmssc.data.views import RawView
-from lmssc.io.classify_input import read_problem
 from lmssc.io.column_types import Kind
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 from small_files import table_text
 
 N = 150
@@ -58,7 +58,7 @@ def accuracy(path="out/predictions.csv"):
 
 
 def numbers_of(path="t.csv", **options):
-    return read_problem([path], None, Options(**options)).joined.views["t"]
+    return read_labelled_files([path], None, Options(**options)).joined.views["t"]
 
 
 # --- blank cells of categories ---------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ SEVERITIES = ["None" if code else ("Mild" if RNG.random() < 0.7 else "Severe") f
 def test_a_blank_in_a_category_is_a_value_of_its_own(word, capsys):
     cells = [word if cell == "None" else cell for cell in SEVERITIES]
     write_table(x=NOISE, sev=cells, label=LABELS)
-    told = f"t.csv: categories, a feature for each value: sev (2, {cells.count(word)} blank as a value of their own)."
+    told = f"t.csv: categories, one feature per value: sev (2, {cells.count(word)} blank as a value of their own)."
     assert told in understood(capsys, "t.csv")["notes"]
     assert main(["classify", "t.csv", "--out", "out", "-q"]) == 0
     assert accuracy() > 0.95
@@ -89,7 +89,7 @@ def test_a_blank_that_fit_did_not_have_is_none_of_the_values(capsys):
     write_table(x=NOISE, colour=["", *colours[1:]], paid=["NA", *answers[1:]])
     assert main(["predict", "out/model.lmssc", "t.csv", "--out", "p.csv"]) == 0
     assert "filled in" not in capsys.readouterr().out
-    from lmssc.cli.classify_files import read_new_samples
+    from lmssc.cli.predict_run import read_new_samples
 
     samples = read_new_samples(["t.csv"], lmssc.load("out/model.lmssc"), Options())
     assert samples.joined.views["t"][0, 1:].tolist() == [0, 0, 0, 0.5]
@@ -98,7 +98,7 @@ def test_a_blank_that_fit_did_not_have_is_none_of_the_values(capsys):
 def test_a_blank_is_neither_yes_nor_no(capsys):
     answers = [["yes", "no", "NA"][row % 3] for row in range(N)]
     write_table(x=NOISE, paid=answers, label=LABELS)
-    assert f"t.csv: yes or no, as 1 and 0: paid ({N // 3} blank as a value of their own)." in str(
+    assert f"t.csv: yes/no, as 1 and 0: paid ({N // 3} blank as a value of their own)." in str(
         understood(capsys, "t.csv")["notes"]
     )
     np.testing.assert_array_equal(numbers_of()[:3, 1:], [[1, 0], [0, 0], [0, 1]])
@@ -114,7 +114,7 @@ def test_a_tick_beside_blanks_is_a_value():
 def test_numbers_are_still_filled_in_and_impute_none_still_refuses(capsys):
     write_table(x=["", *NOISE[1:]], sev=SEVERITIES, label=LABELS)
     notes = understood(capsys, "t.csv")["notes"]
-    assert "t.csv: 1 blank cell filled in with the median of the column: x (1)." in notes
+    assert "t.csv: 1 blank cell filled in with the column median: x (1)." in notes
     write_table(x=NOISE, sev=SEVERITIES, label=LABELS)
     first = 2 + SEVERITIES.index("None")
     message = f"t.csv, line {first}, column 'sev': blank or NaN"
@@ -124,11 +124,11 @@ def test_numbers_are_still_filled_in_and_impute_none_still_refuses(capsys):
 def test_a_row_of_blanks_lacks_the_view():
     write_table(id=range(1000, 1000 + N), x=["", *NOISE[1:]], sev=["NA", *SEVERITIES[1:]], label=LABELS)
     write_table("b.csv", id=range(1000, 1000 + N), z=NOISE)
-    joined = read_problem(["t.csv", "b.csv"], None, Options()).joined
+    joined = read_labelled_files(["t.csv", "b.csv"], None, Options()).joined
     assert np.flatnonzero(~joined.present["t"]).tolist() == [0]
     # But "None" in all of a row's categories is an answer.
     write_table(id=range(1000, 1000 + N), one=SEVERITIES, two=SEVERITIES, label=LABELS)
-    assert read_problem(["t.csv"], None, Options()).joined.present["t"].all()
+    assert read_labelled_files(["t.csv"], None, Options()).joined.present["t"].all()
 
 
 def test_models_of_before_fill_blank_categories_in():
@@ -141,14 +141,14 @@ def test_models_of_before_fill_blank_categories_in():
 def test_values_that_differ_in_case_only_are_one(capsys):
     sex = [("m" if row % 2 else "M") if code else "f" for row, code in enumerate(TRUTH)]
     write_table(x=NOISE, sex=sex, label=LABELS)
-    assert "t.csv: categories, a feature for each value: sex (2)." in understood(capsys, "t.csv")["notes"]
+    assert "t.csv: categories, one feature per value: sex (2)." in understood(capsys, "t.csv")["notes"]
     np.testing.assert_array_equal(numbers_of()[:, 2], TRUTH)
 
 
 def test_several_words_for_yes_and_no(capsys):
     cells = [["TRUE", "False", "t", "F"][row % 4] for row in range(N)]
     write_table(x=NOISE, paid=cells, label=LABELS)
-    assert "t.csv: yes or no, as 1 and 0: paid." in understood(capsys, "t.csv")["notes"]
+    assert "t.csv: yes/no, as 1 and 0: paid." in understood(capsys, "t.csv")["notes"]
     np.testing.assert_array_equal(numbers_of()[:4, 1], [1, 0, 1, 0])
 
 
@@ -157,7 +157,7 @@ def test_a_constant_number_is_left_out(ending, capsys):
     path = write_table(f"t.{ending}", x=NOISE, c=[7.5] * N, label=LABELS)
     found = understood(capsys, path)
     assert found["views"][0]["features"] == 1
-    assert f"Not used in {path}: c (the same in all rows; --type says otherwise)." in found["notes"]
+    assert f"Not used in {path}: c (the same in all rows; --type overrides this)." in found["notes"]
 
 
 # --- numbers that people write ---------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_signs_for_unknown_among_numbers_are_blank_and_told(word, capsys):
     write_table(x=[word, word, *NOISE[2:]], z=NOISE, label=LABELS)
     notes = understood(capsys, "t.csv")["notes"]
     assert f"t.csv: cells that count as blank: x ({word!r}: 2)." in notes
-    assert "t.csv: 2 blank cells filled in with the median of the column: x (2)." in notes
+    assert "t.csv: 2 blank cells filled in with the column median: x (2)." in notes
     assert np.isnan(numbers_of()[:2, 0]).all()
 
 
@@ -199,7 +199,7 @@ def test_what_is_not_a_number_names_the_way_out(cells, ending, capsys):
     if code:
         assert "--type c=category, --type c=text, or leave it out with --drop c" in captured.err
     else:
-        assert "categories, a feature for each value: c (3)" in captured.out
+        assert "categories, one feature per value: c (3)" in captured.out
     for option in ("--type c=category", "--type c=text", "--drop c"):
         assert main(["classify", path, "--dry-run", *option.split()]) == 0
 
@@ -224,9 +224,9 @@ def test_durations_are_numbers(capsys):
 def test_versions_are_no_dates(capsys):
     versions = [f"{1 + code}.0.{10 + row % 3}" for row, code in enumerate(TRUTH)]
     write_table(x=NOISE, version=versions, label=LABELS)
-    assert "t.csv: categories, a feature for each value: version (6)." in understood(capsys, "t.csv")["notes"]
+    assert "t.csv: categories, one feature per value: version (6)." in understood(capsys, "t.csv")["notes"]
     write_table(x=NOISE, version=[f"{row}.0.{row % 90 + 10}" for row in range(N)], label=LABELS)
-    assert "Not used in t.csv: version (versions; --type says otherwise)." in understood(capsys, "t.csv")["notes"]
+    assert "Not used in t.csv: version (versions; --type overrides this)." in understood(capsys, "t.csv")["notes"]
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -297,16 +297,16 @@ def test_predict_tells_of_thousands_and_doubts_them(capsys):
     write_table(x=[f"{value:.3f}".replace(".", ",") for value in x], z=NOISE)
     call = ["predict", "out/model.lmssc", "t.csv", "--out", "p.csv"]
     assert main(call) == 2
-    message = "t.csv, column 'x': with thousands set apart its numbers are up to"
+    message = "t.csv, column 'x': read with separated thousands, its numbers go up to"
     assert message in (told := capsys.readouterr().err)
     assert "if the commas are decimal commas say --decimal ," in told
     assert not Path("p.csv").exists()
     assert main([*call, "--decimal", "."]) == 0
-    assert "t.csv: numbers with thousands set apart: x." in capsys.readouterr().out
+    assert "t.csv: numbers with separated thousands: x." in capsys.readouterr().out
     # Numbers in the thousands are what they are.
     write_table(x=[f"{1000 * value:,.0f}" for value in x], z=NOISE, label=LABELS)
     assert main(["classify", "t.csv", "--out", "other", "-q"]) == 0
     capsys.readouterr()
     assert main(["predict", "other/model.lmssc", "t.csv", "--out", "q.csv"]) == 0
-    assert "t.csv: numbers with thousands set apart: x." in capsys.readouterr().out
+    assert "t.csv: numbers with separated thousands: x." in capsys.readouterr().out
     assert accuracy("q.csv") > 0.6

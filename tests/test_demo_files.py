@@ -9,8 +9,8 @@ import pytest
 from lmssc.cli import digits_demo as demo
 from lmssc.cli import main
 from lmssc.datasets import load_digits_views
-from lmssc.io.classify_input import read_problem
-from lmssc.io.view_columns import Options
+from lmssc.io.labelled_files import read_labelled_files
+from lmssc.io.options import Options
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def test_the_files_have_the_digits(folder, capsys):
         "\n  lmssc classify 'my digits'/views/* --labels 'my digits'/labels.csv --out 'my digits-result'\n"
     )
     assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "truth.csv", "views"]
-    problem = read_problem([str(path) for path in (folder / "views").iterdir()], str(folder / "labels.csv"), Options())
+    problem = read_labelled_files(
+        [str(path) for path in (folder / "views").iterdir()], str(folder / "labels.csv"), Options()
+    )
     digits = load_digits_views()
     rows = np.array([int(key.removeprefix("digit-")) for key in problem.joined.ids])
     np.testing.assert_array_equal(np.sort(rows), np.arange(1797))
@@ -53,5 +55,5 @@ def test_a_folder_with_something_in_it_is_left_alone(folder, capsys):
     folder.mkdir()
     (folder / "mine").touch()
     assert main(["demo", "--files", str(folder)]) == 2
-    assert "has something in it" in capsys.readouterr().err
+    assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["mine"]

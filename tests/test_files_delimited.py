@@ -15,8 +15,8 @@ from small_files import table_text
 
 @pytest.fixture(params=[1, 3, 10_000])
 def rows_at_a_time(request, monkeypatch):
-    monkeypatch.setattr(delimited, "CELLS", 1)
-    monkeypatch.setattr(delimited, "LEAST_ROWS", request.param)
+    monkeypatch.setattr(delimited, "CHUNK_CELLS", 1)
+    monkeypatch.setattr(delimited, "MIN_CHUNK_ROWS", request.param)
 
 
 @pytest.fixture

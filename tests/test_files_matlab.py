@@ -112,11 +112,11 @@ def outside(h5py, file, folder):
 
 OUTSIDE = {
     "stored": r"'/?.*stored' has its numbers in another file \(.*secret\.bin",
-    "virtual": r"'/?.*virtual' is put together from other files",
+    "virtual": r"'/?.*virtual' is assembled from other files",
     "linked": r"'linked' is a link to another file \(.*other\.h5",
     "through": r"'through' is a link to another file \(.*other\.h5",
     "dangling": r"'dangling' is a link to '/nowhere', which is not in the file",
-    "round": r"'round' is a link that goes round in a circle",
+    "round": r"'round' is a link that leads back to itself",
 }
 
 
@@ -148,7 +148,7 @@ def test_hdf5_reads_nothing_from_other_files_in_cells_and_sparse_matrices(name, 
             group.attrs["MATLAB_sparse"] = np.uint64(3)
             group["data"], group["ir"], group["jc"] = part, np.zeros(1, dtype="u8"), np.array([0, 1], dtype="u8")
     with pytest.raises(
-        InputFileError, match=r"x\.mat: '.*' (has its numbers in another file|is put together from other files)"
+        InputFileError, match=r"x\.mat: '.*' (has its numbers in another file|is assembled from other files)"
     ):
         read_matlab(str(tmp_path / "x.mat"))
 

@@ -580,7 +580,7 @@ class TestCommand:
         assert main(["datasets", "fetch", "sonar", "leaves"]) == 0
         printed = capsys.readouterr().out
         assert f"sonar: downloading 0.3 MB from {server.address}/sonar" in printed
-        assert f"leaves: {cache / '100Leaves.mat'}, sha256 as it should be" in printed
+        assert f"leaves: {cache / '100Leaves.mat'}, sha256 verified" in printed
         assert main(["datasets", "fetch", "all"]) == 0
         assert sorted(server.paths) == sorted(f"/{name}" for name in FILES)  # each once
         assert contents(cache) == sorted(file.filename for file in FILES.values())

@@ -15,6 +15,7 @@ from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
 from lmssc.report import charts, page, write_report
+from lmssc.report.refit_plan import RefitBudget, plan_refits
 from parsing import Page
 
 PAIRS = page.PAIRS
@@ -119,9 +120,10 @@ def test_what_went_in(report, data, model):
 
 def test_hidden_labels_are_counted_right(report, model, views, y, data):
     text, parsed, calls = report
-    found = hold_out(model, views, y)[None]
+    found = hold_out(model, views, y, n_folds=2)[None]
     right = found.distributions.argmax(axis=1) == data.y[found.rows]
-    assert f"{right.sum()} of 45 were found, {100 * right.mean():.1f} %" in text
+    assert "30 of the 45 given labels were hidden" in text
+    assert f"{right.sum()} of 30 were found, {100 * right.mean():.1f} %" in text
     for code, name in enumerate(["ant", "bee <b>", "cow"]):
         mine = right[data.y[found.rows] == code]
         assert rows_of(parsed, name)[1][1:3] == [str(len(mine)), f"{100 * mine.mean():.1f} %"]
@@ -129,7 +131,27 @@ def test_hidden_labels_are_counted_right(report, model, views, y, data):
     top = (sure >= 0.9) & (sure <= 1)
     shown = next(row for row in parsed.rows if row[0] == "90 to 100 %")
     assert shown[1:4] == [str(top.sum()), f"{100 * sure[top].mean():.1f} %", f"{100 * right[top].mean():.1f} %"]
-    assert calls == [(i, 15) for i in range(1, 16)]  # 3 fits, and 3 with each of 3 views left out and with none
+    assert calls == [(i, 6) for i in range(1, 7)]  # two folds, then one with all views and without each of the three
+
+
+@pytest.mark.parametrize("n_samples", [150, 1797, 5000, 8000, 100_000])
+@pytest.mark.parametrize("n_removable", [0, 2, 3, 6, 30])
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_refits_cost_no_more_than_three_fits(n_samples, n_removable, calibrated):
+    budget = RefitBudget(min_samples=0)
+    plan = plan_refits(n_samples, 3, n_removable, calibrated=calibrated, budget=budget)
+    short = budget.short_cost if calibrated else budget.full_cost
+    cost = plan.n_folds * budget.full_cost * (plan.n_samples / n_samples) ** budget.growth
+    cost += plan.n_view_folds * (n_removable + 1) * short * (plan.n_view_samples / n_samples) ** budget.growth
+    assert cost <= 3.0
+    assert 2 <= plan.n_folds <= 3
+    assert (plan.n_view_folds > 0) == (n_removable > 0)
+    assert plan.n_samples <= budget.max_samples
+
+
+def test_without_labels_to_hide_there_are_no_refits():
+    plan = plan_refits(1000, 0, 3, calibrated=True)
+    assert plan.n_folds == plan.n_view_folds == 0
 
 
 def test_confidence_of_the_found_labels_is_counted(report, model, data):
@@ -141,10 +163,15 @@ def test_confidence_of_the_found_labels_is_counted(report, model, data):
 
 
 def test_views_have_their_share_and_what_is_lost_without_them(report, model, views, y):
-    _, parsed, _ = report
+    text, parsed, _ = report
     energies = np.array([np.linalg.norm(model.latent_ @ loading.T) ** 2 for loading in model.loadings_])
-    short = hold_out(LMSSC(max_iter=4), views, y, without=[None, *views])
+    labelled, others = np.flatnonzero(y != None), np.flatnonzero(y == None)  # noqa: E711
+    rows = np.sort(np.append(labelled, np.random.default_rng(0).choice(others, 55, replace=False)))
+    few = {name: view[rows] for name, view in views.items()}
+    short = hold_out(LMSSC(max_iter=4, calibrate=False), few, y[rows], without=[None, *views], n_folds=1)
     whole = short[None].accuracy
+    assert "Then 15 labels were hidden again" in text
+    assert "few iterations and 100 of the samples, to save time" in text
     for name, energy in zip(views, energies, strict=True):
         row = rows_of(parsed, name)[1]
         assert row[1] == f"{100 * energy / energies.sum():.1f} %"
@@ -216,7 +243,7 @@ def test_the_command_and_the_parameters_are_there(report):
 
 def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, model, views, y):
     monkeypatch.setattr(page, "MOST_DOTS", 60)
-    monkeypatch.setattr("lmssc.report.MOST_REFITTED", 100)
+    monkeypatch.setattr("lmssc.report.BUDGET", RefitBudget(max_samples=100))
     text, _ = write(tmp_path, model, views, y)
     drawn = map_data(text)
     names = written_ids(150)
@@ -224,7 +251,7 @@ def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, mode
     assert {names[row] for row in model.most_informative(page.LISTED)} <= set(drawn["ids"])
     assert "A random 60 of the 150 samples are shown" in text
     assert "this was done on 100 of the 150 samples" in text
-    assert "30 were found" in text
+    assert "of 21 were found" in text
 
 
 def test_methods_without_a_map_or_weights(tmp_path, views, y):
@@ -340,7 +367,7 @@ def test_models_of_all_forms_of_input_report(tmp_path, data, model, form):
     for given in [(), (X, data.y)]:
         clf.report(tmp_path / "report.html", *given)
         text = (tmp_path / "report.html").read_text(encoding="utf-8")
-        assert ("of 45 hidden labels found again" in text) == bool(given)
+        assert ("of 30 hidden labels found again" in text) == bool(given)
     if form == "frames":
         assert map_data(text)["ids"] == X[0].index.tolist()
 
@@ -365,10 +392,10 @@ def test_a_model_from_files_names_them(tmp_path, model):
 
 
 def test_a_page_with_few_labels_says_that_they_are_few(report, views):
-    """45 labels tell nothing to ±5 points: no sentence may say that the confidence fits, or that a view is useless."""
+    """30 labels tell nothing to ±5 points: no sentence may say that the confidence fits, or that a view is useless."""
     text, parsed, _ = report
     assert "That fits" not in text
-    assert "45 hidden labels are too few to tell" in text or "It is too" in text
+    assert "30 hidden labels are too few to tell" in text or "It is too" in text
     assert {row[5] for row in parsed.rows if re.fullmatch(r"\d+ to \d+ %", row[0]) and len(row) == 6} <= {
         "too few to tell",
         "too sure",

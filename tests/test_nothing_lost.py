@@ -71,7 +71,7 @@ class TestTypedLabels:
         fill_in(to_label, ["u", "v"])
         typed = to_label.read_bytes()
         run(CALL + " --force")
-        assert "Files with typed labels are kept; the new list of what to label is to_label-2.csv." in (
+        assert "Lists with typed labels are kept; the new list of samples to label is to_label-2.csv." in (
             printed := capsys.readouterr().out
         )
         assert "Written to out: predictions.csv, to_label-2.csv, model.lmssc, report.html." in printed
@@ -143,7 +143,7 @@ class TestTypedLabels:
         run("classify a.npy --labels y.csv --out out -q")
         (row, other) = fill_in(Path("out/to_label.csv"), ["u", "v"])
         run("classify a.npy --labels y.csv --labels out/to_label.csv --out out --force")
-        assert "out/to_label.csv: the ids are row numbers, because the views have no ids." in capsys.readouterr().out
+        assert "out/to_label.csv: its ids are row numbers, because the views have no ids." in capsys.readouterr().out
         rows = read_rows("out/predictions.csv")
         assert [rows[int(key) - 1]["label"] for key in (row, other)] == ["u", "v"]
         assert [rows[int(key) - 1]["given"] for key in (row, other)] == ["yes", "yes"]
@@ -220,7 +220,7 @@ class TestStdoutThatNobodyReads:
     def test_full_disk_behind_stdout_is_told_after_the_work(self):
         ended = shell(f"$LMSSC {CALL} > /dev/full")
         assert ended.returncode == 3
-        assert ended.stderr == b"lmssc: error: stdout cannot be written to: No space left on device\n"
+        assert ended.stderr == b"lmssc: error: stdout cannot be written: No space left on device\n"
         assert names("out") == RESULTS
 
 
@@ -246,7 +246,7 @@ class TestSignals:
     def test_of_predict(self, monkeypatch):
         run(CALL + " -q")
         monkeypatch.setattr(
-            "lmssc.cli.classify_files.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+            "lmssc.cli.classify_run.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
         )
         before = names()
         run("predict out/model.lmssc a.csv b.csv --out p.csv -q", code=143)

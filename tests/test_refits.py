@@ -59,6 +59,13 @@ def test_sparse_views_with_masks(data, views):
     assert 0 < (~found["b"].answered).sum() < len(found["b"].rows)
 
 
+def test_some_of_the_folds_are_the_first_of_all(data, views):
+    one, all_folds = (hold_out(GFHF(), views, data.y, n_folds=n)[None] for n in (1, 3))
+    assert 3 * len(one.rows) == len(all_folds.rows)
+    np.testing.assert_array_equal(one.rows, all_folds.rows[: len(one.rows)])
+    np.testing.assert_array_equal(one.distributions, all_folds.distributions[: len(one.rows)])
+
+
 def test_nothing_can_be_hidden_with_one_label_a_class(data, views):
     y = np.full(120, -1)
     y[[np.flatnonzero(data.target == c)[0] for c in range(3)]] = range(3)

@@ -251,7 +251,7 @@ class TestStopAndGoOn:
             patch.setattr(runs, "fit_and_answer", counted)
             assert main([*words, str(tmp_path / "cut")]) == 130
         error = capsys.readouterr().err
-        assert "the same command goes on" in error
+        assert "run the same command again to continue" in error
         assert str(tmp_path / "cut") in error
         assert 5 <= len(list(tmp_path.glob("cut/runs/*.json"))) < total
         assert not (tmp_path / "cut" / "tables.csv").exists()

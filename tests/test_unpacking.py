@@ -92,8 +92,8 @@ FORMATS = [packed_csv, packed_mtx, packed_svm, npz, mat, mat73, mat73_cell, parq
 
 @pytest.fixture
 def small_limit(monkeypatch):
-    monkeypatch.setattr(unpacking, "FREE", LIMIT)
-    monkeypatch.setattr(unpacking, "MOST_TIMES", 1)
+    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED", LIMIT)
+    monkeypatch.setattr(unpacking, "MAX_RATIO", 1)
     monkeypatch.setattr("lmssc.io.hdf5.SMALL_CHUNK", LIMIT // 1032)
 
 
@@ -224,7 +224,7 @@ def test_an_archive_packed_in_another_way_is_refused(tmp_path):
     np.save(buffer, numbers(3))
     with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("X.npy", buffer.getvalue())
-    with pytest.raises(InputFileError, match=r"packed in a way that numpy does not know"):
+    with pytest.raises(InputFileError, match=r"compressed by a method that numpy does not use"):
         read_table(str(tmp_path / "x.npz"))
 
 

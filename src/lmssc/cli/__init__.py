@@ -1,4 +1,8 @@
-"""The command ``lmssc``: its parser, and what becomes of errors. ``lmssc.cli.commands`` lists the commands."""
+"""The command ``lmssc``: one module per command, the parser, and how errors are reported.
+
+In each module ``add`` describes the command to the parser and ``run`` carries it out. Slow imports are inside ``run``,
+so that ``lmssc --help`` answers at once.
+"""
 
 import argparse
 import sys
@@ -6,33 +10,53 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lmssc.cli.commands import COMMANDS, CommandError
+from lmssc.cli import (
+    audit_command,
+    classify_command,
+    compare_command,
+    datasets_command,
+    demo_command,
+    info_command,
+    predict_command,
+    reproduce_command,
+)
 from lmssc.cli.console import safe_streams
-from lmssc.io.errors import OutputError
+from lmssc.io.errors import CommandError, OutputError
 from lmssc.persistence.signals import Stopped, exit_code, stop_by_signals
 
+COMMANDS = (
+    demo_command,
+    classify_command,
+    predict_command,
+    info_command,
+    compare_command,
+    datasets_command,
+    reproduce_command,
+    audit_command,
+)
+
 DESCRIPTION = """\
-Labels for every sample, from a few labels and several views of the same samples.
+Label every sample, given a few labels and several views of the same samples.
 
 Say you have 2,000 documents as word counts and as links, or images as pixels and
 as captions, and you know the class of 5 % of them. lmssc learns one latent
 representation and one graph from all views, and gives every sample a label and a
-distribution over the classes."""
+probability for each class."""
 
 EPILOG = """\
 start here:
-  lmssc demo              1,797 digits, 5 % of them labelled, against three simple methods
-  lmssc demo --rate 0.01  the same with 1 % labelled
-  lmssc demo --files DIR  write the digits as files, to try the next two on
-  lmssc classify --help   labels for your own files: CSV, Parquet, MATLAB, ...
-  lmssc predict --help    labels for new samples, by the model that classify wrote
-  lmssc compare digits    all methods on the same splits, with a paired test
-  lmssc datasets          data sets with several views, and where they are
-  lmssc reproduce --help  the results of the paper that this is built on, run again
+  lmssc demo              label 1,797 digits from 5 % of the labels; compare three simple methods
+  lmssc demo --rate 0.01  the same with 1 % of the labels
+  lmssc demo --files DIR  write the digits as example files for classify and predict
+  lmssc classify --help   label the samples in your own files: CSV, Parquet, MATLAB, ...
+  lmssc predict --help    label new samples with a model that classify wrote
+  lmssc compare digits    compare all methods on the same splits, with a paired test
+  lmssc datasets          list data sets with several views
+  lmssc reproduce --help  rerun the experiments of the paper behind the method
 
 in Python:
   from lmssc import LMSSC
-  clf = LMSSC().fit([X1, X2], y)     # y: -1 where the label is not known
+  clf = LMSSC().fit([X1, X2], y)     # y: -1 for unlabelled samples
   clf.transduction_                  # a label for every sample"""
 
 
@@ -42,20 +66,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, default=None
-        Arguments after the program's name; those of the process if None.
+        Arguments after the program's name; by default those of the process.
 
     Returns
     -------
     int
-        0 if all went well, 2 for a call that cannot be carried out, 3 for output that cannot be written, 130 after
-        Ctrl-C, 143 after SIGTERM.
+        0 for success, 2 for a wrong command or file, 3 for output that cannot be written, 130 after Ctrl-C, 143 after
+        SIGTERM.
     """
     with safe_streams() as out:
         code = _run(argv)
         if out is not None:
             out.flush()
-            if out.error is not None and code == 0:  # files are written, but what was to be printed is not
-                print(f"lmssc: error: stdout cannot be written to: {out.error.strerror}", file=sys.stderr)
+            if out.error is not None and code == 0:  # the files are written, but not the text
+                print(f"lmssc: error: cannot write to stdout: {out.error.strerror}", file=sys.stderr)
                 return OutputError.exit_code
     return code
 
@@ -82,7 +106,7 @@ def _make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and stop")
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     parser.set_defaults(run=_help_of(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
@@ -91,7 +115,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Show a warning in one line, without the place in the code that a user of the command has no use for."""
+    """Show a warning in one line, without its place in the code."""
     print(f"lmssc: warning: {message}", file=sys.stderr)
 
 
@@ -104,7 +128,7 @@ def _help_of(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
 
 
 class _PrintVersion(argparse.Action):
-    """Print the installed version; looks it up only when it is asked for."""
+    """Print the installed version, looked up only when asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
         from importlib import metadata
@@ -112,5 +136,5 @@ class _PrintVersion(argparse.Action):
         try:
             print("lmssc", metadata.version("lmssc"))
         except metadata.PackageNotFoundError:
-            print("lmssc, run from its source without being installed")
+            print("lmssc, run from source, not installed")
         parser.exit()

@@ -1,32 +1,31 @@
-"""``lmssc audit``."""
+"""``lmssc audit``: what row order and selection by test labels do to the published results."""
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
+from lmssc.cli import shared_options as shared
 from lmssc.io.errors import CommandError
-from lmssc.persistence.signals import Stopped, exit_code
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = shared.add_command(
+        commands,
         "audit",
-        help="measure what row order and choice by test labels do to the published results",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run=run,
+        help="measure how row order and selection by test labels affect the published results",
         description=(
-            "Run a port of the program published with the paper on the paper's data: on rows in class order, as\n"
-            "the files have them, and on shuffled rows, with the same labelled samples. Measure what choosing\n"
-            "among 18 settings by test accuracy adds, what a constant answer scores on BBC, and which methods\n"
-            "answer otherwise when rows are permuted. Every finished run is kept in the folder --out at once:\n"
-            "stop it and start it again, and it does only what is missing."
+            "Run a port of the paper's program on the paper's data: on rows in class order, as in the files, and\n"
+            "on shuffled rows, with the same labelled samples. Measure how much selecting among 18 settings by\n"
+            "test accuracy adds, what a constant prediction scores on BBC, and which methods change their\n"
+            "predictions when rows are permuted. Every finished run is saved in the folder --out at once: if you\n"
+            "stop the command, run it again to continue."
         ),
         epilog=(
             "examples:\n"
             "  lmssc audit --datasets sonar --rates 0.2 --repeats 3   minutes\n"
-            "  lmssc audit --jobs 2                                   hours: Reuters takes about 10 s a run\n\n"
-            "in Python, for a method of your own:\n"
+            "  lmssc audit --jobs 2                                   hours: a run on Reuters takes about 10 s\n\n"
+            "in Python, for your own method:\n"
             "  from lmssc.audit import order_sensitivity\n"
             "  print(order_sensitivity(classifier, X, y))"
         ),
@@ -36,34 +35,14 @@ def add(commands: Any) -> None:
         nargs="+",
         default=["sonar", "reuters"],
         metavar="NAME",
-        help="of sonar, reuters, handwritten, bbc (default: sonar reuters)",
+        help="any of sonar, reuters, handwritten, bbc (default: sonar reuters)",
     )
-    parser.add_argument(
-        "--rates",
-        nargs="+",
-        type=float,
-        default=[0.2, 0.5],
-        metavar="SHARE",
-        help="shares of the labels that are given (default: 0.2 0.5)",
-    )
-    parser.add_argument("--repeats", type=int, default=10, metavar="N", help="draws of labels (default: %(default)s)")
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="runs at the same time, -1 for one a core (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("lmssc-audit"),
-        metavar="FOLDER",
-        help="where the runs, audit.csv, audit_summary.csv, audit.md and the figure go (default: %(default)s)",
-    )
+    shared.add_rates(parser, [0.2, 0.5])
+    shared.add_repeats(parser, 10)
+    shared.add_jobs(parser)
+    shared.add_out_folder(parser, "lmssc-audit", "the runs, audit.csv, audit_summary.csv, audit.md and the figure")
     parser.add_argument("--no-figures", action="store_true", help="draw no figure")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run)
+    shared.add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,29 +58,21 @@ def run(args: argparse.Namespace) -> int:
     unknown = [name for name in args.datasets if name not in DATASETS]
     if unknown:
         raise CommandError(f"--datasets {unknown[0]} is not one of {', '.join(DATASETS)}")
-    if args.jobs == 0:
-        raise CommandError("--jobs must be 1 or more, or -1 for all cores")
-    try:
-        check_numbers(args.rates, args.repeats)
-        prepare_folder(args.out)
-        # Said now rather than after hours.
-        load("bbc")
-        if not args.no_figures:
-            import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
-        rows = audit(args.datasets, args.rates, args.repeats, args.out, n_jobs=args.jobs, progress=not args.quiet)
-        written = write_page(rows, args.out, figures=not args.no_figures)
-    except (ValueError, ImportError) as error:
-        raise CommandError(error) from error
-    except (KeyboardInterrupt, Stopped) as error:
-        print(
-            f"\nlmssc: interrupted; all finished runs are kept in {args.out}, and the same command goes on from there",
-            file=sys.stderr,
-        )
-        return exit_code(error)
-    if not args.quiet:
-        print(make_page(rows))
-        print(
-            "written:",
-            ", ".join(str(path) for path in [*written, args.out / "audit.csv", args.out / "audit_summary.csv"]),
-        )
-    return 0
+    shared.check_jobs(args)
+    with shared.resumable(args.out) as stopped:
+        try:
+            check_numbers(args.rates, args.repeats)
+            prepare_folder(args.out)
+            # Fail now rather than after hours.
+            load("bbc")
+            if not args.no_figures:
+                import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
+            rows = audit(args.datasets, args.rates, args.repeats, args.out, n_jobs=args.jobs, progress=not args.quiet)
+            written = write_page(rows, args.out, figures=not args.no_figures)
+        except (ValueError, ImportError) as error:
+            raise CommandError(error) from error
+        if not args.quiet:
+            print(make_page(rows))
+            files = [*written, args.out / "audit.csv", args.out / "audit_summary.csv"]
+            print("written:", ", ".join(str(path) for path in files))
+    return stopped.exit_code

@@ -1,4 +1,4 @@
-"""``lmssc classify``."""
+"""``lmssc classify``: its options, and what it prints."""
 
 import argparse
 import os
@@ -8,86 +8,100 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lmssc.cli.shared_options import (
+    EXIT_CODES,
+    add_command,
+    add_jobs,
+    add_reading,
+    add_seed,
+    check_jobs,
+    one_line,
+    split_names,
+)
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
-KINDS = ("number", "category", "text")  # lmssc.io.column_types.TYPES, which takes long to import
+KINDS = ("number", "category", "text")  # the same as lmssc.io.column_types.TYPES, which is slow to import
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   lmssc demo --files digits
   lmssc classify digits/views/* --labels digits/labels.csv --out result
-      files to try it on, and the call that goes with them
+      write example files, then label them
 
   lmssc classify image.csv text.csv --labels labels.csv --out result
-      two views, a file each, and a file with the columns id and label for some of the samples
+      two views in two files; labels.csv has the columns id and label, for some of the samples
   lmssc classify all.csv --label-column kind --view 'image=px*' --view 'sound=f1..f40' --out result
-      one file: views by column names (* for anything, A..B for a range), labels in the column "kind"
+      one file: views by column names (* matches anything, A..B is a range), labels in the column "kind"
   lmssc classify all.parquet --prefix-sep _ --out result
-      columns image_1, image_2, text_1, ... are views "image" and "text"; labels in the column "label"
+      columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
   lmssc classify reviews.csv --out result --dry-run
-      say what would be done; a column of text becomes a view of its words, with tf-idf weights
+      read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
-      the matrices in a MATLAB file, with X1 turned round; y has 0, 1, 2, ... and -1 where not known
+      the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
-      once more, with the labels that you typed into to_label.csv; that file is kept as it is
+      again, with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
-  A file has a row for each sample. Formats, by the ending of the name:
-    .csv .tsv            first line: names of the columns (also .csv.gz, ...; --delimiter for others)
+  Each row of a file is a sample. The ending of the file name gives the format:
+    .csv .tsv            the first line names the columns (also .csv.gz; see --delimiter)
     .parquet .feather    needs pip install 'lmssc[files]'
-    .npy .npz            plain arrays; every matrix in an .npz is a view
-    .mat                 every matrix, and every matrix in a cell; 7.3 needs 'lmssc[files]'
+    .npy .npz            plain arrays; every matrix in an .npz file is a view
+    .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
     .svm .mtx            SVMlight and MatrixMarket, for sparse views (also .gz)
-  The columns of numbers of a file are a view, named like the file (NAME=FILE names it otherwise);
-  each column of text is a view of its own. A packed file may unpack to 1 GiB, or to 100 times its size up to
-  64 GiB; the environment variable LMSSC_MAX_UNPACKED (16G) sets another limit.
+  The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
+  text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
+  the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
-columns of tables, whatever the format; what was understood tells of all but plain numbers and text:
-  numbers              also 1,234.50, 12%, $12 and 5 kg, if the unit is the same in all cells. In files with
-                       ';' or tabs between the cells decimal commas are seen; --decimal says it
-  yes/no, true/false   1 and 0, among the numbers
-  categories           few values, each in several rows: a feature for each of the 20 most frequent
-  text                 a view of its words
-  dates, ids           left out, as are columns with one value only
-  --type NAMES=KIND says otherwise: number, category or text. A blank cell is filled in with the median of
-  its column (--impute).
+columns of tables (anything but plain numbers and text is reported):
+  numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
+                       are detected in files delimited by ';' or tabs; otherwise use --decimal
+  times                5:00 or 1:05:00, as numbers of seconds
+  yes/no, true/false   become 1 and 0
+  categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
+                       and lower case are the same; blank cells are a value of their own
+  text                 word counts with tf-idf weights
+  dates, ids           not used, nor are columns with a single value
+  --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
+  '#DIV/0!', are filled in with the median of their column (--impute).
 
 rows:
-  If files have a column "id" (or the one that --id names), rows with the same id are the same sample,
-  in whatever order. So are they if files share another column in which no two rows are alike. A sample may
-  be missing from some views: no row, or a row of blanks. Files without ids have to have the same samples in
-  the same order.
+  Rows with the same "id" (or the column given by --id) are the same sample, whatever their order. Without
+  such a column, another column that the files share and whose values are all different is used. A sample
+  may be missing from some views: it has no row there, or a blank one. Files without any ids must have the
+  same samples in the same order.
 
 labels:
-  --labels FILE with columns id and label, for some samples; or a column of a view (--label-column, or
-  one that is named "label"), blank where the label is not known. -1 among whole numbers is "not known".
-  --labels may be given more than once; a sample with two different labels is an error.
+  Either --labels FILE with the columns id and label, for some of the samples; or a column of a view
+  (--label-column, or the column "label"), blank for unlabelled samples. Among whole numbers, -1 means
+  unlabelled. With several --labels, all labels count; two different labels for one sample are an error.
 
-what is written, all of it together or nothing:
-  predictions.csv   id (by the name that it has in the files), label, confidence, runner_up, p_<class> for
-                    each class, given, unreached
-  to_label.csv      what to label next, most useful first: 100 samples (of more than 100,000 fewer, down to 20).
-                    Type labels into it and give it to --labels. --force does not replace one with labels in
-                    it: the next is to_label-2.csv
-  model.lmssc       for 'lmssc predict', 'lmssc info' and lmssc.load in Python
-  report.html       how sure it is and why, to be opened in a browser
-  In the CSV files an id or label that a spreadsheet would compute (=A1) has an apostrophe before it, which
-  is taken off when it is read again.
+output, written all at once or not at all:
+  predictions.csv   one row per sample: id, label, confidence, runner_up, p_<class> for each class, given,
+                    unreached
+  to_label.csv      the samples to label next, most useful first: 100, or down to 20 for more than 100,000
+                    samples. Type labels into it and pass it to --labels. --force never overwrites a list
+                    with labels in it: the new list is then called to_label-2.csv
+  model.lmssc       for 'lmssc predict', 'lmssc info', and lmssc.load in Python
+  report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
+                    hidden and the model is fitted again, which takes up to three times as long as the fit;
+                    --no-report leaves it out
+  Ids and labels that a spreadsheet would evaluate (=A1) are written with an apostrophe before them, which is
+  removed when the file is read again.
 
-exit codes: 0 all is written; 2 something is wrong with the call or a file (one line says what and
-where); 3 the output cannot be written; 130 stopped by Ctrl-C, 143 by SIGTERM: nothing is half-written."""
+{EXIT_CODES}"""
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "classify",
+        run=run,
         help="label every sample in your files from a few labels",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
-            "Label every sample in files with several views of the samples, from labels for a few of them.\n"
-            "Says what it understood of the files before it starts."
+            "Label every sample in your files, from labels for a few of them. Each file or group of columns\n"
+            "is a view of the samples. Before it starts, it prints what it understood of the files."
         ),
         epilog=EPILOG,
     )
@@ -97,7 +111,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="file with the labels that are known; if given more than once, all of them count",
+        help="file with the known labels; may be repeated, all labels count",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
@@ -105,8 +119,19 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace results that are in the folder already, but no list with labels in it",
+        help="replace results that are already in the folder, except lists into which labels were typed",
     )
+    parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
+    _add_columns(parser)
+    parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
+    add_seed(parser, "random seed: decides which labels are held out")
+    add_jobs(parser, "fits, for --cv and the report,")
+    parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
+    add_reading(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what the columns are."""
     parser.add_argument(
         "--label-column", type=readable, metavar="NAME", help='column with the labels (default: "label")'
     )
@@ -114,8 +139,8 @@ def add(commands: Any) -> None:
         "--unlabelled",
         type=readable,
         metavar="TEXT",
-        help="what is written where a label is not known, besides nothing (default: NA, NaN, null, None, "
-        "N/A and the like, and -1)",
+        help="text that marks unlabelled samples, besides a blank cell (default: NA, NaN, null, None, N/A and the "
+        "like, and -1)",
     )
     parser.add_argument(
         "--view",
@@ -123,13 +148,13 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=COLUMNS",
-        help="make a view of some columns of a file, such as 'image=px*,width' or 'bands=b1..b20'; once for each view",
+        help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
     )
     parser.add_argument(
         "--prefix-sep",
         type=readable,
         metavar="TEXT",
-        help="columns of a file are of the view that their name starts with, up to TEXT (such as _)",
+        help="group columns into views by the part of their name before TEXT (such as _)",
     )
     parser.add_argument(
         "--transpose",
@@ -137,120 +162,83 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="VIEW",
-        help="this matrix has a column for each sample",
+        help="this matrix has one column per sample",
     )
     parser.add_argument(
         "--type",
         action="append",
         default=[],
         metavar="NAMES=KIND",
-        help="say what columns are, where it was not understood: number, category or text, such as 'zip,ward=category'",
+        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
     )
     parser.add_argument(
         "--impute",
         choices=("median", "mean", "none"),
         default="median",
-        help="what a blank cell is filled in with, of its column; none: refuse it (default: %(default)s)",
+        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
     )
-    parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides which labels are held out (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="fits at the same time, for --cv and the report; -1 for one a core (default: %(default)s)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only say what was understood of the files")
-    add_reading_options(parser)
-    parser.set_defaults(run=run)
-
-
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Describe what `classify` and `predict` have in common."""
-    parser.add_argument(
-        "--id", type=readable, metavar="NAME", help='column with the ids of the samples (default: "id")'
-    )
-    parser.add_argument(
-        "--drop",
-        type=readable,
-        default="",
-        metavar="NAMES",
-        help="columns that are not to be used, with commas between",
-    )
-    parser.add_argument(
-        "--delimiter",
-        metavar="WORD",
-        help="between cells of text files: comma, tab, semicolon or bar (default: by ending; a semicolon is seen)",
-    )
-    parser.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        metavar="MARK",
-        help="'.' or ',': what stands before decimals in text files; the other may set thousands apart (default: a "
-        "point, or a comma where something else is between the cells and all numbers have it)",
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="how to print what was understood and found"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     _check(args)
-    from lmssc.cli.classify_files import classify
-    from lmssc.cli.console import print_json
-    from lmssc.core.progress import progress_bar
-    from lmssc.io.classify_input import as_data, describe, read_problem
-    from lmssc.io.view_columns import Options
-
-    texts = args.format == "text" and not args.quiet
     try:
-        options = Options(
-            id_column=args.id,
-            label_column=args.label_column,
-            delimiter=args.delimiter,
-            selections=_selections(args.view),
-            prefix_separator=args.prefix_sep,
-            drop=_names(args.drop),
-            transpose=args.transpose,
-            decimal=args.decimal,
-            types=_types(args.type),
-            impute=None if args.impute == "none" else args.impute,
-        )
-        with progress_bar("reading", show=texts):
-            problem = read_problem(args.views, args.labels, options, args.unlabelled)
-        understood = describe(problem)
-        if texts:
-            print("\n".join(understood), flush=True)
-        result: dict[str, Any] = {"understood": as_data(problem)}
-        if not args.dry_run:
-            outcome = classify(
-                problem,
-                args.out,
-                options=options,
-                understood=understood,
-                command=_again(args),
-                search=args.cv,
-                seed=args.seed,
-                jobs=args.jobs,
-                force=args.force,
-                show=texts,
-            )
-            result |= {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
-            if texts:
-                print("\n" + "\n".join(outcome.lines))
-                print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        result = _classify(args, show=args.format == "text" and not args.quiet)
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(one_line(error)) from error
     except MemoryError as error:
         raise CommandError("not enough memory for these files") from error
     if args.format == "json" and not args.quiet:
+        from lmssc.cli.console import print_json
+
         print_json(result)
     return 0
+
+
+def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
+    """Read, fit and write; print if `show`; return everything as data."""
+    from lmssc.cli.classify_run import classify
+    from lmssc.core.progress import progress_bar
+    from lmssc.io.labelled_files import as_data, describe, read_labelled_files
+    from lmssc.io.options import Options
+
+    options = Options(
+        id_column=args.id,
+        label_column=args.label_column,
+        delimiter=args.delimiter,
+        selections=_selections(args.view),
+        prefix_separator=args.prefix_sep,
+        drop=split_names(args.drop),
+        transpose=args.transpose,
+        decimal=args.decimal,
+        types=_types(args.type),
+        impute=None if args.impute == "none" else args.impute,
+    )
+    with progress_bar("reading", show=show):
+        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+    summary = describe(data)
+    if show:
+        print("\n".join(summary), flush=True)
+    result: dict[str, Any] = {"understood": as_data(data)}
+    if args.dry_run:
+        return result
+    outcome = classify(
+        data,
+        args.out,
+        options=options,
+        summary=summary,
+        command=_again(args),
+        search=args.cv,
+        seed=args.seed,
+        jobs=args.jobs,
+        force=args.force,
+        report=not args.no_report,
+        show=show,
+    )
+    if show:
+        print("\n" + "\n".join(outcome.lines))
+        print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+    return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -258,23 +246,22 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError("--out DIR is missing: the folder for the results")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
-    if args.jobs == 0:
-        raise CommandError("--jobs must be a number of fits, or -1 for one a core; got 0")
+    check_jobs(args)
     if args.prefix_sep == "":
         raise CommandError("--prefix-sep must not be empty")
     if args.prefix_sep and args.view:
-        raise CommandError("--prefix-sep and --view are two ways to say the same; take one")
+        raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
 
 
 def _again(args: argparse.Namespace) -> str:
-    """What to type to run it again: in the folder where it ran, over the results that are there then."""
+    """The command that runs this again, from the folder where it ran, replacing its results."""
     options = [] if args.force else ["--force"]
     words = [*args.argv[:1], *options, *args.argv[1:]] if "--" in args.argv else [*args.argv, *options]
     return f"cd {shlex.quote(os.getcwd())} && {shlex.join([*_program(), *words])}"
 
 
 def _program() -> list[str]:
-    """How the command was started: `lmssc`, unless that would not find this one."""
+    """How to start this program: `lmssc`, unless that name finds another one."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return [sys.executable, "-m", "lmssc"]
@@ -289,9 +276,9 @@ def _selections(given: list[str]) -> dict[str, str]:
     for text in given:
         name, equals, columns = (part.strip() for part in text.partition("="))
         if not (name and equals and columns and all(part.strip() for part in columns.split(","))):
-            raise CommandError(f"--view {text!r} has to be NAME=COLUMNS, such as 'image=px*,width'")
+            raise CommandError(f"--view {text!r} must be NAME=COLUMNS, such as 'image=px*,width'")
         if name in selections:
-            raise CommandError(f"--view {name} is given twice; put commas between its columns")
+            raise CommandError(f"--view {name} is given twice; separate its columns by commas")
         selections[name] = columns
     return selections
 
@@ -301,21 +288,6 @@ def _types(given: list[str]) -> dict[str, str]:
     for text in given:
         names, equals, kind = (part.strip() for part in text.rpartition("="))
         if not (names and equals and kind in KINDS):
-            raise CommandError(f"--type {text!r} has to be NAMES=KIND, where KIND is {', '.join(KINDS)}")
-        types |= dict.fromkeys(_names(names), kind)
+            raise CommandError(f"--type {text!r} must be NAMES=KIND, where KIND is {', '.join(KINDS)}")
+        types |= dict.fromkeys(split_names(names), kind)
     return types
-
-
-def _names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def one_line(error: BaseException) -> str:
-    r"""The message of an error in one line.
-
-    Examples
-    --------
-    >>> one_line(ValueError("one\n  two"))
-    'one two'
-    """
-    return " ".join(str(error).split())

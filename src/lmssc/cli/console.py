@@ -1,4 +1,4 @@
-"""What is printed: in any locale, and also if nobody reads it any more."""
+"""Printing that works in any locale, and after the reader of a pipe has gone."""
 
 import contextlib
 import errno
@@ -15,17 +15,17 @@ from lmssc.persistence.atomic import readable
 class Outlet:
     r"""A text stream that never raises.
 
-    What its encoding lacks is written as an escape. Once its reader has gone, what is written is dropped.
+    Characters that its encoding lacks are escaped. Once the reader has gone, output is dropped.
 
     Parameters
     ----------
     stream : text stream
-        Where the text goes.
+        Destination.
 
     Attributes
     ----------
     error : OSError or None
-        Why something could not be written; None if all was, or if the reader has gone.
+        Why writing failed; None if it did not, or if the reader has gone.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Outlet:
         return len(text)
 
     def flush(self) -> None:
-        """Write what waits to be written."""
+        """Flush the stream."""
         if not self._closed:
             try:
                 self._stream.flush()
@@ -65,7 +65,7 @@ class Outlet:
     def _close(self, error: OSError) -> None:
         self._closed = True
         self.error = None if error.errno == errno.EPIPE else error
-        # What waits in the stream goes nowhere, or it would fail once more at the end of the process.
+        # Buffered text goes to /dev/null, or it would fail again at the end of the process.
         with contextlib.suppress(OSError, AttributeError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
@@ -74,12 +74,12 @@ class Outlet:
 
 @contextmanager
 def safe_streams() -> Iterator[Outlet | None]:
-    """Make stdout and stderr outlets; a stream that is closed from the start stays so.
+    """Wrap stdout and stderr in `Outlet`; a stream that is closed from the start stays closed.
 
     Yields
     ------
     Outlet or None
-        The one that stdout goes to.
+        The new stdout.
     """
     out, err = (stream if stream is None else Outlet(stream) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
@@ -91,12 +91,12 @@ def safe_streams() -> Iterator[Outlet | None]:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON; other than ASCII as it is where stdout is UTF-8, else as JSON's own escapes.
+    """Print data as JSON; characters beyond ASCII are escaped unless stdout is UTF-8.
 
     Parameters
     ----------
     data : object
-        What JSON can hold.
+        Anything that `json.dumps` accepts.
 
     Examples
     --------

@@ -1,28 +1,30 @@
-"""``lmssc datasets``."""
+"""``lmssc datasets``: list, describe and download data sets."""
 
 import argparse
 from typing import Any
 
+from lmssc.cli.shared_options import add_command
 from lmssc.datasets.catalogue import FACTS, NAMES
 from lmssc.datasets.registry import FILES
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "datasets",
-        help="list the data sets, download them, tell where they come from",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run=run_list,
+        help="list, describe and download data sets",
         description=(
-            "List the data sets: how large they are, and where their files are. A file is looked for in the\n"
-            "folder that the environment variable LMSSC_DATA names, then in your cache; if it is in neither, it\n"
-            "is downloaded when it is first used, or now, by 'fetch'. Every file is checked by its sha256."
+            "List the data sets, their sizes, and where their files are. A file is looked for in the folder given\n"
+            "by the environment variable LMSSC_DATA, then in your cache. If it is in neither, it is downloaded on\n"
+            "first use, or by 'fetch'. Every file is verified by its sha256."
         ),
         epilog=(
             "examples:\n"
-            "  lmssc datasets                      the list\n"
-            "  lmssc datasets info sonar           what is in it, where it is from, its licence\n"
-            "  lmssc datasets fetch sonar reuters  download these two (already here: check them)\n"
+            "  lmssc datasets                      list them\n"
+            "  lmssc datasets info sonar           contents, origin and licence\n"
+            "  lmssc datasets fetch sonar reuters  download these two, or verify them if they are here\n"
             "  lmssc datasets fetch all\n"
             "  lmssc compare sonar --repeats 5     use one\n\n"
             "in Python:\n"
@@ -30,15 +32,14 @@ def add(commands: Any) -> None:
             "  data = load('sonar')                data.views, data.target, data.DESCR, ..."
         ),
     )
-    parser.set_defaults(run=run_list)
-    actions = parser.add_subparsers(title="more", metavar="ACTION")
-    info = actions.add_parser("info", help="tell about a data set", description="Tell about a data set.")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    info = actions.add_parser("info", help="describe a data set", description="Describe a data set.")
     info.add_argument("name", metavar="NAME", choices=NAMES, help=f"one of {', '.join(NAMES)}")
     info.set_defaults(run=run_info)
     fetch = actions.add_parser(
         "fetch",
         help="download data sets",
-        description="Download data sets into the cache, and check them. What is here already is only checked.",
+        description="Download data sets into the cache and verify them. Files that are already here are only verified.",
     )
     names = [*FILES, "all"]
     fetch.add_argument("names", metavar="NAME", nargs="+", choices=names, help=f"any of {', '.join(names)}")
@@ -46,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print the table of the data sets, and the folders."""
+    """Print a table of the data sets, and the folders."""
     from lmssc.datasets.fetch import cache_folder, data_folder
 
     rows = [("name", "samples", "classes", "views", "features", "file", "where")]
@@ -79,14 +80,14 @@ def run_info(args: argparse.Namespace) -> int:
 
 
 def run_fetch(args: argparse.Namespace) -> int:
-    """Download what is not here; check all."""
+    """Download missing files; verify all."""
     from lmssc.datasets.fetch import fetch, find
 
     for name in FILES if "all" in args.names else dict.fromkeys(args.names):
         file = FILES[name]
         if find(file) is None:
             print(f"{name}: downloading {_readable(file.size)} from {file.address}", flush=True)
-        print(f"{name}: {fetch(file)}, sha256 as it should be", flush=True)
+        print(f"{name}: {fetch(file)}, sha256 verified", flush=True)
     return 0
 
 

@@ -1,21 +1,24 @@
-"""``lmssc demo``."""
+"""``lmssc demo``: label digits, or write them as example files."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
+from lmssc.cli.shared_options import add_command, add_out_folder, add_quiet, add_seed
 from lmssc.io.errors import CommandError
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "demo",
-        help="label 1,797 digits from 5 %% labels, compare, draw figures",
+        run=run,
+        help="label 1,797 digits from 5 %% of the labels, compare methods, draw figures",
         description=(
-            "Hide most labels of 1,797 real digits that scikit-learn ships, let LMSSC and three simple "
-            "methods guess them, and score the guesses on the hidden labels only. Needs no network. "
-            "Writes the scores, LMSSC's labels and figures into a folder."
+            "Hide most labels of the 1,797 handwritten digits that come with scikit-learn, let LMSSC and three\n"
+            "simple methods predict them, and score the predictions on the hidden labels. Writes the scores,\n"
+            "LMSSC's labels and figures into a folder. Needs no network."
         ),
     )
     parser.add_argument(
@@ -23,31 +26,18 @@ def add(commands: Any) -> None:
         type=float,
         default=0.05,
         metavar="SHARE",
-        help="share of each class whose labels are given, between 0 and 1 (default: %(default)s)",
+        help="share of the labels of each class that is given, between 0 and 1 (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="decides the order of the rows and which labels are given (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("lmssc-demo"),
-        metavar="FOLDER",
-        help="where the files go; made if it does not exist (default: %(default)s)",
-    )
+    add_seed(parser, "random seed: decides the order of the rows and which labels are given")
+    add_out_folder(parser, "lmssc-demo", "the files")
     parser.add_argument(
         "--files",
         type=Path,
         metavar="FOLDER",
-        help="instead write the digits as files in several formats, to try 'lmssc classify' on",
+        help="only write the digits as files in several formats, to try 'lmssc classify' on",
     )
-    parser.add_argument("--no-figures", action="store_true", help="write no figures")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run)
+    parser.add_argument("--no-figures", action="store_true", help="draw no figures")
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         command = write_files(task, args.files, args.seed)
         if not args.quiet:
             print(
-                f"Written to {args.files}: the digits in four views, a file each, labels.csv with {args.rate:.0%} of "
-                f"the labels,\nand truth.csv with all, to compare. Now type:\n\n  {command}"
+                f"Written to {args.files}: four views of the digits, one file each, labels.csv with {args.rate:.0%} of "
+                f"the labels,\nand truth.csv with all of them, to compare. Now run:\n\n  {command}"
             )
         return 0
     prepare_folder(args.out)

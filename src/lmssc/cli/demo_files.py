@@ -1,4 +1,4 @@
-"""The files that ``lmssc demo --files`` writes: the digits as someone might have them, for ``lmssc classify``."""
+"""The example files of ``lmssc demo --files``: the digits in several formats, for ``lmssc classify``."""
 
 import csv
 import gzip
@@ -16,14 +16,14 @@ from lmssc.cli.digits_demo import Task
 from lmssc.datasets import load_digits_views
 from lmssc.io.staging import staged_folder
 
-# The views that are written, each in a format of its own, all of which a plain installation reads.
+# Views and their formats, all of which a plain installation reads.
 FORMATS = {"pixels": ".csv", "fourier": ".tsv.gz", "profiles": ".npz", "gradients": ".mat"}
-# A view that some samples lack, and which share of them.
-LACKS, LACKING = "fourier", 0.05
+# A view that a share of the samples lacks.
+INCOMPLETE_VIEW, MISSING_SHARE = "fourier", 0.05
 
 
 def write_files(task: Task, out: Path, seed: int) -> str:
-    """Write the views of the digits in several formats, each in another order of rows, and the few labels.
+    """Write the views in several formats, each with its rows in another order, and the known labels.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ def write_files(task: Task, out: Path, seed: int) -> str:
     out : Path
         The folder; new or empty.
     seed : int
-        Decides the order of the rows, and which samples the last view lacks.
+        Decides the order of the rows, and which samples lack a view.
 
     Returns
     -------
     str
-        What to type next.
+        The command to run next.
     """
     names = load_digits_views().view_names
     ids = np.array([f"digit-{row:04d}" for row in task.rows])
@@ -46,8 +46,8 @@ def write_files(task: Task, out: Path, seed: int) -> str:
         (stage / "views").mkdir()
         for name, suffix in FORMATS.items():
             order = random.permutation(len(ids))
-            if name == LACKS:
-                order = order[round(LACKING * len(ids)) :]
+            if name == INCOMPLETE_VIEW:
+                order = order[round(MISSING_SHARE * len(ids)) :]
             view = task.views[names.index(name)]
             _write_view(stage / "views" / f"{name}{suffix}", name, ids[order], view[order])
         given = ~task.hidden

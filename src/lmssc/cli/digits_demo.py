@@ -1,4 +1,4 @@
-"""The demonstration behind ``lmssc demo``: digits in several views, few labels, four methods, figures."""
+"""The work of ``lmssc demo``: digits in several views, few labels, four methods, figures."""
 
 import csv
 import io
@@ -36,13 +36,13 @@ class Task:
     Attributes
     ----------
     views : list of ndarray
-        The views, all that a method may see besides `y`.
+        The views.
     y : ndarray of int
-        The labels given, -1 where they are hidden.
+        The given labels, -1 for hidden ones.
     target : ndarray of int
         All true labels, for scoring only.
     rows : ndarray of int
-        Which row of the data set each sample is.
+        Row of each sample in the data set.
     """
 
     views: list[NDArray[np.floating]]
@@ -52,13 +52,13 @@ class Task:
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
-        """Samples whose label is hidden, the ones that count for a score."""
+        """Samples whose label is hidden, which are scored."""
         return self.y == UNLABELLED
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well one method guessed the hidden labels."""
+    """Scores of one method on the hidden labels."""
 
     method: str
     accuracy: float
@@ -79,12 +79,12 @@ def make_task(rate: float, seed: int) -> Task:
     Returns
     -------
     Task
-        The samples, with the labels that were kept.
+        The samples, with the labels that are given.
 
     Raises
     ------
     ValueError
-        If `rate` is not between 0 and 1, or leaves a class without a label, or with nothing to guess.
+        If `rate` is not between 0 and 1, or leaves a class without a given or without a hidden label.
     """
     if not 0 < rate < 1:
         raise ValueError(f"--rate must be between 0 and 1, such as 0.05 for 5 %; got {rate:g}")
@@ -97,7 +97,7 @@ def make_task(rate: float, seed: int) -> Task:
 
 
 def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]:
-    """Keep the first labels of each class and replace the others by -1.
+    """Keep the first labels of each class and replace the others with -1.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
     Raises
     ------
     ValueError
-        If that keeps no label of a class, or all of them.
+        If that keeps none of the labels of a class, or all of them.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
         if not 0 < n_given < len(members):
             raise ValueError(
                 f"--rate {rate:g} keeps {n_given} of the {len(members)} labels of class {label}; "
-                "each class needs at least one label that is given and one that is hidden"
+                "each class needs at least one given and one hidden label"
             )
         y[members[:n_given]] = label
     return y
@@ -140,9 +140,9 @@ def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
     Parameters
     ----------
     task : Task
-        What to label.
+        The samples to label.
     folder : Path
-        Where the files go; it exists.
+        Folder for the files; it exists.
     figures : bool
         Whether to draw figures.
     quiet : bool
@@ -166,21 +166,21 @@ def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
             print(f"lmssc: no figures: {error}", file=sys.stderr)
     say(f"\nWritten to {folder}:")
     say(textwrap.indent(textwrap.fill(", ".join(path.name for path in written), 90), "  "))
-    say("Try next: fewer labels with --rate 0.01, other rows with --seed 1, or lmssc demo --help.")
+    say("Next, try fewer labels with --rate 0.01, other labels with --seed 1, or lmssc demo --help.")
 
 
 def score_methods(task: Task, model: LMSSC) -> list[Score]:
-    """Let `model` and the simple methods guess the hidden labels, and score their guesses.
+    """Let `model` and the simple methods predict the hidden labels, and score them.
 
-    All run on one thread: the data are small, and on a busy machine, threads that wait for each other would
-    take most of the time that is measured.
+    All run on one thread: the data are small, and on a busy machine, waiting threads would dominate the time
+    measured.
 
     Parameters
     ----------
     task : Task
-        What to label.
+        The samples to label.
     model : LMSSC
-        Is fitted here.
+        Fitted here.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def _score(method: str, guess: Callable[[], NDArray[np.integer]], task: Task) ->
 
 
 def format_scores(scores: list[Score]) -> str:
-    """Set the scores as a table with aligned columns, the best accuracy marked with a star.
+    """Format the scores as a table; a star marks the best accuracy.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def format_scores(scores: list[Score]) -> str:
       method    accuracy  balanced accuracy  seconds
     * this        87.5 %             80.0 %     1.50
       that one    50.0 %             50.0 %     0.25
-    * best accuracy on the rows whose label was hidden; seconds on one thread
+    * best accuracy on the hidden labels; seconds on one thread
     """
     width = max(len(score.method) for score in scores)
     best = max(score.accuracy for score in scores)
@@ -241,7 +241,7 @@ def format_scores(scores: list[Score]) -> str:
             f"{star} {score.method:{width}}  {100 * score.accuracy:6.1f} %"
             f"  {100 * score.balanced_accuracy:15.1f} %  {score.seconds:7.2f}"
         )
-    return "\n".join([*lines, "* best accuracy on the rows whose label was hidden; seconds on one thread"])
+    return "\n".join([*lines, "* best accuracy on the hidden labels; seconds on one thread"])
 
 
 def _describe(task: Task) -> str:
@@ -249,7 +249,7 @@ def _describe(task: Task) -> str:
     widths = " + ".join(str(view.shape[1]) for view in task.views)
     return (
         f"{len(task.y)} handwritten digits in {len(task.views)} views ({widths} features): "
-        f"{n_given} labels given, {n_hidden} to be found.\n"
+        f"{n_given} labels given, {n_hidden} hidden.\n"
     )
 
 

@@ -1,29 +1,28 @@
-"""``lmssc info``."""
+"""``lmssc info``: what a model file contains."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
+from lmssc.cli.shared_options import add_command, add_format
 from lmssc.io.errors import CommandError
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "info",
-        help="tell what is in a model file",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run=run,
+        help="show what a model file contains",
         description=(
-            "Tell what is in a model file that 'lmssc classify' or clf.save(path) wrote: the method, the samples,\n"
-            "views and classes, the parameters. The file is checked by its checksum; nothing in it is run."
+            "Show what a model file of 'lmssc classify' or clf.save(path) contains: method, samples, views,\n"
+            "classes and parameters. Its checksum is verified; no code in it is executed."
         ),
         epilog="examples:\n  lmssc info out/model.lmssc\n  lmssc info out/model.lmssc --format json",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="for people or for programs (default: %(default)s)"
-    )
-    parser.set_defaults(run=run)
+    add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:

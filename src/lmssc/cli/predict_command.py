@@ -1,48 +1,46 @@
-"""``lmssc predict``."""
+"""``lmssc predict``: its options, and what it prints."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.classify_command import add_reading_options, one_line
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   lmssc predict result/model.lmssc new/image.csv new/text.csv --out new.csv
   lmssc predict result/model.lmssc image=new-image.csv text=new-text.csv --out new.csv
   lmssc predict result/model.lmssc new.parquet --out new.csv
 
-A file is taken for the view of the model that has its name (NAME=FILE says it otherwise), or whose columns
-it has; columns may be in another order, and others are left aside. Rows are joined as by 'lmssc classify'.
-Columns are read as they were then: a category that was not there is none of those that were, a blank cell is
-filled in as it was learned. A sample may lack some of the views, but not all; a view that is in no file is
-missing for all samples.
-The samples that the model was made with get the labels that they had.
+A file belongs to the view of the same name (or NAME=FILE), else to the view whose columns it has. Columns
+may come in any order; further columns are ignored. Rows are joined as by 'lmssc classify'. Columns are read
+the same way, too: an unknown category value counts as none of the known ones, and a blank cell among
+numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not all; a view that no file has
+is missing for all samples. Samples that the model was fitted to get the labels they got then.
 
-The file that is written has the columns id (by the name that it has in the files), label, confidence,
-runner_up, and p_<class> for each class.
+The output has the columns id (under its name in the files), label, confidence, runner_up, and p_<class>
+for each class.
 
-exit codes: 0 it is written; 2 something is wrong with the call or a file (one line says what and
-where); 3 the output cannot be written; 130 stopped by Ctrl-C, 143 by SIGTERM: nothing is half-written."""
+{EXIT_CODES}"""
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "predict",
+        run=run,
         help="label new samples with a model that classify wrote",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Label samples that were not there when the model was made, from files like those it was made of.",
+        description="Label new samples with a model, from files like those that the model was fitted to.",
         epilog=EPILOG,
     )
-    parser.add_argument("model", metavar="MODEL", help="the file model.lmssc that 'lmssc classify' wrote")
+    parser.add_argument("model", metavar="MODEL", help="model file written by 'lmssc classify'")
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the CSV file to write")
-    parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
-    add_reading_options(parser)
-    parser.set_defaults(run=run)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV file to write")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,11 +48,11 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     import lmssc
-    from lmssc.cli.classify_files import predict, read_new_samples
     from lmssc.cli.console import print_json
+    from lmssc.cli.predict_run import predict, read_new_samples
     from lmssc.core.progress import progress_bar
-    from lmssc.io.classify_input import describe_views
-    from lmssc.io.view_columns import Options
+    from lmssc.io.labelled_files import describe_views
+    from lmssc.io.options import Options
 
     texts = args.format == "text" and not args.quiet
     try:
@@ -64,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(one_line(error)) from error
     try:
-        drop = [name.strip() for name in args.drop.split(",") if name.strip()]
-        options = Options(id_column=args.id, delimiter=args.delimiter, decimal=args.decimal, drop=drop)
+        options = Options(
+            id_column=args.id, delimiter=args.delimiter, decimal=args.decimal, drop=split_names(args.drop)
+        )
         with progress_bar("reading", show=texts):
             samples = read_new_samples(args.views, model, options)
         if texts:

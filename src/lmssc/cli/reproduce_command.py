@@ -1,93 +1,64 @@
-"""``lmssc reproduce``."""
+"""``lmssc reproduce``: the experiments of the paper, run again."""
 
 import argparse
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
+from lmssc.cli import shared_options as shared
 from lmssc.io.errors import CommandError
-from lmssc.persistence.signals import Stopped, exit_code
 
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = commands.add_parser(
+    parser = shared.add_command(
+        commands,
         "reproduce",
-        help="the paper's tables and figures again, beside its own numbers",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run=run,
+        help="rerun the paper's experiments, next to its own numbers",
         description=(
-            "Run the paper's methods and a few simple ones on its four data sets, all on the same splits of\n"
-            "shuffled rows, and write the accuracies beside those that the paper has, in three columns:\n"
+            "Run the paper's methods and a few simple ones on its four data sets, on the same splits of shuffled\n"
+            "rows, and write the accuracies next to those printed in the paper, in three columns:\n"
             "  fixed         the defaults of the library\n"
             "  cv            parameters chosen by cross-validation on the labelled rows only\n"
-            "  best-by-test  the best of a grid by test accuracy, as the paper's program does: an oracle,\n"
-            "                because it needs the very labels that are to be found\n"
-            "Every finished run is kept in the folder --out at once: stop it and start it again with the same\n"
-            "words, and it does only what is missing. What earlier calls left in runs.csv there, of other data\n"
-            "sets, methods or splits, takes part in the tables."
+            "  best-by-test  the best of a grid by test accuracy, as in the paper's program: an oracle,\n"
+            "                because it needs the very labels that are to be predicted\n"
+            "Every finished run is saved in the folder --out at once: if you stop the command, run it again with\n"
+            "the same options to continue. The tables include all runs in runs.csv, also those of earlier\n"
+            "commands with other data sets, methods or splits."
         ),
         epilog=(
             "examples:\n"
             "  lmssc reproduce --datasets sonar --repeats 3 --columns fixed --no-figures   a minute\n"
-            "  lmssc reproduce --datasets sonar bbc --columns fixed --jobs 2  some minutes, and more for figures\n"
-            "  lmssc reproduce --jobs 2                                       all of it: hours"
+            "  lmssc reproduce --datasets sonar bbc --columns fixed --jobs 2               minutes, more with figures\n"
+            "  lmssc reproduce --jobs 2                                                    everything: hours"
         ),
     )
     parser.add_argument(
-        "--datasets", nargs="+", metavar="NAME", help="of bbc, sonar, handwritten, reuters (default: all)"
+        "--datasets", nargs="+", metavar="NAME", help="any of bbc, sonar, handwritten, reuters (default: all)"
     )
+    shared.add_methods(parser, _method_names)
+    shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
+    shared.add_repeats(parser, 20)
     parser.add_argument(
-        "--methods", nargs="+", metavar="NAME", help="methods (default: all; --list-methods names them)"
-    )
-    parser.add_argument("--list-methods", action=_ListMethods, nargs=0, help="print the names of the methods and stop")
-    parser.add_argument(
-        "--rates",
-        nargs="+",
-        type=float,
-        default=[0.1, 0.2, 0.3, 0.5],
-        metavar="SHARE",
-        help="shares of the labels that are given (default: those of the paper, 0.1 0.2 0.3 0.5)",
-    )
-    parser.add_argument(
-        "--repeats", type=int, default=20, metavar="N", help="splits at each rate (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--columns", nargs="+", metavar="NAME", help="of fixed, cv, best-by-test, as above (default: all)"
+        "--columns", nargs="+", metavar="NAME", help="any of fixed, cv, best-by-test, explained above (default: all)"
     )
     parser.add_argument(
         "--tuned-repeats",
         type=int,
         default=5,
         metavar="N",
-        help="how many of the splits cv and best-by-test use, because they take many fits (default: %(default)s)",
+        help="number of splits for cv and best-by-test, which need many fits (default: %(default)s)",
     )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="runs at the same time, -1 for one a core (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("lmssc-reproduce"),
-        metavar="FOLDER",
-        help="where the runs, tables, figures and report.html go (default: %(default)s)",
-    )
-    parser.add_argument("--no-figures", action="store_true", help="draw no figures; report.html is without them")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
-    parser.set_defaults(run=run)
+    shared.add_jobs(parser)
+    shared.add_out_folder(parser, "lmssc-reproduce", "the runs, tables, figures and report.html")
+    parser.add_argument("--no-figures", action="store_true", help="draw no figures, also not in report.html")
+    shared.add_quiet(parser)
 
 
-class _ListMethods(argparse.Action):
-    """Print the names of the methods of the reproduction."""
+def _method_names() -> Sequence[str]:
+    from lmssc.paper.reproduction import METHODS
 
-    def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
-        from lmssc.paper.reproduction import METHODS
-
-        print("\n".join(METHODS))
-        parser.exit()
+    return list(METHODS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,22 +66,16 @@ def run(args: argparse.Namespace) -> int:
     from lmssc._optional import import_optional
     from lmssc.persistence.atomic import prepare_folder
 
-    if args.jobs == 0:
-        raise CommandError("--jobs must be 1 or more, or -1 for all cores")
-    try:
-        prepare_folder(args.out)
-        if not args.no_figures:  # said now rather than after hours
-            import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
-        _reproduce(args)
-    except (ValueError, TypeError, ImportError) as error:
-        raise CommandError(error) from error
-    except (KeyboardInterrupt, Stopped) as error:
-        print(
-            f"\nlmssc: interrupted; all finished runs are kept in {args.out}, and the same command goes on from there",
-            file=sys.stderr,
-        )
-        return exit_code(error)
-    return 0
+    shared.check_jobs(args)
+    with shared.resumable(args.out) as stopped:
+        try:
+            prepare_folder(args.out)
+            if not args.no_figures:  # fail now rather than after hours
+                import_optional("matplotlib", purpose="figures (or --no-figures)", extra="plot")
+            _reproduce(args)
+        except (ValueError, TypeError, ImportError) as error:
+            raise CommandError(error) from error
+    return stopped.exit_code
 
 
 def _reproduce(args: argparse.Namespace) -> None:

@@ -153,7 +153,7 @@ class ProgressMeter:
 
 
 @contextmanager
-def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
+def progress_bar(description: str, *, show: bool, unit: str | None = None) -> Iterator[Advance | None]:
     """Context that yields a function that moves a bar on the terminal, or None where no bar can be shown.
 
     Parameters
@@ -162,6 +162,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
         Text before the bar.
     show : bool
         Whether a bar is wanted.
+    unit : str, optional
+        What the steps are; with it the bar begins with a count, such as "4 of 12 fits".
 
     Yields
     ------
@@ -171,7 +173,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance | None]:
     if tqdm is None:
         yield None
         return
-    with tqdm(desc=description, leave=False) as bar:
+    form = None if unit is None else f"{{desc}}: {{n}} of {{total}} {unit} |{{bar}}| {{elapsed}}"
+    with tqdm(desc=description, leave=False, bar_format=form) as bar:
 
         def advance(done: int, total: int, text: str = "") -> None:
             bar.total, bar.n = total, done

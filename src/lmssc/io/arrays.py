@@ -13,7 +13,7 @@ from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, cl
 from lmssc.io.unpacking import Unpacked
 
 MAGIC = b"\x93NUMPY"
-# Bytes that a row of a sparse matrix takes though it is empty.
+# Bytes that even an empty row of a sparse matrix takes.
 POINTER = 8
 
 
@@ -54,24 +54,24 @@ def read_npz(path: str) -> Table:
                     with archive.open(member) as part:
                         arrays[member.removesuffix(".npy")] = _read_array(part, f"{path}, array {member!r}")
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise InputFileError(f"{path} is not a whole .npz file: {error}") from error
+            raise InputFileError(f"{path} is not a complete .npz file: {error}") from error
     return make_table(_without_sparse_parts(arrays, path), path)
 
 
 def check_members(archive: zipfile.ZipFile, unpacked: Unpacked) -> None:
-    """Count what an archive unpacks to; a member never gives more than it says.
+    """Count what an archive unpacks to; a member never unpacks to more than its stated size.
 
     Parameters
     ----------
     archive : ZipFile
         Open for reading.
     unpacked : Unpacked
-        What counts, and raises if it is too much.
+        Counts the bytes, and raises beyond the limit.
     """
     for member in archive.infolist():
-        # Others are unpacked in large pieces, whatever is asked for; numpy writes none.
+        # Other methods unpack in large pieces, and numpy does not write them.
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise NotImplementedError(f"{member.filename!r} is packed in a way that numpy does not know")
+            raise NotImplementedError(f"{member.filename!r} is compressed by a method that numpy does not use")
         unpacked.add(member.file_size)
 
 
@@ -81,16 +81,16 @@ def _read_array(file: Any, where: str) -> NDArray:
         raise InputFileError(f"{where} is not a numpy array" if start else f"{where} is empty, not a numpy array")
     try:
         return np.lib.format.read_array(_Rewound(file, start), allow_pickle=False)
-    except Exception as error:  # numpy reads the head as Python text, and lets through whatever that raises
+    except Exception as error:  # numpy parses the header as Python text, which can raise anything
         if "Object arrays" in str(error):
             raise InputFileError(
-                f"{where} holds Python objects, which are never read (they can run code); save numbers or text"
+                f"{where} holds Python objects, which are never read because they can run code; save numbers or text"
             ) from error
-        raise InputFileError(f"{where} is not a whole numpy array: {reason(error)}") from error
+        raise InputFileError(f"{where} is not a complete numpy array: {reason(error)}") from error
 
 
 class _Rewound:
-    """A stream whose first bytes were read already, for members of an archive, which cannot be rewound cheaply."""
+    """A stream whose first bytes were already read: members of an archive cannot be rewound cheaply."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file, self._start = file, start
@@ -103,7 +103,7 @@ class _Rewound:
 
 
 def _without_sparse_parts(arrays: dict[str, NDArray], path: str) -> dict[str, Any]:
-    """A file that `scipy.sparse.save_npz` wrote holds the parts of one sparse matrix."""
+    """Assemble the sparse matrix of a file written by `scipy.sparse.save_npz`; return other arrays as they are."""
     if not {"format", "shape", "data"} <= set(arrays):
         return arrays
     try:
@@ -120,19 +120,19 @@ def _without_sparse_parts(arrays: dict[str, NDArray], path: str) -> dict[str, An
     except InputFileError:
         raise
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
-        raise InputFileError(f"{path} is not a whole sparse matrix (csr, csc or coo): {error}") from error
+        raise InputFileError(f"{path} is not a complete sparse matrix (csr, csc or coo): {error}") from error
     return {stem(path): sparse.csr_array(matrix)}
 
 
 def make_table(arrays: dict[str, Any], path: str) -> Table:
-    """A table of named matrices (blocks) and vectors (columns) that have one row a sample.
+    """Make a table of matrices (blocks) and vectors (columns) with one row per sample.
 
     Parameters
     ----------
     arrays : dict of str to ndarray or CSR array
-        What was in the file.
+        Content of the file.
     path : str
-        Its name.
+        Name of the file.
 
     Returns
     -------
@@ -159,12 +159,12 @@ def make_table(arrays: dict[str, Any], path: str) -> Table:
             blocks[name] = array
         elif array.ndim != 0:
             raise InputFileError(
-                f"{where} has the shape {array.shape}; a view has two dimensions, samples × features, and is of numbers"
+                f"{where} has the shape {array.shape}; a view is a 2-D array of numbers, samples × features"
             )
     heights = {name: block.shape[0] for name, block in blocks.items()}
     heights |= {name: len(column.load()) for name, column in columns.items() if not blocks}
     if not heights:
-        raise InputFileError(f"{path} has no matrix in it, only {some(arrays) or 'nothing'}")
+        raise InputFileError(f"{path} contains no matrix, only {some(arrays) or 'nothing'}")
     count = next(iter(heights.values()))
     if not count:
         raise InputFileError(f"{path} has no rows")

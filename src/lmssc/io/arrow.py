@@ -1,4 +1,4 @@
-"""Parquet and Feather files, by pyarrow."""
+"""Parquet and Feather files, read by pyarrow."""
 
 import struct
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from lmssc.io.delimited import NAMELESS, open_bytes
 from lmssc.io.table import DATE, NUMBER, OTHER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason
 from lmssc.io.unpacking import Unpacked
 
-# How pandas names an index that has no name.
+# The name that pandas gives to an unnamed index.
 PANDAS_INDEX = "__index_level_0__"
 
 
@@ -28,7 +28,7 @@ def read_parquet(path: str) -> Table:
     Returns
     -------
     Table
-        Numbers keep their type, float32 for one.
+        Numbers keep their type, such as float32.
     """
     parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
     return _read(path, lambda arrow, file: _read_row_groups(arrow, parquet, file, Unpacked(path)), "Parquet")
@@ -52,7 +52,7 @@ def read_feather(path: str) -> Table:
 
 
 def _read_row_groups(arrow: Any, parquet: Any, file: Any, unpacked: Unpacked) -> Any:
-    """All rows. A text that is there many times is kept once: a small file can have it a million times."""
+    """Read all rows. Repeated text is stored once: a small file can repeat it a million times."""
     types, schema = arrow.types, parquet.read_schema(file)
     nested = {number: field for number, field in enumerate(schema) if types.is_nested(field.type)}
     flat = [field.name for field in schema if not types.is_nested(field.type)] if nested else None
@@ -67,19 +67,19 @@ def _read_row_groups(arrow: Any, parquet: Any, file: Any, unpacked: Unpacked) ->
         groups.append(content.read_row_group(number, flat))
         unpacked.reach(max(unpacked.total, before + groups[-1].nbytes))
     table = arrow.concat_tables(groups) if groups else content.read()
-    # Lists and the like are of no use, and not read: a blank column stands for each.
+    # Nested columns such as lists are not read: a blank column stands in for each.
     for number, field in nested.items() if groups else ():
         table = table.add_column(number, field, arrow.nulls(table.num_rows, field.type))
     return table
 
 
 def _read_batches(arrow: Any, feather: Any, file: Any, unpacked: Unpacked) -> Any:
-    if file.read(len(MAGIC)) == MAGIC:  # the version before has nothing packed
+    if file.read(len(MAGIC)) == MAGIC:  # Feather version 1 is not compressed
         try:
             for size in batch_sizes(arrow, file):
                 unpacked.add(size)
         except struct.error as error:
-            raise InputFileError(f"{unpacked.path} is not a whole Feather file: {error}") from error
+            raise InputFileError(f"{unpacked.path} is not a complete Feather file: {error}") from error
     file.seek(0)
     return feather.read_table(file)
 
@@ -92,13 +92,13 @@ def _read(path: str, read: Callable[[Any, Any], Any], what: str) -> Table:
         file.seek(0)
         try:
             table = read(arrow, file)
-            table.validate(full=True)  # what is read below trusts the offsets of texts
+            table.validate(full=True)  # the code below relies on valid text offsets
         except (arrow.ArrowException, OSError) as error:
-            raise InputFileError(f"{path} is not a whole {what} file: {reason(error)}") from error
+            raise InputFileError(f"{path} is not a complete {what} file: {reason(error)}") from error
     names = [NAMELESS if name == PANDAS_INDEX else name for name in table.column_names]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise InputFileError(f"{path} has more than one column of the name {repeated[0]!r}")
+        raise InputFileError(f"{path} has more than one column named {repeated[0]!r}")
     if not table.num_rows:
         raise InputFileError(f"{path} has columns but no rows")
     columns = {name: _column(arrow, column, path, name) for name, column in zip(names, table.columns, strict=True)}
@@ -127,6 +127,6 @@ def _texts(arrow: Any, values: Any) -> NDArray:
         return clean_texts(values.to_pylist())
     parts = [np.empty(0, dtype=object)]
     for chunk in values.chunks:
-        different = clean_texts([*chunk.dictionary.to_pylist(), None])  # the last where there is none
+        different = clean_texts([*chunk.dictionary.to_pylist(), None])  # the last one stands for a blank cell
         parts.append(different[chunk.indices.cast(arrow.int64()).fill_null(len(different) - 1).to_numpy()])
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""How large a Feather (Arrow IPC) file becomes, by what it says of its buffers, which pyarrow allocates unasked."""
+"""Memory that a Feather (Arrow IPC) file needs, by its stated buffer sizes, which pyarrow allocates unchecked."""
 
 import struct
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from typing import Any
 MAGIC = b"ARROW1"
 # A block in the footer: offset, length of the metadata, padding, length of the body. A buffer: offset and length.
 BLOCK, BUFFER = struct.Struct("<qi4xq"), struct.Struct("<qq")
-# Numbers of the fields that are needed, in the tables of the format.
+# Field numbers in the flatbuffer tables of the format.
 DICTIONARIES, BATCHES = 2, 3
 HEADER_TYPE, HEADER = 1, 2
 DICTIONARY_DATA = 1
 LENGTH, NODES, BUFFERS, COMPRESSION = 0, 1, 2, 3
 DICTIONARY_BATCH = 2
-# Bytes that each row of a column becomes at least.
+# Minimum bytes per row of a column in memory.
 CELL = 8
 
 
@@ -25,7 +25,7 @@ class _Record:
         self._fields = place - _number("<i", data, place)
 
     def place(self, field: int) -> int:
-        """Where a field is; 0 if it is not there."""
+        """Position of a field; 0 if it is absent."""
         if 4 + 2 * field >= _number("<H", self._data, self._fields):
             return 0
         offset = _number("<H", self._data, self._fields + 4 + 2 * field)
@@ -57,14 +57,14 @@ def _number(form: str, data: bytes, place: int) -> int:
 
 
 def batch_sizes(arrow: Any, file: Any) -> Iterator[int]:
-    """Bytes that each batch of an Arrow IPC file becomes in memory; the batches are not unpacked.
+    """Yield the bytes that each batch of an Arrow IPC file needs in memory, without unpacking it.
 
     Parameters
     ----------
     arrow : module
         pyarrow, with pyarrow.ipc.
     file : file
-        Open for bytes.
+        Open in binary mode.
 
     Yields
     ------
@@ -73,7 +73,7 @@ def batch_sizes(arrow: Any, file: Any) -> Iterator[int]:
     Raises
     ------
     struct.error
-        If it is not a whole file.
+        If the file is not complete.
     """
     end = file.seek(0, 2)
     file.seek(max(0, end - 10))
@@ -104,6 +104,6 @@ def _batch_size(metadata: bytes, body: Any) -> int:
     for offset, length in batch.items(BUFFERS, BUFFER):
         sizes += length
         if packed and length >= 8:
-            # A packed buffer starts with its length when unpacked; -1 if it is not packed after all.
+            # A compressed buffer starts with its unpacked length, or -1 if it is stored uncompressed.
             sizes += max(0, _number("<q", memoryview(body)[offset : offset + 8].tobytes(), 0))
     return max(sizes, CELL * n_columns * batch.number(LENGTH, "<q"))

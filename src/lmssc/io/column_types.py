@@ -1,4 +1,4 @@
-"""What a column of a table is: numbers, yes or no, a category, text, or nothing to learn from."""
+"""Recognise what a column holds: numbers, yes/no, categories, text, or nothing to learn from."""
 
 import re
 from collections import Counter
@@ -16,24 +16,54 @@ from lmssc.io.table import TEXT as TEXTS
 from lmssc.io.table import Table, some
 
 NUMBER, YES_NO, CATEGORY, TEXT = "number", "yes/no", "category", "text"
-# Columns that are left out.
+# Columns that are not used.
 DATE, VERSION, ID, CONSTANT, BLANK = "date", "version", "id", "constant", "blank"
-# What --type can say of a column.
+# Kinds that --type accepts.
 TYPES = (NUMBER, CATEGORY, TEXT)
 
 # Words for yes and no that may occur together in one column.
 PAIRS = [{"true", "false", "t", "f"}, {"yes", "no", "y", "n"}, {"on", "off"}]
 WORDS = {word: float(word in ("true", "yes", "y", "t", "on")) for pair in PAIRS for word in pair}
-# Values of a category that get a feature each, the most frequent; of a column that --type calls a category.
-MOST_LEVELS, MOST_LEVELS_TOLD = 20, 1000
-# A category has at least so many cells to a value, of at most so many words and letters.
-CELLS_A_LEVEL, WORDS_OF_A_LEVEL, LENGTH_OF_A_LEVEL = 3, 3, 60
-# Fewer rows than this do not tell whether numbers run, or words are ids.
-FEWEST_FOR_RUNNING, FEWEST_FOR_IDS = 20, 10
-# A part of a column that tells quickly that it is something else.
-SAMPLE = 1000
-# Dates and ids may have a few cells that are something else ("unknown").
-MOST = 0.9
+
+
+@dataclass(frozen=True)
+class RecognitionRules:
+    """Thresholds that decide what a column holds.
+
+    Attributes
+    ----------
+    max_levels : int
+        Values of a category that get a feature, the most frequent ones.
+    max_levels_by_type : int
+        The same for a column that --type calls a category.
+    min_cells_per_level : int
+        A column of text is a category if its values have at least this many cells on average,
+    max_words_per_level : int
+        have at most this many words on average,
+    max_level_length : int
+        and none is longer.
+    min_rows_for_serial : int
+        Fewer whole numbers in a row (1, 2, 3, ...) are not taken for ids.
+    min_rows_for_ids : int
+        Fewer distinct words are not taken for ids.
+    n_sampled : int
+        Rows looked at first, to rule something out quickly.
+    min_share : float
+        Share of the values that must be dates, or UUIDs; a few may be something else ("unknown").
+    """
+
+    max_levels: int = 20
+    max_levels_by_type: int = 1000
+    min_cells_per_level: int = 3
+    max_words_per_level: int = 3
+    max_level_length: int = 60
+    min_rows_for_serial: int = 20
+    min_rows_for_ids: int = 10
+    n_sampled: int = 1000
+    min_share: float = 0.9
+
+
+RULES = RecognitionRules()
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]m)?"
@@ -52,29 +82,29 @@ ID_NAME = re.compile(r"(?:.*[^a-z])?(?:id|ids|uuid|guid|key)|.*[a-z](?:Id|ID|Key
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column is.
+    """What a column holds.
 
     Attributes
     ----------
     role : str
-        "number", "yes/no", "category" or "text"; "date", "version", "id", "constant" or "blank" if it is left out.
+        "number", "yes/no", "category" or "text"; "date", "version", "id", "constant" or "blank" if it is not used.
     levels : tuple of str
         Values of a category that have a feature.
     n_levels : int
-        All values of a category.
+        Number of all values of a category.
     unit : str
-        What stands beside each number.
+        Unit written with each number.
     decimal : str
         Decimal mark of numbers in a column of text.
     grouped : bool
-        Whether thousands are set apart.
+        Whether thousands are separated.
     blank : bool or None
-        Of a category or yes/no: whether blank cells have a feature of their own. If not, they are none of the
-        values. None if blank cells are filled in, as in models of before.
+        For a category or yes/no: whether blank cells have a feature of their own. If False, a blank cell is none of
+        the values. If None, blank cells are imputed, as in models of earlier versions.
     n_blank : int
-        Blank cells of a category or yes/no.
+        Number of blank cells of a category or yes/no.
     odd_blanks : tuple of (str, int)
-        Cells such as "?" among numbers that count as blank, and how many of each.
+        Cells such as "?" in a numeric column that count as blank, and how many of each.
     """
 
     role: str
@@ -89,11 +119,11 @@ class Kind:
 
     @property
     def used(self) -> bool:
-        """Whether there is something to learn from."""
+        """Whether the column becomes a feature or a view."""
         return self.role in (NUMBER, YES_NO, CATEGORY, TEXT)
 
     def as_data(self) -> dict[str, Any]:
-        """What `predict` has to know of it.
+        """Return what `predict` needs to know, for the model file.
 
         Examples
         --------
@@ -113,14 +143,14 @@ class Kind:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Kind":
-        """The same again, from a model."""
+        """Restore what `as_data` returned."""
         levels = tuple(data.get("levels", ()))
         unit, decimal = data.get("unit", ""), data.get("decimal", POINT)
         return cls(data["role"], levels, len(levels), unit, decimal, blank=data.get("blank"))
 
 
 def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: str | None = None) -> Kind:
-    """What a column is, by its values and, for ids, its name. The order of the rows does not matter.
+    """Recognise what a column holds by its values and, for ids, its name. The order of the rows does not matter.
 
     Parameters
     ----------
@@ -129,9 +159,9 @@ def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: st
     name : str
         One of its columns.
     wanted : {"number", "category", "text"}, optional
-        What the user says that it is.
+        What --type says.
     decimal : {".", ","}, optional
-        The decimal mark, if the user says.
+        The decimal mark, if --decimal gives it.
 
     Returns
     -------
@@ -152,7 +182,7 @@ def recognise(table: Table, name: str, *, wanted: str | None = None, decimal: st
     if wanted == CATEGORY:
         texts = table.texts(name)
         written = _written(texts)
-        return _category(Counter(written), MOST_LEVELS_TOLD, len(texts) - len(written))
+        return _category(Counter(written), RULES.max_levels_by_type, len(texts) - len(written))
     if wanted == TEXT:
         return Kind(TEXT)
     if column.kind == NUMBERS:
@@ -182,14 +212,14 @@ def _role_of_numbers(values: NDArray, name: str) -> str:
         return CONSTANT
     if _are_days(values):
         return DATE
-    if not (_are_distinct_whole(values[:SAMPLE]) and _are_distinct_whole(values)):
+    if not (_are_distinct_whole(values[: RULES.n_sampled]) and _are_distinct_whole(values)):
         return NUMBER
-    runs = len(values) >= FEWEST_FOR_RUNNING and values.max() - values.min() == len(values) - 1
+    runs = len(values) >= RULES.min_rows_for_serial and values.max() - values.min() == len(values) - 1
     return ID if runs or looks_like_id(name) else NUMBER
 
 
 def looks_like_id(name: str) -> bool:
-    """Whether a column's name says that it has ids.
+    """Whether the name of a column suggests ids.
 
     Examples
     --------
@@ -223,32 +253,32 @@ def _kind_of_texts(written: list[str], n_blank: int, name: str, decimal: str | N
         return _yes_no(n_blank)
     if are_durations(counts):
         return Kind(NUMBER, unit=CLOCK)
-    if sum(_is_day(value) for value in counts) >= MOST * len(counts):
+    if sum(_is_day(value) for value in counts) >= RULES.min_share * len(counts):
         return Kind(DATE)
-    if is_mostly_numbers(written[:SAMPLE]):
+    if is_mostly_numbers(written[: RULES.n_sampled]):
         return _number(written, decimal, name)
     n_levels = len({value.casefold() for value in counts})
     if n_levels == 1 and len(written) > 1 and not n_blank:
         return Kind(CONSTANT)
-    if CELLS_A_LEVEL * n_levels <= len(written) and _are_levels(counts):
-        return _category(counts, MOST_LEVELS, n_blank)
-    if _share(VERSIONS, counts) >= MOST:
+    if RULES.min_cells_per_level * n_levels <= len(written) and _are_levels(counts):
+        return _category(counts, RULES.max_levels, n_blank)
+    if _share(VERSIONS, counts) >= RULES.min_share:
         return Kind(VERSION)
-    if len(written) >= FEWEST_FOR_IDS and _share(UUID, counts) >= MOST:
+    if len(written) >= RULES.min_rows_for_ids and _share(UUID, counts) >= RULES.min_share:
         return Kind(ID)
-    if len(written) >= FEWEST_FOR_IDS and _share(TOKEN, counts) == 1:
+    if len(written) >= RULES.min_rows_for_ids and _share(TOKEN, counts) == 1:
         return Kind(ID)
     return Kind(TEXT)
 
 
 def _share(pattern: re.Pattern[str], counts: Counter[str]) -> float:
-    """How many of the different values a pattern fits."""
+    """Share of the distinct values that match a pattern."""
     return sum(pattern.fullmatch(value) is not None for value in counts) / len(counts)
 
 
 def _are_levels(counts: Counter[str]) -> bool:
     words = sum(len(value.split()) for value in counts)
-    return words <= WORDS_OF_A_LEVEL * len(counts) and max(map(len, counts)) <= LENGTH_OF_A_LEVEL
+    return words <= RULES.max_words_per_level * len(counts) and max(map(len, counts)) <= RULES.max_level_length
 
 
 def _is_day(value: str) -> bool:
@@ -280,7 +310,7 @@ def _category(counts: Counter[str], most: int, n_blank: int) -> Kind:
 
 
 def _number(written: list[str], decimal: str | None, name: str | None = None) -> Kind:
-    """Numbers in text; without a name whatever they are."""
+    """The kind of a column of numbers written as text; with a name, dates and ids are recognised."""
     if are_durations(written):
         return Kind(NUMBER, unit=CLOCK)
     mark = decimal or decimal_of(written) or POINT
@@ -289,11 +319,11 @@ def _number(written: list[str], decimal: str | None, name: str | None = None) ->
     return Kind(role, unit=numbers.unit, decimal=mark, grouped=numbers.grouped, odd_blanks=numbers.odd_blanks)
 
 
-# Why a column is left out.
+# Why a column is not used.
 WHY = {
     DATE: "dates",
     VERSION: "versions",
-    ID: "like ids; --id NAME takes them for that",
+    ID: "looks like ids; use --id NAME if it has them",
     CONSTANT: "the same in all rows",
     BLANK: "blank",
 }
@@ -310,7 +340,7 @@ def _say_blank(kind: Kind) -> str:
 
 
 def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
-    """Lines on columns that are not plain numbers or text.
+    """Describe the columns that are neither plain numbers nor text, in lines to print.
 
     Parameters
     ----------
@@ -326,7 +356,7 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     Examples
     --------
     >>> describe_kinds("a.csv", {"x": Kind(NUMBER), "day": Kind(DATE), "who": Kind(CATEGORY, ("a", "b"), 2)})
-    ['a.csv: categories, a feature for each value: who (2).', 'Not used in a.csv: day (dates; --type says otherwise).']
+    ['a.csv: categories, one feature per value: who (2).', 'Not used in a.csv: day (dates; --type overrides this).']
     """
 
     def listed(chosen: Mapping[str, str]) -> str:
@@ -349,11 +379,11 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     }
     lines = []
     for what, chosen in (
-        ("yes or no, as 1 and 0", yes_no),
-        ("categories, a feature for each value", categories),
+        ("yes/no, as 1 and 0", yes_no),
+        ("categories, one feature per value", categories),
         ("numbers with a unit", units),
         ("times such as 5:00 or 1:05:00, as numbers of seconds", durations),
-        ("numbers with thousands set apart", grouped),
+        ("numbers with separated thousands", grouped),
         ("numbers with a decimal comma", commas),
         ("cells that count as blank", odd),
     ):
@@ -362,5 +392,5 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     for role, why in WHY.items():
         left = {name: "" for name, kind in kinds.items() if kind.role == role}
         if left:
-            lines.append(f"Not used in {path}: {listed(left)} ({why}; --type says otherwise).")
+            lines.append(f"Not used in {path}: {listed(left)} ({why}; --type overrides this).")
     return lines

@@ -1,4 +1,4 @@
-"""CSV and TSV files, plain or gzipped, read in pieces, with the line of whatever is wrong."""
+"""CSV and TSV files, plain or gzipped, read in chunks; errors name the line."""
 
 import csv
 import gzip
@@ -21,17 +21,17 @@ from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, cl
 from lmssc.io.unpacking import Unpacked, open_gzip
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
-# The column that pandas and R put first without a name.
+# Name of the unnamed first column that pandas and R write.
 NAMELESS = ""
-# Bytes of a first line that are looked at to tell what is between the cells.
-HEADER = 1 << 20
-# Cells that are held as text at a time (few, so that they stay in the processor's cache), but so many rows at least,
-# because the first of them decide what is numbers.
-CELLS, LEAST_ROWS = 30_000, 200
-# Bytes that are held in memory of a row (its line and id), of a number and of a text besides its letters, until the
-# views are made; and texts of a column of which equal ones are held once.
+# Bytes of the first line read to guess the delimiter.
+HEADER_BYTES = 1 << 20
+# Cells per chunk, few enough for the processor's cache; but at least some rows, because the first chunk decides which
+# columns are numbers.
+CHUNK_CELLS, MIN_CHUNK_ROWS = 30_000, 200
+# Memory per row (its line number and id), per number, and per text besides its characters, until the views are made.
 ROW_BYTES, NUMBER_BYTES, TEXT_BYTES = 100, 24, 24
-MOST_SHARED = 1 << 14
+# Distinct texts per column that are stored once, however often they occur.
+MAX_SHARED_TEXTS = 1 << 14
 MAGIC = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx): save the sheet as CSV",
     b"PAR1": "a Parquet file: its name should end in .parquet",
@@ -47,13 +47,13 @@ MAGIC = {
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[BinaryIO]:
-    """Open a file, unpacked if its name ends in .gz; errors name the file."""
+    """Open a file in binary mode, decompressed if its name ends in .gz; errors name the file."""
     packed = path.lower().endswith(".gz")
     try:
         with open_gzip(path) if packed else open(path, "rb") as file:
             yield cast(BinaryIO, file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputFileError(f"{path}: not a whole gzip file ({error})") from error
+        raise InputFileError(f"{path}: not a complete gzip file ({error})") from error
     except OSError as error:
         if error.filename is None and error.errno is None:
             raise
@@ -74,15 +74,15 @@ def read_delimited(
     path : str
         Name of the file.
     delimiter : str
-        What stands between two cells.
+        Delimiter.
     keep_text : callable
-        Whether the column of a name is to be kept as it is written, such as ids ("007") and labels. Of the other
-        columns one is numbers if most of its cells are.
+        Called with the name of a column: whether its cells are kept as written, such as ids ("007") and labels. Any
+        other column is numeric if most of its cells are numbers.
     decimal : {".", ","}, optional
-        What stands before decimals. By default a point; but a comma where something else is between the cells, and
-        columns have numbers with decimal commas only.
+        Decimal mark. By default a point, or a comma if the delimiter is not a comma and all numbers have decimal
+        commas.
     usual_decimal : {".", ","}, optional
-        The decimal mark where the file does not tell.
+        Decimal mark of files that do not show theirs.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def read_delimited(
     with _opened(path, delimiter) as numbered:
         table = _read(numbered, path, delimiter, keep_text, found)
     if found == COMMA and decimal is None:
-        return replace(table, note=f"{path} has decimal commas (--decimal . if the commas set thousands apart).")
+        return replace(table, note=f"{path} has decimal commas (use --decimal . if they separate thousands).")
     return table
 
 
@@ -130,7 +130,7 @@ def _opened(path: str, delimiter: str) -> Iterator["_Lines"]:
 
 
 def guess_delimiter(path: str) -> str:
-    """A comma, unless the first line has none but has semicolons, as programs write them where decimals have commas.
+    """Guess the delimiter: a comma, or a semicolon if the first line has semicolons but no comma.
 
     Parameters
     ----------
@@ -142,16 +142,16 @@ def guess_delimiter(path: str) -> str:
     str
     """
     with open_bytes(path) as raw:
-        header = raw.readline(HEADER).decode("utf-8-sig", "replace")
+        header = raw.readline(HEADER_BYTES).decode("utf-8-sig", "replace")
     return ";" if ";" in header and COMMA not in header else COMMA
 
 
 class _Lines:
-    """Rows of cells, each with the number of its first line."""
+    """Rows of cells with the line number at which each starts."""
 
     def __init__(self, file: TextIO, delimiter: str) -> None:
         self._reader = csv.reader(file, delimiter=delimiter, strict=True)
-        self.last = 0  # the last line of the row before
+        self.last = 0  # last line of the previous row
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         for cells in self._reader:
@@ -161,16 +161,18 @@ class _Lines:
 
 def _refuse_binary(start: bytes, path: str) -> None:
     if not start.strip():
-        raise InputFileError(f"{path} is empty; its first line has to name the columns")
+        raise InputFileError(f"{path} is empty; its first line must name the columns")
     for magic, what in MAGIC.items():
         if start.startswith(magic):
-            raise InputFileError(f"{path} is not a text file but {what}")
+            raise InputFileError(f"{path} cannot be read as text: it is {what}")
     if b"\0" in start:
-        raise InputFileError(f"{path} is not a text file: it has bytes of value zero, the first at {start.index(0)}")
+        raise InputFileError(
+            f"{path} is not a text file: it contains zero bytes, the first at position {start.index(0)}"
+        )
 
 
 def _without_empty_lines(lines: Iterable[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
-    """Rows without the empty lines; but in a file of one column an empty line is a blank cell."""
+    """Skip empty lines, except in a file of one column, where an empty line is a blank cell."""
     for line, cells in lines:
         if width == 1:
             yield line, cells or [""]
@@ -181,16 +183,16 @@ def _without_empty_lines(lines: Iterable[tuple[int, list[str]]], width: int) -> 
 def _names(rows: Iterator[tuple[int, list[str]]], path: str, delimiter: str) -> list[str]:
     header = next((cells for _, cells in rows if any(cell.strip() for cell in cells)), None)
     if header is None:
-        raise InputFileError(f"{path} is empty; its first line has to name the columns")
+        raise InputFileError(f"{path} is empty; its first line must name the columns")
     return _check_header([unescape_formula(cell.strip()) for cell in header], path, delimiter)
 
 
 def _chunks(
     rows: Iterator[tuple[int, list[str]]], names: Sequence[str], path: str
 ) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
-    """Some rows at a time: their lines, and the cells of each column."""
+    """Yield chunks of rows: their line numbers, and the cells of each column."""
     rows = _without_empty_lines(rows, len(names))
-    while chunk := list(islice(rows, max(LEAST_ROWS, CELLS // len(names)))):
+    while chunk := list(islice(rows, max(MIN_CHUNK_ROWS, CHUNK_CELLS // len(names)))):
         for line, cells in chunk:
             if len(cells) != len(names):
                 raise InputFileError(
@@ -203,7 +205,7 @@ def _chunks(
 def _find_decimal(
     numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str], bool], usual: str | None
 ) -> str | None:
-    """The decimal mark that the columns of numbers have for certain; None if there are no marks, or both."""
+    """Detect the decimal mark of the numeric columns; None if there is none, or both are used."""
     rows = iter(numbered)
     names = _names(rows, path, delimiter)
     doubt = ""
@@ -215,11 +217,12 @@ def _find_decimal(
                 certain, either = marks(written)
                 found |= certain
                 if either and not doubt:
-                    doubt = f"{path}, line {lines[cells.index(either)]}, column {name!r}: {either!r} may have thousands"
+                    where = f"{path}, line {lines[cells.index(either)]}, column {name!r}"
+                    doubt = f"{where}: {either!r} is ambiguous, its mark may separate"
         if found:
             return found.pop() if len(found) == 1 else None
     if doubt and usual is None:
-        raise InputFileError(f"{doubt} or decimals behind its mark; say which with --decimal . or --decimal ,")
+        raise InputFileError(f"{doubt} thousands or decimals; say which with --decimal . or --decimal ,")
     return usual
 
 
@@ -239,7 +242,7 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
         if held is not None:
             held.reach(ROW_BYTES * len(lines) + sum(column.n_bytes for column in columns))
     if not lines:
-        raise InputFileError(f"{path} has a first line with names and nothing below it")
+        raise InputFileError(f"{path} has a header but no rows")
     made = {column.name: column.finish() for column in columns}
     return Table(Rows(path, len(lines), np.frombuffer(lines, dtype=np.int64)), made, decimal=decimal)
 
@@ -249,13 +252,13 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
         for word, other in DELIMITERS.items():
             if other != delimiter and other in names[0]:
                 raise InputFileError(
-                    f"{path}, line 1: no {delimiter!r} in it, but {other!r} ({word}); if that stands between the "
-                    f"cells, say so with --delimiter {word}"
+                    f"{path}, line 1: it has no {delimiter!r} but {other!r}; if that is the delimiter, say so with "
+                    f"--delimiter {word}"
                 )
     numeric = [name for name in names if is_plain(name)]
     if len(numeric) >= max(1, len(names) - 1) and not _are_names(numeric):
         raise InputFileError(
-            f"{path}, line 1: numbers ({', '.join(numeric[:3])}), but the first line has to name the columns"
+            f"{path}, line 1: numbers ({', '.join(numeric[:3])}), but the first line must name the columns"
         )
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
@@ -268,7 +271,7 @@ def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
 
 
 def _are_names(numeric: Sequence[str]) -> bool:
-    """Whether numbers in a header are names: 0, 1, 2, … as pandas writes them, years or wavelengths in even steps."""
+    """Whether numbers in a header are names: 0, 1, 2, … as pandas writes them, or equally spaced, such as years."""
     values = np.array(numeric, dtype=np.float64)
     if list(numeric) in ([str(number + first) for number in range(len(numeric))] for first in (0, 1)):
         return True
@@ -277,22 +280,22 @@ def _are_names(numeric: Sequence[str]) -> bool:
 
 
 def _refuse_spaces(names: Sequence[str], cell: str, path: str) -> None:
-    """A single column of cells like "a1 0.3 0.7" is a file with blanks between the cells."""
+    """Raise for a file delimited by spaces: a single column of cells like "a1 0.3 0.7"."""
     words = cell.split()
     if len(names) == 1 and len(words) == len(names[0].split()) > 1 and any(is_plain(word) for word in words):
         raise InputFileError(
-            f"{path}, line 1: a single column, {names[0]!r}; cells have to be separated by a comma, tab, semicolon or "
-            "bar, not by blanks"
+            f"{path}, line 1: a single column, {names[0]!r}; cells must be separated by a comma, tab, semicolon or "
+            "bar, not by spaces"
         )
 
 
 class _Cells:
-    """One column while it is read."""
+    """A column while it is being read."""
 
     def __init__(self, name: str, path: str, decimal: str | None, *, text: bool) -> None:
         self.name = name
-        self._kind = TEXT if text else None  # None while all cells are blank
-        self._n_blank = 0  # cells before the kind was known
+        self._kind = TEXT if text else None  # None as long as all cells are blank
+        self._n_blank = 0  # blank cells before the first other one
         self._numbers = Numerals(
             lambda line: f"{path}, line {line}, column {name!r}", decimal or POINT, told=decimal is not None
         )
@@ -301,7 +304,7 @@ class _Cells:
         self.n_bytes = 0  # held in memory
 
     def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        """More cells, and the lines that they are in."""
+        """Add cells, with their line numbers."""
         if self._kind is None:
             self._kind = _guess(cells)
         if self._kind is None:
@@ -321,13 +324,13 @@ class _Cells:
             if shared is self:
                 shared = text
                 self.n_bytes += sys.getsizeof(text)
-                if len(self._shared) < MOST_SHARED:
+                if len(self._shared) < MAX_SHARED_TEXTS:
                     self._shared[text] = text
             texts[row] = shared
         return texts
 
     def finish(self) -> Column:
-        """The column, once all of it is read."""
+        """Return the complete column."""
         if self._kind == TEXT:
             texts = np.concatenate([np.full(self._n_blank, None, dtype=object), *self._texts])
             self._texts.clear()
@@ -345,7 +348,7 @@ class _Cells:
 
 
 def _guess(cells: Sequence[str]) -> str | None:
-    """Numbers if most cells that are not blank are; None if all are blank."""
+    """Guess the kind by most of the cells; None if all are blank."""
     written = [cell for cell in cells if not is_missing(cell)]
     if not written:
         return None

@@ -1,13 +1,13 @@
-"""What a command raises to end with one line and an exit code."""
+"""Errors that end a command with one line and an exit code."""
 
 
 class CommandError(Exception):
-    """A call that cannot be carried out as it was made; shown in one line, without traceback."""
+    """A command that cannot be carried out; shown in one line, without a traceback."""
 
     exit_code = 2
 
 
 class OutputError(CommandError):
-    """What was to be written cannot be: no permission, no space."""
+    """Output that cannot be written: no permission, no space."""
 
     exit_code = 3

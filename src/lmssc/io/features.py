@@ -1,4 +1,4 @@
-"""Columns of a table as numbers to learn from: as they are, 0 and 1 for no and yes, a feature for each value."""
+"""Columns of a table as features: numbers, 0 and 1 for no and yes, one-hot categories."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ class NotNumbersError(InputFileError):
 def make_features(
     table: Table, name: str, kind: Kind, *, decimal: str | None = None, notes: list[str] | None = None
 ) -> NDArray:
-    """The features of a column.
+    """Make the features of a column.
 
     Parameters
     ----------
@@ -24,11 +24,11 @@ def make_features(
     name : str
         The column.
     kind : Kind
-        What it is, or was in the files that a model was made of.
+        What it holds, or held in the files that the model was fitted to.
     decimal : {".", ","}, optional
-        The decimal mark, if the user says.
+        The decimal mark, if --decimal gives it.
     notes : list of str, optional
-        Gets a line on values that `kind` does not know.
+        A line on values that `kind` does not know is appended.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def _one_hot(table: Table, name: str, kind: Kind, notes: list[str] | None) -> ND
         _note_blanks(table, name, sum(text is None or is_missing(text) for text in texts), notes)
     if strange and notes is not None:
         notes.append(
-            f"{table.path}, column {name!r}: {len(strange):,} cells have values that the model has no feature for "
-            f"({some(dict.fromkeys(strange), 3)}); taken as none of those that it knows."
+            f"{table.path}, column {name!r}: {counted(len(strange), 'cell')} with values unknown to the model "
+            f"({some(dict.fromkeys(strange), 3)}); they count as none of the known ones."
         )
     return data
 
@@ -127,7 +127,7 @@ def _yes_no(table: Table, name: str, notes: list[str] | None) -> NDArray:
                 strange.append(text)
     if strange and notes is not None:
         notes.append(
-            f"{table.path}, column {name!r}: {len(strange):,} cells are neither yes nor no "
+            f"{table.path}, column {name!r}: {counted(len(strange), 'cell')} with neither yes nor no "
             f"({some(dict.fromkeys(strange), 3)}); taken as blank."
         )
     return values
@@ -153,8 +153,8 @@ def _numbers(table: Table, name: str, kind: Kind, decimal: str | None) -> NDArra
         values, unit = table.numbers(name), column.unit
     if unit != kind.unit and not np.isnan(values).all():
         raise InputFileError(
-            f"{table.path}, column {name!r}: its numbers {_beside(unit)}, those of the model {_beside(kind.unit)}; "
-            "write them alike"
+            f"{table.path}, column {name!r}: its numbers {_beside(unit)}, but those of the model {_beside(kind.unit)}; "
+            "write them in the same way"
         )
     return values
 

@@ -1,4 +1,4 @@
-"""Which reader a file gets, by the ending of its name."""
+"""Choose the reader of a file by the ending of its name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,14 +41,14 @@ def read_table(
     Parameters
     ----------
     path : str
-        Name of the file; its ending tells the format.
+        Name of the file; its ending gives the format.
     delimiter : str, optional
-        What stands between the cells of CSV and TSV files, as a word ("semicolon") or itself; else a comma or a tab,
-        by the ending, or a semicolon if it is all that the first line has.
+        Delimiter of CSV and TSV files, as a word ("semicolon") or a character. By default a comma or a tab, by the
+        ending, or a semicolon if the first line has semicolons but no comma.
     decimal, usual_decimal : {".", ","}, optional
-        What stands before decimals in text files; the same where a file does not tell.
+        Decimal mark of text files, and the one of files that do not show theirs.
     keep_text : callable
-        Whether the column of a name is ids or labels, to be kept as written.
+        Called with the name of a column: whether its cells are kept as written, such as ids and labels.
 
     Returns
     -------
@@ -57,12 +57,12 @@ def read_table(
     Raises
     ------
     InputFileError
-        If it is not there or cannot be used.
+        If the file does not exist or cannot be used.
     """
     if Path(path).is_dir():
-        raise InputFileError(f"{path} is a folder; give the files in it")
+        raise InputFileError(f"{path} is a folder; name the files in it")
     if not Path(path).exists():
-        raise InputFileError(f"{path}: there is no such file")
+        raise InputFileError(f"{path}: no such file")
     name = path.lower()
     packed = name.endswith(".gz")
     suffix = Path(name.removesuffix(".gz")).suffix
@@ -72,13 +72,13 @@ def read_table(
             between = guess_delimiter(path)
         table = read_delimited(path, between, keep_text, decimal, usual_decimal)
         if delimiter is None and between != TEXT_TABLES[suffix]:
-            return replace(table, note=f"{path} has {between!r} between its cells. {table.note}".strip())
+            return replace(table, note=f"{path} is delimited by {between!r}. {table.note}".strip())
         return table
     if suffix not in READERS or (packed and suffix not in PACKABLE):
         known = ", ".join((*TEXT_TABLES, *READERS))
         ending = f"{suffix}.gz" if packed else suffix or "no ending"
         raise InputFileError(
-            f"{path}: {ending} is not a format that can be read; {known} are ({', '.join(PACKABLE)} also .gz)"
+            f"{path}: {ending} is not a supported format; supported are {known} ({', '.join(PACKABLE)} also .gz)"
         )
     return READERS[suffix](path)
 

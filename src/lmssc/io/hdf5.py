@@ -1,39 +1,39 @@
-"""HDF5 files, read without trust: nothing from other files, and no more than the file may unpack to."""
+"""HDF5 files from untrusted sources: no links to other files, and no more than the unpacking limit."""
 
 import zlib
 from typing import Any
 
 from lmssc.io.table import InputFileError
-from lmssc.io.unpacking import FREE, Unpacked
+from lmssc.io.unpacking import ALWAYS_ALLOWED, Unpacked
 
-# What MATLAB and h5py write by themselves: gzip, with the bytes in another order before it, and a checksum.
+# The filters that MATLAB and h5py use by default: gzip, byte shuffling and a checksum.
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
-# Gzip packs no better than this, so that a small chunk cannot become a large one.
-MOST_GZIP_TIMES = 1032
-SMALL_CHUNK = FREE // MOST_GZIP_TIMES
-# Links to links beyond this go round in a circle.
-MOST_LINKS = 16
+# Gzip compresses by at most this factor, so that a small chunk cannot unpack to a large one.
+MAX_GZIP_RATIO = 1032
+SMALL_CHUNK = ALWAYS_ALLOWED // MAX_GZIP_RATIO
+# A longer chain of links is taken for a cycle.
+MAX_LINKS = 16
 PIECE = 1 << 20
 
 
 class SafeHDF5:
-    """What is in an HDF5 file itself, by name.
+    """Access to what an HDF5 file itself contains.
 
     Parameters
     ----------
     h5py : module
-        h5py.
+        The module h5py.
     content : h5py.File
         Open for reading.
     unpacked : Unpacked
-        Counts what is read.
+        Counts the bytes read.
     """
 
     def __init__(self, h5py: Any, content: Any, unpacked: Unpacked) -> None:
         self._h5py, self._content, self.unpacked = h5py, content, unpacked
 
     def item(self, group: Any, name: str) -> Any:
-        """The group or dataset of a name; links are followed as long as they stay within the file."""
+        """Return a group or dataset by name; links are followed within the file only."""
         return self._follow(group, name, f"{group.name.rstrip('/')}/{name}".lstrip("/"), 0)
 
     def _follow(self, group: Any, path: str, asked: str, links: int) -> Any:
@@ -43,11 +43,11 @@ class SafeHDF5:
             if isinstance(link, self._h5py.ExternalLink):
                 raise InputFileError(
                     f"{self.unpacked.path}: {asked!r} is a link to another file ({link.filename!r}), which is not "
-                    "followed; save the data in this one"
+                    "followed; save the data in this file"
                 )
             if isinstance(link, self._h5py.SoftLink):
-                if links >= MOST_LINKS:
-                    raise InputFileError(f"{self.unpacked.path}: {asked!r} is a link that goes round in a circle")
+                if links >= MAX_LINKS:
+                    raise InputFileError(f"{self.unpacked.path}: {asked!r} is a link that leads back to itself")
                 found = self._follow(found, link.path, asked, links + 1)
             elif link is None:
                 raise InputFileError(
@@ -60,33 +60,37 @@ class SafeHDF5:
         return found
 
     def referred(self, reference: Any, asked: str) -> Any:
-        """The dataset or group that a reference in a cell stands for."""
+        """Return the dataset or group that a reference points to."""
         if not reference:
             raise InputFileError(f"{self.unpacked.path}: {asked!r} refers to nothing; save it again")
         return self._content[reference]
 
     def values(self, dataset: Any) -> Any:
-        """The numbers of a dataset, if they are in this file."""
+        """Return the numbers of a dataset, if they are in this file."""
         where = f"{self.unpacked.path}: {dataset.name!r}"
         if dataset.external:
             raise InputFileError(
                 f"{where} has its numbers in another file ({dataset.external[0][0]!r}), which is not read; save them "
-                "in this one"
+                "in this file"
             )
         if dataset.is_virtual:
-            raise InputFileError(f"{where} is put together from other files, which are not read; save it as it is")
+            raise InputFileError(
+                f"{where} is assembled from other files, which are not read; save its numbers in this file"
+            )
         self.unpacked.add(0 if dataset.shape is None else dataset.nbytes)
         self._check_chunks(dataset, where)
         return dataset[()]
 
     def _check_chunks(self, dataset: Any, where: str) -> None:
-        """HDF5 unpacks a chunk to whatever it holds, and not to what it should hold."""
+        """Count what chunks really unpack to: HDF5 does not compare it with their stated size."""
         if dataset.chunks is None:
             return
         properties = dataset.id.get_create_plist()
         filters = {properties.get_filter(number)[0] for number in range(properties.get_nfilters())}
         if filters - {DEFLATE, SHUFFLE, FLETCHER32}:
-            raise InputFileError(f"{where} is packed by another filter than gzip; save it with gzip, or not packed")
+            raise InputFileError(
+                f"{where} is compressed by another filter than gzip; save it with gzip, or uncompressed"
+            )
         if DEFLATE not in filters or dataset.id.get_storage_size() <= SMALL_CHUNK:
             return
         for number in range(dataset.id.get_num_chunks()):
@@ -97,7 +101,7 @@ class SafeHDF5:
 
 
 def _inflated_size(packed: bytes, most: int) -> int:
-    """Bytes that a gzip stream unpacks to, or a few more than `most`; what is unpacked is not kept."""
+    """Bytes that a gzip stream unpacks to, counted up to a little above `most`; nothing is kept in memory."""
     stream, size = zlib.decompressobj(), 0
     while packed and size <= most and not stream.eof:
         size += len(stream.decompress(packed, PIECE))

@@ -1,4 +1,4 @@
-"""Rows of views brought together: by id where files have ids, else by position."""
+"""Align the rows of views: by id where files have ids, else by position."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.views import Matrix
+from lmssc.io.file_views import FileView
 from lmssc.io.table import InputFileError, some
-from lmssc.io.view_columns import FileView
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Joined:
     Attributes
     ----------
     ids : ndarray of str
-        The samples; numbers from 1 if the files have no ids.
+        Ids of the samples; "1", "2", ... if the files have no ids.
     id_columns : list of str
-        Columns that have the ids; empty if the files have none.
+        Names of the id columns; empty without ids.
     one_order : bool
-        Whether all files had the same samples in the same order, so that a file without ids can be told which is which.
+        Whether all files have the same samples in the same order, so that a file without ids can be joined to them.
     views : dict of str to ndarray or CSR array
-        Rows of NaN where a sample lacks a dense view.
+        A sample that lacks a dense view has a row of NaN.
     present : dict of str to ndarray of bool
         Which samples have which view.
     """
@@ -43,12 +43,12 @@ class Joined:
 
     @property
     def id_column(self) -> str | None:
-        """Name of the column with the ids, in the first file that has one."""
+        """Name of the id column in the first file that has one."""
         return next(iter(self.id_columns), None)
 
     @property
     def sparse_masks(self) -> dict[str, NDArray] | None:
-        """What LMSSC has to be told about sparse views that some samples lack."""
+        """Masks of sparse views that some samples lack, the `present` of `fit`; None if there are none."""
         masks = {
             name: mask for name, mask in self.present.items() if sparse.issparse(self.views[name]) and not mask.all()
         }
@@ -56,14 +56,14 @@ class Joined:
 
 
 def join(views: Sequence[FileView]) -> Joined:
-    """Bring the rows of views together.
+    """Align the rows of views.
 
-    Samples are all that any file has, in the order of the first file, then of the next.
+    The samples are those of all files, in the order of the first file, then of the next.
 
     Parameters
     ----------
     views : sequence of FileView
-        As they are in the files.
+        Views of single files.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def join(views: Sequence[FileView]) -> Joined:
     Raises
     ------
     InputFileError
-        If files have no ids and not the same number of rows, or ids that do not fit together, or a sample has nothing.
+        If files without ids differ in their number of rows, if ids do not match, or if a sample has no view at all.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def join(views: Sequence[FileView]) -> Joined:
     if without and not one_order:
         raise InputFileError(
             f"{without[0].rows.path} has no ids, and {some(view.rows.path for view in with_ids)} are not in the same "
-            "order, so that its rows cannot be told apart; give it a column of ids"
+            "order, so its rows cannot be assigned to samples; add a column of ids"
         )
     if one_order:
         _check_heights([first, *without])
@@ -111,8 +111,8 @@ def join(views: Sequence[FileView]) -> Joined:
         if known and len(numbers) - before == view.rows.count:
             example, other = view.ids[0], first.ids[0]  # type: ignore[index]
             raise InputFileError(
-                f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, there it "
-                f"is {other!r}; ids have to be written alike"
+                f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, that of "
+                f"the other {other!r}; ids must be written in the same way"
             )
     ids = np.array(list(numbers), dtype=object)
     places = [np.array([numbers[value] for value in view.ids]) for view in with_ids]  # type: ignore[union-attr]
@@ -136,7 +136,7 @@ def _check_heights(views: Sequence[FileView]) -> None:
 
 
 def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], *, one_order: bool) -> Joined:
-    """`places`: the sample that each row of each view is."""
+    """Align views; `places` has, for each view, the sample number of each row."""
     blocks, masks = {}, {}
     for view, place in zip(views, places, strict=True):
         present = np.zeros(len(ids), dtype=bool)
@@ -151,15 +151,15 @@ def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], 
             if (place == nowhere[0]).any()
         )
         raise InputFileError(
-            f"{where}: nothing is known of the sample {ids[nowhere[0]]!r} (its row is blank, or its text has no known "
-            f"word, in every view); take it out{f', and {len(nowhere) - 1} more' if len(nowhere) > 1 else ''}"
+            f"{where}: the sample {ids[nowhere[0]]!r} has no data (in every view its row is blank, or its text has no "
+            f"known word); remove it{f', and {len(nowhere) - 1} more' if len(nowhere) > 1 else ''}"
         )
     columns = [view.id_column for view in views if view.id_column is not None]
     return Joined(ids, list(dict.fromkeys(columns)), one_order, blocks, masks)
 
 
 def _place(data: Matrix, place: NDArray, count: int) -> Matrix:
-    """Rows of `data` at their places; what no row has is NaN, or nothing if sparse."""
+    """Move rows to their places; rows that are missing become NaN, or empty if sparse."""
     if len(place) == count and np.array_equal(place, np.arange(count)):
         return data
     if sparse.issparse(data):

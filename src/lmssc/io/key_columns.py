@@ -1,4 +1,4 @@
-"""A column that tells which rows of several files are the same sample, though it is not called "id"."""
+"""Find a key: a column that identifies the samples in several files, though it is not called "id"."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,20 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import looks_like_id
+from lmssc.io.options import Options
+from lmssc.io.sources import Source, find_label_column
 from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
-from lmssc.io.view_columns import Options, Source, find_label_column
 
-# Fewer rows than this tell nothing by their numbers.
-FEWEST = 5
-# Rows that tell quickly that a column has no ids.
-SAMPLE = 1000
-# Two columns may be of the same ids if so many values of the shorter are in the other.
-OVERLAP = 0.5
+# Whole numbers in fewer rows are not taken for ids.
+MIN_ROWS = 5
+# Rows looked at first, to rule a column out quickly.
+N_SAMPLED = 1000
+# Two columns may hold the same ids if more than this share of the shorter one is in the other.
+MIN_OVERLAP = 0.5
 
 
 @dataclass(frozen=True)
 class Key:
-    """A column in which no two rows are alike, as text."""
+    """A column of distinct values, as text."""
 
     table: Table
     name: str
@@ -29,46 +30,46 @@ class Key:
 
     @cached_property
     def values(self) -> frozenset[str]:
-        """Its values."""
+        """The set of its values."""
         return frozenset(self.ids)
 
     def overlaps(self, other: "Key") -> bool:
-        """Whether most values of the one with fewer are in the other."""
+        """Whether most values of the shorter column are in the other one."""
         shared = len(self.values & other.values)
-        return shared > OVERLAP * min(len(self.values), len(other.values))
+        return shared > MIN_OVERLAP * min(len(self.values), len(other.values))
 
     def agrees(self, other: "Key") -> bool:
-        """Whether the rows are in the same order."""
+        """Whether both have the same values in the same rows."""
         return len(self.ids) == len(other.ids) and bool((self.ids == other.ids).all())
 
 
 def find_keys(
     sources: Sequence[Source], labels: Iterable[Table], options: Options, notes: list[str]
 ) -> tuple[list[Source], Options]:
-    """Files without a column of ids get one if they share it with the others or with the labels.
+    """Give files without an id column one that they share with other files or with the labels.
 
     Parameters
     ----------
     sources : sequence of Source
         The files of the views.
     labels : iterable of Table
-        Files of labels, if there are any.
+        The files of labels.
     options : Options
-        What was said about the files.
+        What the user said about the files.
     notes : list of str
-        Gets a line on what was found.
+        A line on what was found is appended.
 
     Returns
     -------
     sources : list of Source
-        The same files; those that share a key are joined by it.
+        The same files; those that share a key have it as their id column.
     options : Options
         With the names of the keys.
 
     Raises
     ------
     InputFileError
-        If there may be a key, but it is not certain which column it is.
+        If several columns may be the key.
     """
     if options.id_column is not None:
         return list(sources), options
@@ -80,8 +81,8 @@ def find_keys(
     names = list(dict.fromkeys(key.name for key in found))
     paths = dict.fromkeys(key.table.path for key in found)
     notes.append(
-        f"{some(paths)}: rows of the same {' or '.join(map(repr, names))} are the same sample (--id names another "
-        "column)."
+        f"{some(paths)}: rows with the same {' or '.join(map(repr, names))} are taken for the same sample (--id names "
+        "another column)."
     )
     options = replace(options, id_names=(*options.id_names, *names))
     keys = {key.table.path: key.name for key in found}
@@ -93,19 +94,19 @@ def _with_key(source: Source, name: str | None, options: Options) -> Source:
         return source
     table = source.table
     if table.rows.lines is not None and table.columns[name].kind == NUMBER:
-        table = options.read(table.path)  # again, because ids are kept as they are written
+        table = options.read(table.path)  # again: ids have to be kept as written
     return Source(source.name, source.named, table, name, source.label_column)
 
 
 def possible_keys(table: Table, besides: Collection[str] = ()) -> list[Key]:
-    """Columns that may have ids: text or whole numbers, none blank, no two alike.
+    """Return the columns that may be ids: text or whole numbers, none blank, all distinct.
 
     Parameters
     ----------
     table : Table
         A file.
     besides : collection of str
-        Columns that are known to be something else.
+        Columns known to hold something else.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def possible_keys(table: Table, besides: Collection[str] = ()) -> list[Key]:
         if name in besides or column.kind not in (NUMBER, TEXT) or column.fault or column.unit:
             continue
         values = column.load()
-        if len(values) == table.rows.count and _may_be_ids(values[:SAMPLE]) and _may_be_ids(values):
+        if len(values) == table.rows.count and _may_be_ids(values[:N_SAMPLED]) and _may_be_ids(values):
             keys.append(Key(table, name, table.texts(name)))
     return keys
 
@@ -133,7 +134,7 @@ def _may_be_ids(values: NDArray) -> bool:
         return all(value is not None for value in values) and len(set(values)) == len(values)
     if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.rint(values)).all()):
         return False
-    return len(values) >= FEWEST and values.dtype.kind != "b" and len(np.unique(values)) == len(values)
+    return len(values) >= MIN_ROWS and values.dtype.kind != "b" and len(np.unique(values)) == len(values)
 
 
 def _besides(source: Source, options: Options) -> set[str]:
@@ -142,7 +143,7 @@ def _besides(source: Source, options: Options) -> set[str]:
 
 
 def _shared_by_views(lacking: Sequence[Source], sources: Sequence[Source], options: Options) -> list[Key]:
-    """Keys of the files that have no ids, if other files have the same."""
+    """Keys of the files without ids, if other files have the same values."""
     if not lacking or len(sources) < 2:
         return []
     keys = [possible_keys(source.table, _besides(source, options)) for source in lacking]
@@ -175,7 +176,7 @@ def _same_name(keys: Sequence[Sequence[Key]]) -> list[list[Key]]:
 
 
 def _other_name(keys: Sequence[Sequence[Key]]) -> list[list[Key]]:
-    """Keys of text with the same values in all files, under other names."""
+    """Keys of text with the same values in all files but different names."""
     groups = []
     for first in keys[0]:
         others = [[key for key in some_keys if key.values == first.values] for some_keys in keys[1:]]
@@ -185,7 +186,7 @@ def _other_name(keys: Sequence[Sequence[Key]]) -> list[list[Key]]:
 
 
 def _like_ids(keys: Sequence[Key], ids: Key) -> list[Key]:
-    """The key of a file that has the ids of another file, which are in a column "id"."""
+    """The key of a file whose values are the ids of another file, which has a column "id"."""
     fitting = [key for key in keys if key.overlaps(ids)]
     text = [key for key in fitting if key.table.columns[key.name].kind == TEXT or looks_like_id(key.name)]
     if len(text) == 1:
@@ -194,7 +195,7 @@ def _like_ids(keys: Sequence[Key], ids: Key) -> list[Key]:
     if doubtful:
         raise InputFileError(
             f"{doubtful[0].table.path} has no column {ids.name!r}, but {some(key.name for key in fitting)} may have "
-            f"the ids of {ids.table.path}; call it {ids.name!r}, or leave it out with --drop {doubtful[0].name}"
+            f"the ids of {ids.table.path}; rename it to {ids.name!r}, or leave it out with --drop {doubtful[0].name}"
         )
     return []
 
@@ -210,7 +211,7 @@ def _ask(group: Sequence[Key]) -> None:
 
 
 def _refuse_other_order(sources: Sequence[Source], options: Options) -> None:
-    """Files that are about to be joined by position must not say by their ids that this is wrong."""
+    """Raise if files are about to be joined by position although an id-like column says otherwise."""
     first, *rest = sources
     for name in first.table.columns:
         for other in rest:
@@ -221,13 +222,13 @@ def _refuse_other_order(sources: Sequence[Source], options: Options) -> None:
                 and not np.array_equal(first.table.texts(name), other.table.texts(name))
             ):
                 raise InputFileError(
-                    f"{first.table.path} and {other.table.path} both have a column {name!r}, and not the same values "
+                    f"{first.table.path} and {other.table.path} both have a column {name!r}, but with different values "
                     f"in the same rows; if it has the ids of the samples, say --id {name}, else --drop {name}"
                 )
 
 
 def _shared_with_labels(sources: Sequence[Source], labels: Sequence[Table], options: Options) -> list[Key]:
-    """The key of a file of views that the file of labels has, too."""
+    """The key of a file of views that the file of labels shares."""
     if any(source.id_column is not None for source in sources):
         return []
     for table in labels:
@@ -253,7 +254,7 @@ def _may_label(key: Key, other: Key) -> bool:
 
 
 def find_label_ids(table: Table, ids: NDArray, label_column: str) -> str | None:
-    """The column of a file of labels that has the ids of the samples, though it is called something else.
+    """Find the id column of a file of labels by its values.
 
     Parameters
     ----------
@@ -262,7 +263,7 @@ def find_label_ids(table: Table, ids: NDArray, label_column: str) -> str | None:
     ids : ndarray of str
         The samples.
     label_column : str
-        Where the labels are.
+        Name of the label column.
 
     Returns
     -------

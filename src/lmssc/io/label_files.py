@@ -1,4 +1,4 @@
-"""The labels that are known, from a file of their own or from a column of a view."""
+"""Read the known labels, from files of their own or from a column of a view."""
 
 import re
 from collections import Counter
@@ -12,9 +12,10 @@ from lmssc.data.labels import ClassName, case_twins, check_twins, is_doubtful, i
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
 from lmssc.io.key_columns import find_label_ids
-from lmssc.io.table import InputFileError, Table, some
+from lmssc.io.options import LABEL_NAMES, Options
+from lmssc.io.sources import Source, check_ids, find_id_column
+from lmssc.io.table import InputFileError, Table, counted, some
 from lmssc.io.typed_labels import GUESSES
-from lmssc.io.view_columns import LABEL_NAMES, Options, Source, check_ids, find_id_column
 
 UNKNOWN_NUMBER = "-1"
 WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
@@ -27,13 +28,13 @@ class KnownLabels:
     Attributes
     ----------
     y : ndarray
-        Whole numbers, −1 where there is none, if all labels are whole numbers; else text, and None.
+        Integers with −1 for unlabelled samples if all labels are whole numbers; else text with None.
     known : ndarray of bool
-        Which samples have one.
+        Which samples are labelled.
     source : str
-        File and column.
+        Their files and columns.
     counts : dict of str to int
-        Labels of each class, in the order of the classes.
+        Number of labels of each class, in class order.
     """
 
     y: NDArray
@@ -50,22 +51,22 @@ def find_labels(
     unlabelled: str | None,
     notes: list[str],
 ) -> KnownLabels:
-    """Labels from the files --labels, or from the label column of a view.
+    """Find the labels: in the files of --labels, or in the label column of a view.
 
     Parameters
     ----------
     paths : sequence of str
-        The files. Their labels are merged.
+        The files of labels, which are merged.
     sources : sequence of Source
         The files of the views.
     joined : Joined
         The samples.
     options : Options
-        What was said about columns.
+        What the user said about the files.
     unlabelled : str, optional
-        --unlabelled: what is written where the label is not known.
+        --unlabelled: text that marks an unlabelled sample.
     notes : list of str
-        Gets a line on what was assumed.
+        A line on every assumption is appended.
 
     Returns
     -------
@@ -83,8 +84,8 @@ def find_labels(
     for source in sources:
         if source.label_column is not None and source.table.path not in paths:
             notes.append(
-                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(paths)}; to use them, "
-                f"too: --labels {source.table.path})."
+                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(paths)}; to use "
+                f"these too, add --labels {source.table.path})."
             )
     found: dict[str, NDArray] = {}
     for path in dict.fromkeys(paths):
@@ -104,7 +105,7 @@ def find_labels(
 def _labels_of(
     table: Table, column: str, ids: NDArray | None, joined: Joined, unlabelled: str | None, notes: list[str]
 ) -> NDArray:
-    """The labels in one file, at their samples; None where there is none."""
+    """The labels of one file in the order of the samples; None for unlabelled ones."""
     texts = table.texts(column)
     if ids is not None and len(texts) != len(ids):
         raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
@@ -112,7 +113,7 @@ def _labels_of(
 
 
 def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
-    """All labels of all files."""
+    """Merge the labels of all files; raise if two differ."""
     merged = np.full(len(joined.ids), None, dtype=object)
     origin = np.full(len(joined.ids), None, dtype=object)
     for name, labels in found.items():
@@ -129,14 +130,14 @@ def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
 
 
 def read_labels(path: str, options: Options) -> Table:
-    """Read a file of labels; all is kept as it is written.
+    """Read a file of labels; all cells are kept as written.
 
     Parameters
     ----------
     path : str
         The file.
     options : Options
-        What was said about the files.
+        What the user said about the files.
 
     Returns
     -------
@@ -154,13 +155,13 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
         )
     if not having:
         raise InputFileError(
-            "where are the labels? Name a file with --labels FILE (columns 'id' and 'label'), or a column of a view, "
-            "blank where the label is not known, with --label-column NAME"
+            "where are the labels? Give a file with --labels FILE (columns 'id' and 'label'), or a column of a view, "
+            "blank for unlabelled samples, with --label-column NAME"
         )
     if len(having) > 1:
         raise InputFileError(
             f"{some(source.table.path for source in having)} all have a column {having[0].label_column!r}: put the "
-            "labels into a file of their own, --labels FILE"
+            "labels into a file of their own and pass it as --labels FILE"
         )
     (source,) = having
     return source.table, str(source.label_column), source.ids
@@ -192,21 +193,21 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
     if ids is None:
         if not joined.one_order:
             raise InputFileError(
-                f"{table.path} has no column of ids, and the views are not in one order, so that it cannot be told "
-                "whose labels these are; give it a column 'id'"
+                f"{table.path} has no column of ids, and the views are in different orders, so its labels cannot be "
+                "assigned to samples; add a column 'id'"
             )
         if len(texts) != count:
             raise InputFileError(
-                f"{table.path} has {len(texts)} rows, but there are {count} samples: without a column of ids it has to "
-                "have a row for each, blank (an empty line, if there is no other column) where the label is not known"
+                f"{table.path} has {len(texts)} rows, but there are {count} samples: without a column of ids it must "
+                "have one row per sample, blank (an empty line, if it is the only column) for unlabelled samples"
             )
         return texts
     if not joined.by_id and set(GUESSES) <= set(table.columns):  # to_label.csv, as `lmssc classify` wrote it
-        notes.append(f"{table.path}: the ids are row numbers, because the views have no ids.")
+        notes.append(f"{table.path}: its ids are row numbers, because the views have no ids.")
     elif not joined.by_id:
         raise InputFileError(
-            f"{table.path} has ids, but the views have none, so that it cannot be told whose labels these are; give "
-            "the views a column of ids, or the labels one row a sample and no ids"
+            f"{table.path} has ids, but the views have none, so its labels cannot be assigned to samples; add a "
+            "column of ids to the views, or give one row of labels per sample and no ids"
         )
     numbers = {value: row for row, value in enumerate(joined.ids)}
     values = np.full(count, None, dtype=object)
@@ -214,7 +215,7 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
         if value not in numbers:
             strangers = sum(other not in numbers for other in ids)
             raise InputFileError(
-                f"{table.rows.place(row)}: there is no sample of the id {value!r} in the views"
+                f"{table.rows.place(row)}: no view has a sample with the id {value!r}"
                 + (f" ({strangers} such ids in all; the first sample is {joined.ids[0]!r})" if strangers > 1 else "")
             )
         values[numbers[value]] = text
@@ -226,7 +227,8 @@ def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -
         words = Counter(value for value in values if is_missing_word(value))
         for word, count in sorted(words.items()):
             notes.append(
-                f"{count:,} labels are {word or 'blank'}, taken as not labelled (if it is a class: --unlabelled '')."
+                f"{counted(count, 'label')} {'is' if count == 1 else 'are'} {word or 'blank'}, taken as unlabelled (if "
+                "that is a class, pass --unlabelled '')."
             )
         y = np.array([None if value in words else value for value in values], dtype=object)
         for word, count in sorted(Counter(value for value in y if is_doubtful(value)).items()):
@@ -234,19 +236,19 @@ def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -
                 f"{count:,} labels are {word!r}, taken as a class (if it means not labelled: --unlabelled {word!r})."
             )
     else:
-        # What is left are classes, whatever they say.
+        # All other values are classes, even "NA".
         y = np.array(
             [None if value is None or value == unlabelled else ClassName(value) for value in values], dtype=object
         )
     known = [value for value in y if value is not None]
     if any("." in value for value in known) and all(WHOLE_FLOAT.fullmatch(value) for value in known):
-        # A column of whole numbers with blanks in it, as pandas writes it: 3.0.
+        # pandas writes a column of whole numbers with blanks as 3.0.
         y = np.array([None if value is None else type(value)(int(float(value))) for value in y], dtype=object)
     return y
 
 
 def _is_whole(value: str) -> bool:
-    """Whether a label is a number as Python writes it, so that nothing is lost by taking it as one."""
+    """Whether a label is an integer that would be written back in the same way."""
     digits = value.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 18 and str(int(value)) == value
 
@@ -255,12 +257,12 @@ def _encode(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
     known = np.array([value is not None for value in y], dtype=bool)
     labels = y[known].tolist()
     if not labels:
-        raise InputFileError(f"{source}: no sample has a label; at least one in each of two classes is needed")
+        raise InputFileError(f"{source}: no sample has a label; at least two classes need one each")
     classes = set(labels)
     if len(classes) < 2:
         raise InputFileError(
-            f"{source}: all {len(labels)} labels are {labels[0]!r}; at least two classes are needed (if -1 is one: "
-            "--unlabelled '')"
+            f"{source}: all {len(labels)} labels are {labels[0]!r}; at least two classes are needed (if -1 is one, "
+            "pass --unlabelled '')"
         )
     if len(classes) == len(labels) > 50:
         raise InputFileError(f"{source}: no two of the {len(labels)} labels are the same; is this the right column?")

@@ -1,4 +1,4 @@
-"""Files of new samples become the views that a model knows."""
+"""Make the views of a model from files of new samples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,28 +9,30 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.io.column_types import Kind
+from lmssc.io.file_views import FileView, block_view, number_view, text_view
+from lmssc.io.options import Options
+from lmssc.io.sources import Source, feature_columns
 from lmssc.io.table import NUMBER, InputFileError, Table, some
-from lmssc.io.view_columns import FileView, Options, Source, block_view, feature_columns, number_view, text_view
 
 
 def match_views(sources: Sequence[Source], model: Any, options: Options, notes: list[str]) -> list[FileView]:
-    """The views of a model, found in files by their names and columns.
+    """Find the views of a model in files, by file names and columns.
 
     Parameters
     ----------
     sources : sequence of Source
         The files.
     model : classifier
-        Fitted; its `files_` tells how its views were made, if `lmssc classify` made it.
+        Fitted; if `lmssc classify` made it, its `files_` says how its views were made.
     options : Options
-        What was said about the files.
+        What the user said about the files.
     notes : list of str
-        Gets a line on what is not used, and on views that are in no file.
+        Lines on unused columns and on views that no file has are appended.
 
     Returns
     -------
     list of FileView
-        In the order of the model, without those that are in no file.
+        In the order of the model, without views that no file has.
     """
     recipes = getattr(model, "files_", {}).get("views") or {
         name: {"kind": "matrix", "columns": None} for name in model.view_names_
@@ -46,31 +48,31 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
         view = _make(source, name, recipe, widths[name], options, notes)
         if view.data.shape[1] != widths[name]:
             raise InputFileError(
-                f"{source.table.path}: view {name!r} has {view.data.shape[1]} features, but the model was made with "
+                f"{source.table.path}: view {name!r} has {view.data.shape[1]} features, but the model was fitted to "
                 f"{widths[name]}"
             )
         views.append(view)
     idle = [source.table.path for source in sources if id(source) not in used]
-    if absent and idle:  # the file may be the view, under another name
+    if absent and idle:  # the unused file may be the view under another name
         raise InputFileError(
             f"no file has the view {absent[0]!r} of the model, whose views are {some(recipes)}; files are matched by "
-            f"their names, or give them as {absent[0]}=FILE"
+            f"name, or pass {absent[0]}=FILE"
         )
     notes.extend(f"No file has the view {name!r}: it is missing for all samples." for name in absent)
     if idle:
         raise InputFileError(
-            f"{idle[0]} is none of the model's views, which are {some(recipes)}; see NAME=FILE in --help"
+            f"{idle[0]} matches none of the model's views, which are {some(recipes)}; see NAME=FILE in --help"
         )
     for source in sources:
         wanted = {column for recipe in recipes.values() for column in recipe["columns"] or ()}
         extra = [name for name in feature_columns(source, options) if wanted and name not in wanted]
         if extra:
-            notes.append(f"Not used in {source.table.path}: {some(extra)} (the model does not know them).")
+            notes.append(f"Not used in {source.table.path}: {some(extra)} (unknown to the model).")
     return views
 
 
 def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: Sequence[str]) -> Source | None:
-    """The file that has a view: by its name, else by its columns, else by its place; None if it is in no file."""
+    """The file of a view: by its name, else by its columns, else by position; None if no file has it."""
     named = [source for source in sources if source.name == name or name in source.table.blocks]
     if len(named) == 1:
         return named[0]
@@ -121,7 +123,7 @@ def _make(
     view = number_view(source, name, kinds, options, notes, unknown=notes)
     grouped = [column for column in columns if table.columns[column].grouped]
     if grouped:
-        notes.append(f"{table.path}: numbers with thousands set apart: {some(grouped)}.")
+        notes.append(f"{table.path}: numbers with separated thousands: {some(grouped)}.")
     if options.decimal is None:
         for column in grouped:
             _check_thousands(table, column, recipe.get("ranges", {}).get(column))
@@ -143,14 +145,14 @@ def _check_thousands(table: Table, column: str, fitted: Sequence[float] | None) 
     grouped = np.abs(values) >= 1000
     if grouped.any() and share(values[grouped]) < 0.5 < share(values[grouped] / 1000):
         raise InputFileError(
-            f"{table.path}, column {column!r}: with thousands set apart its numbers are up to {values.max():g}, but "
-            f"those of the model are from {low:g} to {high:g}; if the commas are decimal commas say --decimal , and "
-            "if they are not --decimal ."
+            f"{table.path}, column {column!r}: read with separated thousands, its numbers go up to {values.max():g}, "
+            f"but those of the model are from {low:g} to {high:g}; if the commas are decimal commas say --decimal , "
+            "and if they are not --decimal ."
         )
 
 
 def _renumber(view: FileView, recipe: dict[str, Any], width: int) -> FileView:
-    """Features by their numbers: those that the model does not know are left out, those that are not there are 0."""
+    """Match numbered features: features unknown to the model are dropped, absent ones are 0."""
     data = sparse.coo_array(view.data)
     first = view.recipe.get("first", 1)
     place = data.col + first - recipe["first"]

@@ -1,4 +1,4 @@
-"""MATLAB files: version 7.3, which is HDF5, by h5py, and the versions before."""
+"""MATLAB files: version 7.3, which is HDF5, and the versions before."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def read_matlab(path: str) -> Table:
-    """Read a MATLAB file: matrices and the matrices of cells are views, vectors may be ids or labels.
+    """Read a MATLAB file: matrices, also those in cells, are views; vectors may be ids or labels.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ def read_matlab(path: str) -> Table:
             found = read(file, Unpacked(path))
         except (ImportError, InputFileError):
             raise
-        except Exception as error:  # what h5py raises on a damaged file is anyone's guess
-            raise InputFileError(f"{path} is not a whole MATLAB file: {reason(error)}") from error
+        except Exception as error:  # h5py raises all kinds of errors on damaged files
+            raise InputFileError(f"{path} is not a complete MATLAB file: {reason(error)}") from error
     arrays = {name: _as_vector(value) for name, value in found.items()}
     usable = {name: value for name, value in arrays.items() if value.dtype.kind in "biufU" and value.ndim <= 2}
     if not usable:
-        raise InputFileError(f"{path} has no matrix of numbers in it")
+        raise InputFileError(f"{path} contains no matrix of numbers")
     return make_table(usable, path)
 
 
 def _as_vector(value: Any) -> Any:
-    """Matrices of one row or column are vectors: MATLAB knows no other."""
+    """Flatten a matrix of one row or column: MATLAB has no other vectors."""
     return value.ravel() if not sparse.issparse(value) and value.ndim == 2 and 1 in value.shape else value
 
 
@@ -89,7 +89,7 @@ def _read_hdf5(file: Any, unpacked: Unpacked) -> dict[str, Any]:
 
 
 def _from_hdf5(h5py: Any, inside: SafeHDF5, item: Any) -> Any:
-    """A matrix, a sparse matrix or text, None for anything else; MATLAB's columns are HDF5's rows."""
+    """Return a matrix, a sparse matrix or text; None for anything else. Columns of MATLAB are rows of HDF5."""
     if isinstance(item, h5py.Group):
         return _sparse_from_hdf5(inside, item) if "MATLAB_sparse" in item.attrs else None  # a structure
     if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "biuf":

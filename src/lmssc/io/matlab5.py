@@ -1,4 +1,4 @@
-"""MATLAB files of versions 5 to 7, read without trust: scipy's reader ends the interpreter on some damaged files.
+"""MATLAB files of versions 5 to 7 from untrusted sources: scipy's reader crashes the interpreter on some damaged files.
 
 The format is described in "MAT-File Format" by The MathWorks: a header of 128 bytes, then elements, each a tag (type
 and number of bytes) and its bytes; a matrix is an element that has elements in it.
@@ -20,12 +20,12 @@ from lmssc.io.unpacking import Unpacked
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 TEXTS = {2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 MATRIX, COMPRESSED = 14, 15
-# Bytes of a tag: type and number of bytes.
+# Bytes of a tag, which has the type and the number of bytes of an element.
 TAG = 8
 CELL, CHARACTERS, SPARSE, NUMERIC = 1, 4, 5, range(6, 16)
 COMPLEX = 0x0800
-# Cells in cells deeper than this are not a file that MATLAB wrote.
-DEEPEST = 20
+# Deeper nesting of cells is taken for a damaged file.
+MAX_DEPTH = 20
 
 
 class DamagedMatlabError(ValueError):
@@ -33,14 +33,14 @@ class DamagedMatlabError(ValueError):
 
 
 def read_matlab5(content: bytes, unpacked: Unpacked | None = None) -> dict[str, Any]:
-    """The variables of a file: arrays, CSR arrays, arrays of text, and lists for cells; others are left out.
+    """Read the variables of a file: arrays, CSR arrays, arrays of text, and lists for cells; others are skipped.
 
     Parameters
     ----------
     content : bytes
         The whole file.
     unpacked : Unpacked, optional
-        Counts what is unpacked, and raises if it is too much.
+        Counts what is unpacked, and raises beyond the limit.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def read_matlab5(content: bytes, unpacked: Unpacked | None = None) -> dict[str, 
 
 
 def _unpack(payload: memoryview, order: str, unpacked: Unpacked) -> bytes:
-    """The element in a packed one, no longer than its tag says, which is looked at first."""
+    """Decompress an element to the size that its tag states, which is checked first."""
     try:
         stream = zlib.decompressobj()
         tag = stream.decompress(payload, TAG)
@@ -83,8 +83,8 @@ def _unpack(payload: memoryview, order: str, unpacked: Unpacked) -> bytes:
         unpacked.add(TAG + size)
         content = tag + (stream.decompress(stream.unconsumed_tail, size) if size else b"")
         if stream.decompress(stream.unconsumed_tail, 1):
-            raise DamagedMatlabError("it has a packed element that is longer than it says")
-        # What is left is the checksum.
+            raise DamagedMatlabError("it has a compressed element that is longer than stated")
+        # The rest is the checksum.
         stream.flush()
         if not stream.eof:
             raise DamagedMatlabError("it ends within an element")
@@ -94,7 +94,7 @@ def _unpack(payload: memoryview, order: str, unpacked: Unpacked) -> bytes:
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    """Type and bytes of each element."""
+    """Yield type and bytes of each element."""
     start = 0
     while start < len(data):
         if len(data) - start < 8:
@@ -113,7 +113,7 @@ def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
 
 
 def _variable(payload: memoryview, order: str, unpacked: Unpacked, depth: int = 0) -> tuple[str, Any]:
-    """Name and value of a matrix; None for what is neither numbers nor text, such as a structure."""
+    """Return name and value of a variable; None for what is neither numbers nor text, such as a structure."""
     if not payload:  # an empty cell
         return "", np.empty((0, 0))
     parts = _elements(payload, order)
@@ -125,8 +125,8 @@ def _variable(payload: memoryview, order: str, unpacked: Unpacked, depth: int = 
             raise DamagedMatlabError("it has a matrix without a size")
         kind = int(flags[0]) & 0xFF
         if kind == CELL:
-            if depth > DEEPEST:
-                raise DamagedMatlabError("it has cells within cells without end")
+            if depth > MAX_DEPTH:
+                raise DamagedMatlabError("its cells are nested too deeply")
             cell = [_variable(part, order, unpacked, depth + 1)[1] for _, part in parts]
             if len(cell) != math.prod(shape):
                 raise DamagedMatlabError(f"it has a cell of {shape} with {len(cell)} matrices")
@@ -144,7 +144,7 @@ def _variable(payload: memoryview, order: str, unpacked: Unpacked, depth: int = 
             values = values.reshape(shape, order="F")
             return name, values * 1j if int(flags[0]) & COMPLEX else values
     except StopIteration:
-        raise DamagedMatlabError("it has a matrix that is not whole") from None
+        raise DamagedMatlabError("it has an incomplete matrix") from None
     return name, None
 
 
@@ -158,7 +158,7 @@ def _numbers(kind: int, payload: memoryview, order: str) -> NDArray:
 
 
 def _text(kind: int, payload: memoryview, shape: list[int], order: str) -> NDArray:
-    """Rows of characters, which are stored column by column."""
+    """Decode text, which is stored column by column, into one string per row."""
     if kind not in TEXTS:
         raise DamagedMatlabError(f"it has an element of type {kind} where text should be")
     coding = TEXTS[kind] + ("" if TEXTS[kind] == "utf-8" else "-le" if order == "<" else "-be")
@@ -174,11 +174,11 @@ def _text(kind: int, payload: memoryview, shape: list[int], order: str) -> NDArr
 
 def _sparse(rows: NDArray, starts: NDArray, data: NDArray, shape: list[int]) -> Any:
     if len(shape) != 2 or len(starts) != shape[1] + 1 or starts[-1] < 0:
-        raise DamagedMatlabError("it has a sparse matrix that is not whole")
+        raise DamagedMatlabError("it has an incomplete sparse matrix")
     count = int(starts[-1])
     try:
         matrix = sparse.csc_array((data[:count].astype(np.float64), rows[:count], starts), shape=tuple(shape))
         matrix.check_format(full_check=True)
     except (ValueError, IndexError) as error:
-        raise DamagedMatlabError(f"it has a sparse matrix that is not whole: {error}") from error
+        raise DamagedMatlabError(f"it has an incomplete sparse matrix: {error}") from error
     return matrix.tocsr()

@@ -1,4 +1,4 @@
-"""Numbers as people write them: thousands apart, a decimal comma, a unit, a percent or currency sign."""
+"""Numbers as people write them: separated thousands, a decimal comma, a unit, a percent or currency sign."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Cells that stand for "not known".
+# Cells that mark a missing value.
 MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
 # The same, by hand or by a spreadsheet; told of among numbers.
 ODD_MISSING = {"?", "-", "--", ".", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"}
@@ -21,7 +21,7 @@ CURRENCY = "$€£¥₹"
 
 
 def _shape(decimal: str, group: str) -> re.Pattern[str]:
-    """What a number looks like: groups of three digits, if any, all set apart by the same mark."""
+    """Pattern of a number: groups of three digits, if any, are all separated by the same character."""
     whole = rf"(?:\d+|[1-9]\d{{0,2}}(?P<group>[{group}'’ \u00a0\u202f])\d{{3}}(?:(?P=group)\d{{3}})*)"
     return re.compile(
         rf"\s*(?P<sign>[+\-{MINUS}]?)(?P<before>[{CURRENCY}]?)\s?"
@@ -34,14 +34,14 @@ SHAPES = {POINT: _shape(r"\.", ","), COMMA: _shape(",", ".")}
 
 
 def parse(cell: str, decimal: str = POINT) -> tuple[float, str] | None:
-    """Number and unit of a cell, or None if it is no number.
+    """Parse number and unit of a cell; None if it is not a number.
 
     Parameters
     ----------
     cell : str
-        What is written.
+        Its text.
     decimal : {".", ","}
-        What stands before the decimals; the other may set thousands apart.
+        Decimal mark; the other mark may separate thousands.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def parse(cell: str, decimal: str = POINT) -> tuple[float, str] | None:
 
 
 def is_plain(cell: str) -> bool:
-    """Whether a cell is a number without more ado, as programs write it.
+    """Whether a cell is a number as programs write it.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def is_plain(cell: str) -> bool:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell stands for "not known".
+    """Whether a cell marks a missing value.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def read_durations(cells: Iterable[str | None]) -> NDArray:
 
 
 def is_mostly_numbers(cells: Sequence[str]) -> bool:
-    """Whether most of the cells are numbers, in whatever notation, and most of those of one unit.
+    """Whether most of the cells are numbers with the same unit, in any notation.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def is_mostly_numbers(cells: Sequence[str]) -> bool:
 
 
 def decimal_of(cells: Iterable[str]) -> str | None:
-    """The one decimal mark that cells have for certain, if they have one.
+    """Return the decimal mark of the cells if it is unambiguous, else None.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def decimal_of(cells: Iterable[str]) -> str | None:
 
 
 def marks(cells: Iterable[str]) -> tuple[set[str], str]:
-    """Which decimal marks cells have for certain, and a cell that has marks but might be read either way.
+    """Return the unambiguous decimal marks of the cells, and one cell whose mark is ambiguous.
 
     Examples
     --------
@@ -179,11 +179,11 @@ class Numbers:
     Attributes
     ----------
     values : ndarray
-        NaN where there is none.
+        NaN for blank cells.
     unit : str
-        What stands beside each, such as "%"; empty if nothing does.
+        Unit written with the numbers, such as "%"; empty if there is none.
     grouped : bool
-        Whether some have their thousands set apart.
+        Whether some have separated thousands.
     fault : str
         Why they cannot be used; empty if they can.
     odd_blanks : tuple of (str, int)
@@ -198,16 +198,16 @@ class Numbers:
 
 
 class Numerals:
-    """One column of numbers while it is read.
+    """A column of numbers while it is being read.
 
     Parameters
     ----------
     where : callable
-        How a message names the cell in a line.
+        Returns how messages refer to a cell, given its line.
     decimal : {".", ","}
-        What stands before the decimals.
+        Decimal mark.
     told : bool
-        Whether someone has said so; else cells that may be read either way are looked at with suspicion.
+        Whether that is certain; if not, ambiguous cells are checked.
 
     Examples
     --------
@@ -217,13 +217,13 @@ class Numerals:
     Numbers(values=array([ 948., 2948.,   nan]), unit='', grouped=True, fault='', odd_blanks=())
     >>> column.extend(["3,14"], [5])
     >>> column.finish().fault
-    "a.csv, line 5, column 'x': '3,14' has a decimal comma; write a point, or say --decimal , if all have it"
+    "a.csv, line 5, column 'x': '3,14' has a decimal comma; write a point, or pass --decimal , if all cells have one"
     """
 
     def __init__(self, where: Callable[[int], str], decimal: str, *, told: bool) -> None:
         self._where, self._decimal, self._told = where, decimal, told
         self._values: list[NDArray] = []
-        # For each unit, how many cells have it, and the first of them with its line.
+        # For each unit: number of cells, line and text of the first one.
         self._units: dict[str, tuple[int, int, str]] = {}
         self._grouped = False
         self._n_either = 0  # cells such as "2,948"
@@ -232,7 +232,7 @@ class Numerals:
         self._odd: Counter[str] = Counter()
 
     def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        """More cells, and the lines that they are in."""
+        """Add cells, with their line numbers."""
         if self._decimal == POINT:
             try:
                 values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -278,12 +278,15 @@ class Numerals:
     def _complaint(self, cell: str) -> str:
         other = COMMA if self._decimal == POINT else POINT
         if parse(cell, other) is None:
-            return "is not a number, as the other cells of the column are"
+            return "is not a number, unlike the other cells of the column"
         names = {POINT: "point", COMMA: "comma"}
-        return f"has a decimal {names[other]}; write a {names[self._decimal]}, or say --decimal {other} if all have it"
+        return (
+            f"has a decimal {names[other]}; write a {names[self._decimal]}, or pass --decimal {other} if "
+            "all cells have one"
+        )
 
     def finish(self) -> Numbers:
-        """The column, once all of it is read."""
+        """Return the complete column."""
         values = np.concatenate(self._values) if self._values else np.empty(0)
         unit = max(self._units, key=lambda unit: self._units[unit][0], default="")
         fault = self._fault or self._other_units(unit) or self._either_way(values)
@@ -292,13 +295,12 @@ class Numerals:
     def _other_units(self, unit: str) -> str:
         for other, (_, line, cell) in self._units.items():
             if other != unit:
-                lacking = f"is not in {unit!r}" if unit else "has a unit"
-                others = "as the other cells of the column are" if unit else "which the other cells of the column lack"
-                return f"{self._place(line, cell)}{lacking}, {others}; write all alike"
+                difference = f"is not in {unit!r}" if unit else "has a unit"
+                return f"{self._place(line, cell)}{difference}, unlike the other cells of the column; use one unit"
         return ""
 
     def _either_way(self, values: NDArray) -> str:
-        """Cells like "2,948" beside "1948" and no decimals: are they thousands, or of a decimal comma?"""
+        """The fault of an ambiguous cell: "2,948" next to "1948", without any decimals in the column."""
         if self._told or self._either is None or (values[np.isfinite(values)] % 1).any():
             return ""
         n_large = int((np.abs(values) >= 1000).sum())
@@ -306,8 +308,8 @@ class Numerals:
             return ""
         line, cell = self._either
         return (
-            f"{self._place(line, cell)}may be thousands or have a decimal comma, and others of the column are written "
-            "without it; say which with --decimal . or --decimal ,"
+            f"{self._place(line, cell)}is ambiguous: its comma may separate thousands or decimals, and other cells "
+            "of the column have none; say which with --decimal . or --decimal ,"
         )
 
 
@@ -318,18 +320,18 @@ def read_numbers(
     told: bool,
     where: Callable[[int], str] = str,
 ) -> Numbers:
-    """Numbers of a column of text.
+    """Parse a column of text as numbers.
 
     Parameters
     ----------
     cells : sequence of str or None
-        What is written.
+        Its cells.
     decimal : {".", ","}
         The decimal mark.
     told : bool
         Whether that is certain.
     where : callable
-        How a message names the cell in a row.
+        Returns how messages refer to a cell, given its row.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Views in files that are never in memory as a whole: npy, npz and Parquet as memory maps."""
+"""Views on disk: npy, npz and Parquet files as memory maps, never loaded as a whole."""
 
 import os
 import struct
@@ -18,24 +18,25 @@ from lmssc.data.memmap import copy_to_disk, release, slices
 from lmssc.data.views import Matrix
 from lmssc.io.unpacking import Unpacked
 
-# Rows of a Parquet file that are read at a time.
+# Rows of a Parquet file read at a time.
 BATCH_ROWS = 1 << 14
-# Bytes of a file that are read at a time.
+# Bytes of a file read at a time.
 PIECE = 1 << 18
-# Length of the part of a zip file's local header that is fixed; in it, at 26, the lengths of name and extra field.
+# Length of the fixed part of a local header in a zip file; at offset 26 it has the lengths of name and extra field.
 LOCAL_HEADER = 30
-# What `scipy.sparse.save_npz` writes.
+# Arrays that `scipy.sparse.save_npz` writes.
 SPARSE_MEMBERS = {"data", "indices", "indptr", "format", "shape"}
 
 
 def open_view(
     path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, member: str | None = None
 ) -> Matrix:
-    """A view in a file, which stays there: it can be larger than the memory.
+    """Open a view that stays on disk: it can be larger than memory.
 
-    `LMSSC` reads it block by block in `fit`, `predict` and `transform`; other methods read all of it. What cannot be
+    `LMSSC` reads it block by block in `fit`, `predict` and `transform`; other methods load all of it. What cannot be
     used in place (Parquet, compressed members of an npz, numbers that are not float32 or float64) is copied block by
-    block to a temporary file in the folder that the environment variable TMPDIR names; it goes with the array.
+    block to a temporary file, in the folder given by the environment variable TMPDIR. The copy is deleted with the
+    array.
 
     Parameters
     ----------
@@ -43,9 +44,9 @@ def open_view(
         A file that ends in ``.npy``, ``.npz`` or ``.parquet``. An npz may hold a CSR matrix as
         `scipy.sparse.save_npz` writes it.
     columns : sequence of str, optional
-        Columns of a Parquet file; all that hold numbers by default. A blank is NaN; float32 if all columns are.
+        Columns of a Parquet file; by default all numeric ones. Blank cells become NaN; float32 if all columns are.
     member : str, optional
-        Array of an npz file; needed if it has several.
+        Array of an npz file; needed if the file has several.
 
     Returns
     -------
@@ -72,13 +73,13 @@ def open_view(
     }
     ending = path.suffix.lower()
     if ending not in readers:
-        raise ValueError(f"{path}: a view on disk is a file that ends in {', '.join(readers)}")
+        raise ValueError(f"{path}: a view on disk must be a file that ends in {', '.join(readers)}")
     if columns is not None and ending != ".parquet":
-        raise ValueError(f"columns={list(columns)!r} is for Parquet files; {path} has no names of columns")
+        raise ValueError(f"columns={list(columns)!r} is for Parquet files; {path} has no column names")
     if member is not None and ending != ".npz":
         raise ValueError(f"member={member!r} is for npz files; {path} is a single array")
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
+        raise FileNotFoundError(f"{path}: no such file")
     return readers[ending](path)
 
 
@@ -90,19 +91,19 @@ def _open_npy(path: Path) -> NDArray:
 
 
 def _read_header(file: IO[bytes], where: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and type of the array that starts here; the file is then at its first number."""
+    """Read shape, order and type of an array; leaves the file at its first number."""
     try:
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
         return read(file)
     except (ValueError, KeyError, EOFError) as error:
-        raise ValueError(f"{where} is not a whole npy file: {error}") from error
+        raise ValueError(f"{where} is not a complete npy file: {error}") from error
 
 
 def _check(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
     if dtype.kind not in "fiub" or dtype.itemsize > 8:
         raise ValueError(f"{where} holds {dtype}, not real numbers of at most 64 bits")
     if len(shape) != 2 or not all(shape):
-        raise ValueError(f"{where} has the shape {shape}; a view has one row a sample and one column a feature")
+        raise ValueError(f"{where} has the shape {shape}; a view has one row per sample and one column per feature")
 
 
 def _map(
@@ -115,7 +116,7 @@ def _map(
 
 
 def _as_floats(array: Any) -> Any:
-    """The same if its numbers can be used in place, else a copy on disk."""
+    """Return the array itself if its numbers can be used in place, else a copy on disk."""
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
         return array
     dtype = np.dtype(np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64)
@@ -143,11 +144,11 @@ def _open_npz(path: Path, member: str | None) -> Matrix:
             _check(array.shape, array.dtype, f"{path}, array {name!r},")
             return _as_floats(array)
     except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is not a whole npz file: {error}") from error
+        raise ValueError(f"{path} is not a complete npz file: {error}") from error
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> Any:
-    """An array of an npz: in place if it is stored as it is, else unpacked to a temporary file."""
+    """Open an array of an npz: in place if it is uncompressed, else unpacked to a temporary file."""
     info = archive.getinfo(f"{name}.npy")
     where = f"{path}, array {name!r}"
     with archive.open(info) as packed:
@@ -180,14 +181,14 @@ def _open_sparse(path: Path, archive: zipfile.ZipFile) -> sparse.csr_array:
     try:
         return sparse.csr_array((values, indices, indptr), shape=shape)
     except ValueError as error:
-        raise ValueError(f"{path} is not a whole sparse matrix: {error}") from error
+        raise ValueError(f"{path} is not a complete sparse matrix: {error}") from error
 
 
 def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
     arrow = import_optional("pyarrow", purpose="Parquet files", extra="files")
     parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
     try:
-        # Otherwise pyarrow fetches the whole file ahead.
+        # Otherwise pyarrow reads the whole file ahead.
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as file:
             chosen = _choose_columns(arrow.types, file.schema_arrow, columns, path)
             single = all(arrow.types.is_float32(file.schema_arrow.field(name).type) for name in chosen)
@@ -198,7 +199,7 @@ def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
             blocks = (np.column_stack([_numbers(batch.column(name), dtype) for name in chosen]) for batch in batches)
             return copy_to_disk(blocks, len(chosen), dtype)
     except arrow.ArrowException as error:
-        raise ValueError(f"{path} is not a whole Parquet file: {str(error).partition(chr(10))[0]}") from error
+        raise ValueError(f"{path} is not a complete Parquet file: {str(error).partition(chr(10))[0]}") from error
 
 
 def _choose_columns(types: Any, schema: Any, columns: Sequence[str] | None, path: Path) -> list[str]:
@@ -213,7 +214,7 @@ def _choose_columns(types: Any, schema: Any, columns: Sequence[str] | None, path
         raise ValueError(f"{path}: no column of numbers is {'there' if columns is None else 'named by columns='}")
     repeated = [name for name in chosen if schema.names.count(name) + chosen.count(name) > 2]
     if repeated:
-        raise ValueError(f"{path}: the column {repeated[0]!r} is there twice")
+        raise ValueError(f"{path}: the column {repeated[0]!r} appears twice")
     return chosen
 
 
@@ -222,5 +223,5 @@ def _is_number(types: Any, kind: Any) -> bool:
 
 
 def _numbers(values: Any, dtype: np.dtype) -> NDArray:
-    """Numbers of a column, NaN where there is none."""
+    """Numbers of a column, NaN for blank cells."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=dtype)

@@ -1,4 +1,4 @@
-"""What is written: predictions, and what to label next."""
+"""Write predictions and the list of samples to label next."""
 
 import re
 from pathlib import Path
@@ -12,19 +12,19 @@ from lmssc.io.spreadsheet import escape_formula
 from lmssc.io.typed_labels import GUESSES
 from lmssc.persistence.atomic import open_atomically
 
-# Rows that are made into text at a time.
+# Rows formatted at a time.
 CHUNK = 50_000
-# Text with any of these has quotes around it in a CSV file.
+# Characters that have to be quoted in a CSV file.
 SPECIAL = re.compile(r'[",\r\n]')
 
 
 def prediction_columns(distributions: NDArray, classes: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
-    """How sure each label is, and which class comes next.
+    """Return the confidence of each label and the runner-up class.
 
     Parameters
     ----------
     distributions : ndarray of shape (n, c)
-        Of each sample.
+        Distribution of each sample over the classes.
     classes : ndarray of shape (c,)
         The classes, sorted.
     labels : ndarray of shape (n,)
@@ -35,7 +35,7 @@ def prediction_columns(distributions: NDArray, classes: NDArray, labels: NDArray
     confidence : ndarray of shape (n,)
         Probability of the label.
     runner_up : ndarray of shape (n,)
-        The most likely of the other classes, None if they are all impossible.
+        The most likely of the other classes; None if all of them have probability 0.
 
     Examples
     --------
@@ -63,32 +63,32 @@ def write_predictions(
     advance: Advance | None = None,
     id_column: str | None = None,
 ) -> None:
-    """Write a line a sample: id, label, confidence, runner-up, a probability for each class, then the flags.
+    """Write one line per sample: id, label, confidence, runner-up, a probability for each class, then the flags.
 
     Parameters
     ----------
     file : file
-        Open for bytes.
+        Open in binary mode.
     ids : ndarray of str
         The samples.
     model : classifier
         Fitted.
     distributions : ndarray of shape (n, c)
-        Of each sample.
+        Distribution of each sample over the classes.
     labels : ndarray of shape (n,)
         The label of each sample.
     flags : dict of str to ndarray of bool
-        More columns, as yes and no.
+        Further columns, written as yes and no.
     advance : callable, optional
-        Called with the number of lines that are written and of all, now and then.
+        Called now and then with the number of lines written and of all lines.
     id_column : str, optional
-        Name of the column with the ids, as it was in the files; "id" if there is none.
+        Name of the id column in the files; "id" if they have none.
     """
     confidence, runner_up = prediction_columns(distributions, model.classes_, labels)
     names = [f"p_{name}" for name in model.classes_]
     header = _header(id_column, ["label", "confidence", "runner_up", *names, *flags])
     file.write((",".join(map(_cell, header)) + "\n").encode())
-    # One format for a whole line takes a quarter of the time of the csv module.
+    # Formatting a whole line at once takes a quarter of the time of the csv module.
     line = ",".join(["%s", "%s", "%.6f", "%s", *["%.6f"] * len(names), *["%s"] * len(flags)]) + "\n"
     classes = {name: _cell(name) for name in [*model.classes_.tolist(), None]}
     for start in range(0, len(labels), CHUNK):
@@ -107,7 +107,7 @@ def write_predictions(
 
 
 def _header(id_column: str | None, others: list[str]) -> list[str]:
-    """The names of all columns: the ids keep their name, so that the file can be read as the views were.
+    """Names of all columns; the id column keeps its name, so that the file can be joined to the views.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _header(id_column: str | None, others: list[str]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value as a cell of a CSV file, None as nothing; nothing that a spreadsheet would compute.
+    """Format a value as a CSV cell that no spreadsheet evaluates; None is an empty cell.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def write_to_label(
     id_column: str | None = None,
     label_column: str | None = None,
 ) -> None:
-    """Write the samples to label next, most useful first, with what is thought of them now.
+    """Write the samples to label next, most useful first, with their current predictions.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def write_to_label(
     model : classifier
         Fitted.
     order : ndarray of int
-        Row numbers.
+        Rows of the samples, most useful first.
     id_column, label_column : str, optional
-        Names of the columns with ids and labels, as they were in the files; "id" and "label" if they had none.
+        Names of the id and label columns in the files; "id" and "label" if they have none.
     """
     labels, distributions = model.transduction_[order], model.label_distributions_[order]
     confidence, runner_up = prediction_columns(distributions, model.classes_, labels)
@@ -159,7 +159,7 @@ def write_to_label(
     guesses = [f"{name}_" if name == filled_in else name for name in GUESSES]
     rows = [_header(id_column, [filled_in, *guesses])]
     for row, number in enumerate(order.tolist()):
-        # The labels are left blank, to be filled in: the file can then be given to --labels with the others.
+        # The label is left blank for the user to fill in; the file can then be passed to --labels.
         rows.append([ids[number], "", labels[row], f"{confidence[row]:.6f}", runner_up[row]])
     with open_atomically(path) as file:
         file.write("".join(",".join(map(_cell, row)) + "\n" for row in rows).encode())

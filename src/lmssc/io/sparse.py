@@ -13,9 +13,9 @@ from lmssc.io.delimited import open_bytes
 from lmssc.io.table import NUMBER, Column, InputFileError, Rows, Table, stem
 from lmssc.io.unpacking import Unpacked
 
-# Features beyond this number in an SVMlight file are a mistake: every feature gets dense loadings.
-MOST_FEATURES = 10_000_000
-# Lines that are held as text at a time.
+# A larger feature number in an SVMlight file is taken for a mistake: every feature gets dense loadings.
+MAX_FEATURES = 10_000_000
+# Lines parsed at a time.
 CHUNK = 100_000
 
 
@@ -30,8 +30,8 @@ def read_svmlight(path: str) -> Table:
     Returns
     -------
     Table
-        What its lines start with is the column "target", which is no feature. Features are numbered from 0 if there is
-        one of that number, else from 1.
+        The labels are the column "target", which is not a feature. Features are numbered from 0 if feature 0 occurs,
+        else from 1.
     """
     with open_bytes(path) as file:
         fault, count = _check_svmlight(file, path)
@@ -50,7 +50,7 @@ def read_svmlight(path: str) -> Table:
 
 
 def _check_svmlight(file: object, path: str) -> tuple[str, int]:
-    """What is wrong with the first line that is, and the number of samples; scikit-learn names no line."""
+    """Return the first fault with its line, which scikit-learn does not name, and the number of samples."""
     count = 0
     for number, line in enumerate(file, 1):  # type: ignore[arg-type,var-annotated]
         cells = line.partition(b"#")[0].split()
@@ -62,7 +62,7 @@ def _check_svmlight(file: object, path: str) -> tuple[str, int]:
             float(cells[0])
         except ValueError:
             return (
-                f"{path}, line {number}: it has to start with a number, the label; it starts with {_show(cells[0])}",
+                f"{path}, line {number}: it must start with a number, the label; it starts with {_show(cells[0])}",
                 0,
             )
         for cell in cells[1:]:
@@ -76,8 +76,8 @@ def _check_svmlight(file: object, path: str) -> tuple[str, int]:
                     raise ValueError
             except ValueError:
                 return f"{path}, line {number}: {_show(cell)} is not of the form feature:value", 0
-            if not before < place <= MOST_FEATURES:
-                return f"{path}, line {number}: feature {place} is out of order or beyond {MOST_FEATURES}", 0
+            if not before < place <= MAX_FEATURES:
+                return f"{path}, line {number}: feature {place} is out of order or beyond {MAX_FEATURES}", 0
             before = place
     return ("" if count else f"{path} is empty, not an SVMlight file"), count
 
@@ -100,10 +100,11 @@ def read_matrix_market(path: str) -> Table:
 
     Notes
     -----
-    Read here and not by scipy, whose reader ends the interpreter on a file that is cut off (scipy 1.17).
+    `scipy.io.mmread` is not used: on some damaged files with a correct header it crashes the interpreter (scipy 1.17:
+    103 of 3,000 files with a few bytes changed after the header), and it reads "1_000" as 1 without complaint.
     """
     with open_bytes(path) as file:
-        lines = ((number, line) for number, line in enumerate(file, 1) if number == 1 or _says_something(line))
+        lines = ((number, line) for number, line in enumerate(file, 1) if number == 1 or _has_content(line))
         form, width, symmetry = _head(next(lines, (1, b""))[1], path)
         number, sizes = next(lines, (2, b""))
         try:
@@ -111,7 +112,7 @@ def read_matrix_market(path: str) -> Table:
         except ValueError:
             shape = []
         if len(shape) != (3 if form == "coordinate" else 2) or min(shape[:2]) < 1:
-            raise InputFileError(f"{path}, line {number}: it has to tell the size, rows and columns (and entries)")
+            raise InputFileError(f"{path}, line {number}: it must give the size: rows, columns (and entries)")
         Unpacked(path).add(POINTER * shape[0])
         n_entries = shape[2] if form == "coordinate" else shape[0] * shape[1]
         entries = _entries(lines, width, n_entries, path)
@@ -122,30 +123,30 @@ def read_matrix_market(path: str) -> Table:
     return Table(Rows(path, shape[0]), {}, {stem(path): block})
 
 
-def _says_something(line: bytes) -> bool:
+def _has_content(line: bytes) -> bool:
     return not line.startswith(b"%") and bool(line.strip())
 
 
 def _head(line: bytes, path: str) -> tuple[str, int, str]:
-    """Form, numbers an entry, and symmetry."""
+    """Return format, numbers per entry, and symmetry."""
     words = line.decode("ascii", "replace").lower().split()
     if not words:
         raise InputFileError(f"{path} is empty, not a MatrixMarket file")
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        raise InputFileError(f"{path}, line 1: it is not a MatrixMarket file, which starts with %%MatrixMarket matrix")
+        raise InputFileError(f"{path}, line 1: not a MatrixMarket file, which starts with %%MatrixMarket matrix")
     form, field, symmetry = words[2:]
     widths = {"real": 3, "double": 3, "integer": 3, "pattern": 2}
     if field not in widths:
-        raise InputFileError(f"{path} holds {field} numbers; a view has real ones")
+        raise InputFileError(f"{path} holds {field} numbers; a view must have real ones")
     if form == "array" and symmetry == "general" and field != "pattern":
         return form, 1, symmetry
     if form != "coordinate" or symmetry not in ("general", "symmetric", "skew-symmetric"):
-        raise InputFileError(f"{path}, line 1: {form} {field} {symmetry} is not a form of matrix that can be read")
+        raise InputFileError(f"{path}, line 1: {form} {field} {symmetry} is not a supported kind of matrix")
     return form, widths[field], symmetry
 
 
 def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: str) -> NDArray:
-    """The numbers of all entries, a row each."""
+    """Return the numbers of all entries, one row each."""
     parts = [np.empty((0, width))]
     while chunk := list(islice(lines, CHUNK)):
         cells = [line.split() for _, line in chunk]
@@ -156,7 +157,7 @@ def _entries(lines: Iterator[tuple[int, bytes]], width: int, count: int, path: s
         except ValueError:  # not all of one length, or no numbers
             numbers = np.empty(0)
         if numbers.shape != (len(chunk), width):
-            raise InputFileError(f"{path}, line {_bad_line(chunk, width)}: {width} numbers have to be in it")
+            raise InputFileError(f"{path}, line {_bad_line(chunk, width)}: expected {width} numbers")
         parts.append(numbers)
     entries = np.concatenate(parts)
     if len(entries) != count:

@@ -1,8 +1,8 @@
-"""Text in CSV files that a spreadsheet does not take for a formula, and that is read back as it was."""
+"""Escape text in CSV files that a spreadsheet would evaluate as a formula, and undo it when reading."""
 
 import re
 
-# What makes a spreadsheet compute a cell; the wide forms are those of East Asian keyboards.
+# Characters that start a formula; the wide forms are those of East Asian keyboards.
 START = "[=+\\-@\t\r\n＝＋－＠]"
 FORMULA = re.compile(f"'*{START}")
 ESCAPED = re.compile(f"'+{START}")
@@ -10,9 +10,9 @@ PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def escape_formula(text: str) -> str:
-    """The text, with an apostrophe before it if a spreadsheet would compute it; plain numbers stay as they are.
+    """Put an apostrophe before text that a spreadsheet would evaluate; plain numbers are unchanged.
 
-    Text that looks escaped already gets one more, so that `unescape_formula` gives back each text as it was.
+    Text that already looks escaped gets one more, so that `unescape_formula` restores every text.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """The text that `escape_formula` was given.
+    """Restore the text that `escape_formula` was given.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Output that appears all of it or not at all."""
+"""Output that appears completely or not at all."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,20 +22,20 @@ from lmssc.persistence.temporary import (
 
 @contextmanager
 def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | None = None) -> Iterator[Path]:
-    """A folder to write into; what is in it at the end appears in `out`, and nothing does if something goes wrong.
+    """Give a folder to write into; its files appear in `out` at the end, or not at all if something fails.
 
-    At every moment `out` has all of the old files or all of the new ones, also if the process is killed. What a killed
-    process has left is removed by the next one.
+    At every moment `out` has all of the old files or all of the new ones, even if the process is killed. The next run
+    removes what a killed process left behind.
 
     Parameters
     ----------
     out : Path
-        Where the files are to be. A new folder appears under its name in one step; in one that is there the files are
-        replaced in one step, and files of other names are not touched.
+        Folder for the files. A new folder appears in one step; in an existing one the files are replaced in one step,
+        and files of other names are not touched.
     force : bool
-        Whether files that are there may be replaced.
+        Whether existing files may be replaced.
     ready : callable, optional
-        Called with the folder when all is written, just before it appears.
+        Called with the temporary folder when everything is written, just before it appears.
 
     Yields
     ------
@@ -45,12 +45,12 @@ def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | N
     Raises
     ------
     CommandError
-        If `out` is a file, or has something in it and `force` is not set.
+        If `out` is a file, or is not empty and `force` is not set.
     OutputError
         If it cannot be written to.
     """
     if out.exists() and not out.is_dir():
-        raise CommandError(f"--out {out} is a file; it has to be a folder")
+        raise CommandError(f"--out {out} is a file; it must be a folder")
     made: list[Path] = []
     stage = locked = None
     try:
@@ -59,7 +59,7 @@ def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | N
                 finish(left, out)
             remove_leftovers(out.parent, out.name)
             if out.is_dir() and any(out.iterdir()) and not force:
-                raise CommandError(f"--out {out} has something in it; name another folder, or pass --force")
+                raise CommandError(f"--out {out} is not empty; choose another folder, or pass --force")
             _make_folders(out.parent, made)
             inside = out.is_dir()
             folder = out if inside else out.parent
@@ -75,13 +75,13 @@ def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | N
             if ready is not None:
                 ready(files)
             if inside:
-                whole, stage = stage, None  # what could not be replaced is left for `finish`
+                whole, stage = stage, None  # after a failure `finish` needs it
                 replace_together(whole, out)
             else:
                 stage.rename(out)
             made.clear()
     except OSError as error:
-        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error
+        raise OutputError(f"--out {out} cannot be written: {error.strerror or error}") from error
     finally:
         with uninterrupted():
             if stage is not None:
@@ -93,7 +93,7 @@ def staged_folder(out: Path, *, force: bool, ready: Callable[[Path], object] | N
 
 
 def _make_folders(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it; `made` gets the ones that were made."""
+    """Create a folder and its parents; those created are appended to `made`."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()
@@ -102,27 +102,27 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
 
 @contextmanager
 def staged_file(out: Path, *, force: bool) -> Iterator[Any]:
-    """A file open for bytes that appears under its name once it is complete.
+    """Give a file, open in binary mode, that appears under its name once it is complete.
 
     Parameters
     ----------
     out : Path
         Its name.
     force : bool
-        Whether one that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Yields
     ------
     file
-        Open for bytes.
+        Open in binary mode.
     """
     if out.is_dir():
-        raise CommandError(f"--out {out} is a folder; it has to be a file, such as {out / 'predictions.csv'}")
+        raise CommandError(f"--out {out} is a folder; it must be a file, such as {out / 'predictions.csv'}")
     if out.exists() and not force:
-        raise CommandError(f"--out {out} is there already; name another file, or pass --force")
+        raise CommandError(f"--out {out} already exists; choose another file, or pass --force")
     try:
         remove_leftovers(out.parent, out.name)
         with open_atomically(out) as file:
             yield file
     except OSError as error:
-        raise OutputError(f"--out {out} cannot be written to: {error.strerror or error}") from error
+        raise OutputError(f"--out {out} cannot be written: {error.strerror or error}") from error

@@ -1,10 +1,10 @@
-"""Several files of a folder replaced at one moment, whatever happens before or after it.
+"""Replace several files of a folder at one moment, whatever happens before or after it.
 
 A file system replaces one name at a time. So the names become links to ``current/<name>`` in a hidden folder, where
 ``current`` is a link to the old files; then ``current`` becomes a link to the new ones, and that is the moment; then
-the new files take the place of the links. At any time each name has its old content, or each has its new one. Files
-of other names are not touched. A process that is killed on the way leaves the hidden folder, and `finish` goes on from
-there. The folder itself is never moved: it may be a mount point, or the one that a shell is in.
+the new files replace the links. At any time all names have their old content, or all have their new one. Files of
+other names are not touched. A process killed on the way leaves the hidden folder behind, and `finish` completes or
+undoes its work. The folder itself is never moved: it may be a mount point, or the working directory of a shell.
 """
 
 import os
@@ -18,20 +18,20 @@ OLD, NEW, CURRENT = "old", "new", "current"
 def replace_together(stage: Path, out: Path) -> None:
     """Move the files of ``stage/new`` into `out` at one moment, and remove `stage`.
 
-    Where there are no links, as on Windows, the files are moved one after the other; `finish` moves the rest if the
-    process is killed between.
+    Without symbolic links, as on Windows, the files are moved one after the other; if the process is killed in between,
+    `finish` moves the rest.
 
     Parameters
     ----------
     stage : Path
         A folder in `out`.
     out : Path
-        Where the files go; those of the same names are replaced.
+        Destination; files of the same names are replaced.
 
     Raises
     ------
     OSError
-        If that cannot be done; nothing is changed then.
+        If that fails; then nothing is changed.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def finish(stage: Path, out: Path) -> None:
 
 
 def _can_link(stage: Path) -> bool:
-    if os.name == "nt":  # links need rights there, and one to a folder cannot be replaced in one step
+    if os.name == "nt":  # links need special rights there, and a link to a folder cannot be replaced in one step
         return False
     try:
         os.symlink(OLD, stage / "link")
@@ -101,7 +101,7 @@ def _keep_old(stage: Path, out: Path, names: list[str]) -> None:
             continue
         try:
             os.link((out / name).resolve(), stage / OLD / name)
-        except OSError:  # hard links are not allowed, or lead to another disk
+        except OSError:  # hard links are not supported, or the file is on another disk
             shutil.copy2(out / name, stage / OLD / name)
 
 

@@ -1,4 +1,4 @@
-"""What is in one file: columns with a value a row, blocks with many, and where each row is."""
+"""The content of one file: columns with one value per row, matrices (blocks), and the position of each row."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
 
 
 class InputFileError(ValueError):
-    """A file that cannot be used as it is; the message names it, and the line or column."""
+    """A file that cannot be used; the message names the file and the line or column."""
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,21 @@ class Column:
     Attributes
     ----------
     kind : {"number", "text", "date", "other"}
-        What is in it.
+        Type of its values.
     load : callable
-        Gives its values: numbers, NaN where there is none; or text (dtype object), None where there is none.
+        Returns its values: numbers with NaN for blank cells, or text (dtype object) with None for blank cells.
     fault : str
-        Why it cannot be used, to be said when it is; empty if it can.
+        Why it cannot be used, raised when it is used; empty if it can.
     feature : bool
-        Whether it is a feature unless someone says otherwise. A vector beside matrices is not: it may be the labels.
+        Whether it is a feature by default. A vector next to matrices is not: it may be the labels.
     unit : str
-        What stands beside each of its numbers, such as "%"; empty if nothing does.
+        Unit written with its numbers, such as "%"; empty if there is none.
     grouped : bool
-        Whether some of its numbers had their thousands set apart.
+        Whether some of its numbers have separated thousands.
     truth : bool
-        Whether it is true or false, as 1 and 0.
+        Whether it is boolean, stored as 1 and 0.
     odd_blanks : tuple of (str, int)
-        Cells such as "?" among its numbers that count as blank, and how many of each.
+        Cells such as "?" in a numeric column that count as blank, and how many of each.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a file, as a message names them.
+    """The rows of a file, and how messages refer to them.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Rows:
     lines: NDArray | None = None
 
     def place(self, row: int) -> str:
-        """Where a row (counted from 0) is: in text by its line, else by its number, both counted from 1."""
+        """Describe the position of a row (counted from 0): its line in a text file, else its number, both from 1."""
         where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.path}, {where}"
 
@@ -81,15 +81,15 @@ class Table:
     rows : Rows
         Its rows.
     columns : dict of str to Column
-        Values, one a row.
+        Columns, one value per row.
     blocks : dict of str to ndarray or CSR array
-        Matrices, one row a row.
+        Matrices.
     block_columns : dict of str to int
         Number of the first column of blocks whose columns are numbered in the file, such as SVMlight's.
     decimal : {".", ","}, or None
-        The decimal mark of a text file, if something in it or someone told.
+        Decimal mark of a text file, if it is known.
     note : str
-        How the file was read, if that was not told and is not the usual way.
+        How the file was read, if that was detected and is unusual.
     """
 
     rows: Rows
@@ -101,7 +101,7 @@ class Table:
 
     @property
     def path(self) -> str:
-        """The file's name as it was given."""
+        """Name of the file, as given."""
         return self.rows.path
 
     def numbers(self, name: str) -> NDArray:
@@ -114,7 +114,7 @@ class Table:
         return column.load()
 
     def texts(self, name: str) -> NDArray:
-        """Values of a column as text, None where there is none; whole numbers are written without a point."""
+        """Values of a column as text, None for blank cells; whole numbers have no decimal point."""
         column = self.columns[name]
         if column.kind == TEXT:
             return column.load()
@@ -136,7 +136,7 @@ def _as_text(values: NDArray) -> NDArray:
 
 
 def clean_texts(values: Iterable[Any]) -> NDArray:
-    """Text without blanks around it, None where nothing is left.
+    """Strip whitespace; None where nothing is left.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def clean_texts(values: Iterable[Any]) -> NDArray:
 
 
 def stem(path: str) -> str:
-    """Name of a file without folder and endings.
+    """Name of a file without its folder and endings.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def stem(path: str) -> str:
 
 
 def some(things: Iterable[Any], most: int = 5) -> str:
-    """The first of some things, and how many more there are.
+    """List the first few items, and how many more there are.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def some(things: Iterable[Any], most: int = 5) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things.
+    """Format a number with its noun.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def counted(number: int, what: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    r"""The first line of what an error says, or its kind if it says nothing.
+    r"""First line of the message of an error, or its class if it has no message.
 
     Examples
     --------

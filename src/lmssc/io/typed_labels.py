@@ -1,27 +1,27 @@
-"""Files into which a person types: never overwritten once something is typed."""
+"""Lists into which a person types labels: never overwritten once something is typed."""
 
 import csv
 import re
 from pathlib import Path
 
-# What `outputs.write_to_label` writes after the ids and the blank labels.
+# Columns that `outputs.write_to_label` writes after id and label.
 GUESSES = ("guess", "confidence", "runner_up")
 
 
 def free_name(folder: Path, name: str) -> str:
-    r"""The name for a new file to type into: `name`, or ``name-2``, ... if labels are typed into the last one.
+    r"""Choose the name of a new list: `name`, or ``name-2``, ... if labels were typed into the last one.
 
     Parameters
     ----------
     folder : Path
-        Where it will be.
+        Folder of the list.
     name : str
         Such as ``to_label.csv``.
 
     Returns
     -------
     str
-        The highest number is the newest file.
+        The highest number is the newest list.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def free_name(folder: Path, name: str) -> str:
 
 
 def has_labels(path: Path) -> bool:
-    """Whether something may be typed into a file: all but a file as it was written.
+    """Whether labels may have been typed into a list: True unless it is exactly as written.
 
     Parameters
     ----------
     path : Path
-        A file as `outputs.write_to_label` writes it, perhaps filled in.
+        A list written by `outputs.write_to_label`, perhaps filled in.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def has_labels(path: Path) -> bool:
             header, *rows = csv.reader(file)
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, csv.Error):  # saved by another program in a form of its own
+    except (OSError, ValueError, csv.Error):  # saved by another program in another format
         return True
     as_written = len(header) == 2 + len(GUESSES) and all(len(row) == len(header) for row in rows)
     return not as_written or any(row[1].strip() for row in rows)

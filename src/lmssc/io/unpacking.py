@@ -1,4 +1,4 @@
-"""How much a file may unpack to: a packed file of a megabyte can hold gigabytes of zeros."""
+"""Limit on what a file may unpack to: a compressed megabyte can hold gigabytes of zeros."""
 
 import gzip
 import io
@@ -8,30 +8,32 @@ from typing import IO, Any
 
 from lmssc.io.table import InputFileError
 
-# So much is unpacked whatever the size of the file: ordinary data that are mostly zeros pack well.
-FREE = 1 << 30
-# Beyond that, so many times the size of the file, and no more than this.
-MOST_TIMES = 100
-MOST = 64 << 30
+# Bytes that any file may unpack to: ordinary data with many zeros compress well.
+ALWAYS_ALLOWED = 1 << 30
+# Larger files may unpack to this many times their size, up to a maximum.
+MAX_RATIO = 100
+MAX_BYTES = 64 << 30
 VARIABLE = "LMSSC_MAX_UNPACKED"
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 SIZE = re.compile(r"\s*(\d{1,12})\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
 
 
 def most_unpacked(packed: int) -> int:
-    """Bytes that a file of so many bytes may unpack to.
+    """Return how many bytes a file of the given size may unpack to.
 
     Examples
     --------
-    >>> most_unpacked(1_000_000) == FREE, most_unpacked(100 << 20) // (100 << 20), most_unpacked(1 << 40) == MOST
-    (True, 100, True)
+    >>> most_unpacked(1_000_000) == ALWAYS_ALLOWED, most_unpacked(1 << 40) == MAX_BYTES
+    (True, True)
+    >>> most_unpacked(100 << 20) // (100 << 20)
+    100
     """
     given = os.environ.get(VARIABLE, "")
-    return max(FREE, min(MOST_TIMES * packed, MOST)) if not given.strip() else read_size(given)
+    return max(ALWAYS_ALLOWED, min(MAX_RATIO * packed, MAX_BYTES)) if not given.strip() else read_size(given)
 
 
 def read_size(text: str) -> int:
-    """Bytes of a size such as "500M" or "16 GiB", in powers of 1024.
+    """Parse a size such as "500M" or "16 GiB", in powers of 1024.
 
     Examples
     --------
@@ -45,7 +47,7 @@ def read_size(text: str) -> int:
 
 
 def show_size(n_bytes: int) -> str:
-    """A size with a unit.
+    """Format a size with a unit.
 
     Examples
     --------
@@ -60,14 +62,14 @@ def show_size(n_bytes: int) -> str:
 
 
 class Unpacked:
-    """Counts what is unpacked from one file, before it is, and refuses what is beyond the limit.
+    """Counts what one file is about to unpack to, and raises beyond the limit.
 
     Parameters
     ----------
     path : str
         Name of the file.
     packed : int, optional
-        Its bytes, if it is not on disk.
+        Its size in bytes, if it is not on disk.
 
     Examples
     --------
@@ -77,7 +79,7 @@ class Unpacked:
     Traceback (most recent call last):
         ...
     lmssc.io.table.InputFileError: small.npz has 1000 bytes but unpacks to more than the limit of 1 GiB; if you \
-trust it, raise the limit by the environment variable LMSSC_MAX_UNPACKED, LMSSC_MAX_UNPACKED=16G for example
+trust it, raise the limit with the environment variable LMSSC_MAX_UNPACKED, such as LMSSC_MAX_UNPACKED=16G
     """
 
     def __init__(self, path: str, packed: int | None = None) -> None:
@@ -87,22 +89,22 @@ trust it, raise the limit by the environment variable LMSSC_MAX_UNPACKED, LMSSC_
         self.total = 0
 
     def add(self, n_bytes: int) -> None:
-        """So many bytes more are about to be unpacked."""
+        """Count further bytes."""
         self.reach(self.total + n_bytes)
 
     def reach(self, total: int) -> None:
-        """So many bytes in all are about to be unpacked."""
+        """Set the number of bytes in all."""
         self.total = total
         if total > self.most:
             raise InputFileError(
                 f"{self.path} has {show_size(self.packed)} but unpacks to more than the limit of "
-                f"{show_size(self.most)}; if you trust it, raise the limit by the environment variable "
-                f"{VARIABLE}, {VARIABLE}=16G for example"
+                f"{show_size(self.most)}; if you trust it, raise the limit with the environment variable "
+                f"{VARIABLE}, such as {VARIABLE}=16G"
             )
 
 
 class _Counted(io.RawIOBase):
-    """What is read of a packed stream, as long as it is within the limit."""
+    """A decompressed stream that raises beyond the limit."""
 
     def __init__(self, packed: IO[bytes], unpacked: Unpacked) -> None:
         self._packed, self._unpacked = packed, unpacked
@@ -131,5 +133,5 @@ class _Counted(io.RawIOBase):
 
 
 def open_gzip(path: str) -> io.BufferedReader:
-    """Open a gzip file for reading; an `InputFileError` once it has unpacked to more than it may."""
+    """Open a gzip file for reading; raises `InputFileError` once it unpacks to more than the limit."""
     return io.BufferedReader(_Counted(gzip.open(path), Unpacked(path)), 1 << 16)  # type: ignore[arg-type]

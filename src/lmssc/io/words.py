@@ -1,4 +1,4 @@
-"""Raw text as counts of words; their tf-idf weights are the estimator's scaling, which predict applies again."""
+"""Word counts of raw text; the estimator scales them to tf-idf weights, in `fit` and in `predict`."""
 
 from collections.abc import Sequence
 
@@ -7,23 +7,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-# Any run of letters and digits, single ones too: some columns hold "A", "B", "C".
+# A word is any run of letters and digits, even a single one: some columns hold "A", "B", "C".
 WORD = r"(?u)\b\w+\b"
-MOST_WORDS = 20_000
+MAX_WORDS = 20_000
 
 
 def learn_words(texts: NDArray) -> list[str]:
-    """The words that at least two texts have, at most the 20,000 most frequent; all if no two texts share one.
+    """Learn a vocabulary: words in at least two texts, at most the 20,000 most frequent; all if no two texts share one.
 
     Parameters
     ----------
     texts : ndarray of str or None
-        A text a sample.
+        One text per sample.
 
     Returns
     -------
     list of str
-        In alphabetical order; empty if there is none.
+        In alphabetical order; empty if there are no words.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def learn_words(texts: NDArray) -> list[str]:
     """
     known = [text for text in texts if text is not None]
     for least in (2, 1):
-        counter = CountVectorizer(token_pattern=WORD, min_df=least, max_features=MOST_WORDS)
+        counter = CountVectorizer(token_pattern=WORD, min_df=least, max_features=MAX_WORDS)
         try:
             return counter.fit(known).get_feature_names_out().tolist()
         except ValueError:  # no word is left
@@ -41,14 +41,14 @@ def learn_words(texts: NDArray) -> list[str]:
 
 
 def count_words(texts: NDArray, words: Sequence[str]) -> tuple[sparse.csr_array, NDArray]:
-    """How often each text has each word, and which texts have any.
+    """Count the words in each text, and say which texts have any of them.
 
     Parameters
     ----------
     texts : ndarray of str or None
-        A text a sample.
+        One text per sample.
     words : sequence of str
-        What to count.
+        The vocabulary.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from lmssc.core.fit_config import FitContext
-from lmssc.data.folds import hide, labelled_folds
+from lmssc.data.folds import FOLDS, hide, labelled_folds
 from lmssc.data.labels import encode_labels
 from lmssc.data.n_jobs import worker_count
 from lmssc.data.validation import check_rows, make_raw_views, read_collection
@@ -64,6 +64,7 @@ def hold_out(
     present: Any = None,
     *,
     without: Sequence[str | None] = (None,),
+    n_folds: int = FOLDS,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -83,6 +84,8 @@ def hold_out(
     without : sequence of str or None
         Views to be left out, one at a time; None stands for leaving out none. Where fewer features are left than
         `n_components` says, as many are taken as there are.
+    n_folds : int
+        How many of the three folds are hidden; the labels of the others stay given.
     random_state : int
         Decides which labels are hidden together; the same for all of `without`.
     n_jobs : int, optional
@@ -109,7 +112,7 @@ def hold_out(
     blocks = read_collection(views)
     raws = make_raw_views(blocks, present, gaps=True)  # each fit fills them in, or refuses them
     classes, codes = encode_labels(y, raws[0].data.shape[0])
-    folds = labelled_folds(raws, codes, random_state)
+    folds = labelled_folds(raws, codes, random_state)[:n_folds]
     jobs = [(name, fold) for name in without for fold in folds]
     fits = Parallel(n_jobs=worker_count(n_jobs), return_as="generator")(
         delayed(_answer)(

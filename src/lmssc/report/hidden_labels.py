@@ -93,8 +93,10 @@ def _accuracy(subject: Subject, found: HeldOut) -> str:
     chosen = ""
     if hasattr(subject.clf, "best_estimator_"):
         chosen = " The parameters had been chosen with these labels in view, which makes the number a little too good."
+    n_given = int(subject.given.sum())
+    which = f"All {n:,} given labels" if n == n_given else f"{n:,} of the {n_given:,} given labels"
     return (
-        '<p class="big">The given labels were hidden, some at a time, and the model had to find them again: '
+        f'<p class="big">{which} were hidden, some at a time, and the model had to find them again: '
         f"<strong>{right:,} of {n:,} were found, {percent(right / n)}</strong>.</p>"
         f"<p>With {_labels(n)} this means an accuracy of {between(right / n, n)} (95 % interval) for samples like "
         "the labelled ones; it may be lower for samples of another kind. "

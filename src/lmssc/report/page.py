@@ -221,10 +221,11 @@ def what_views_contribute(subject: Subject) -> str:
     )
     tested, caption = "", "What each view contributes"
     if whole is not None:
+        samples = "" if subject.n_compared == len(subject.codes) else f" and {subject.n_compared:,} of the samples"
         tested = (
-            "Then the labels were hidden again, and the model had to find them without the view (with few iterations, "
-            "to save time). What is lost without a view is what only this view knows; what two views both know is not "
-            "lost. “No difference” means less than 5 points either way (95 % interval)."
+            f"Then {len(whole.rows):,} labels were hidden again, and the model had to find them without the view (with "
+            f"few iterations{samples}, to save time). What is lost without a view is what only this view knows; what "
+            "two views both know is not lost. “No difference” means less than 5 points either way (95 % interval)."
         )
         caption += f"; with all views {percent(whole.accuracy)} of the hidden labels are found again"
     return f"<p>{learned} {tested}</p>" + table(

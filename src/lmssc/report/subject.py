@@ -38,11 +38,13 @@ class Subject:
     random_state : int
         Seed of all that is drawn by chance here.
     held_out : HeldOut or None
-        Answers with labels hidden; None without the views, which such fits need.
+        Predictions for hidden labels; None without the views, which refits need.
     without : dict of str or None to HeldOut
         The same with few iterations, with all views (None) and without each; empty if none can be left out.
     n_refitted : int
-        Samples that those fits had.
+        Samples in the refits behind `held_out`.
+    n_compared : int
+        Samples in the refits behind `without`.
     """
 
     clf: Any
@@ -58,6 +60,7 @@ class Subject:
     held_out: HeldOut | None = None
     without: Mapping[str | None, HeldOut] = field(default_factory=dict)
     n_refitted: int = 0
+    n_compared: int = 0
 
     @property
     def given(self) -> NDArray:

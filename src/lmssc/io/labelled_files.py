@@ -1,23 +1,26 @@
-"""Everything that was understood of the files before anything is computed."""
+"""Views and labels read from files, joined and described, before anything is computed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmssc.io.column_types import CATEGORY, YES_NO
+from lmssc.io.file_views import FileView
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
+from lmssc.io.options import Options
+from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
-from lmssc.io.view_columns import FileView, Options, make_views, read_sources
+from lmssc.io.view_plans import make_views
 
-# Classes that are listed with their number of labels.
-MOST_CLASSES = 30
+# The summary lists at most this many classes.
+MAX_LISTED_CLASSES = 30
 
 
 @dataclass(frozen=True)
 class ViewFacts:
-    """What is told of a view."""
+    """One line of the summary: a view, its size and its file."""
 
     name: str
     kind: str
@@ -27,23 +30,23 @@ class ViewFacts:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Samples, views and labels as they were understood.
+class LabelledFiles:
+    """Samples, views and labels from files.
 
     Attributes
     ----------
     joined : Joined
         The samples and their views.
     labels : KnownLabels
-        The labels that are known.
+        The known labels.
     recipes : dict of str to dict
-        For each view, how `predict` makes it of another file.
+        For each view, how `predict` makes it from another file.
     facts : list of ViewFacts
-        For each view, what is told of it.
+        For each view, its line of the summary.
     notes : list of str
         What was left out or assumed.
     reading : dict of str to object
-        How the files were read that `predict` has to know of.
+        How the files were read, for `predict`.
     """
 
     joined: Joined
@@ -55,7 +58,7 @@ class Problem:
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """Text gets tf-idf weights, categories are weighed against numbers; of other views LMSSC finds out itself."""
+        """The scaling for `LMSSC`: tf-idf for text, "mixed" for views with categories, else "auto"."""
         chosen = {name: "tfidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
         for name, recipe in self.recipes.items():
             if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
@@ -63,30 +66,30 @@ class Problem:
         return chosen or "auto"
 
 
-def read_problem(
+def read_labelled_files(
     arguments: Sequence[str], labels: str | Sequence[str] | None, options: Options, unlabelled: str | None = None
-) -> Problem:
-    r"""Read views and labels, and bring them together.
+) -> LabelledFiles:
+    r"""Read views and labels, and join their rows.
 
     Parameters
     ----------
     arguments : sequence of str
         Files of views, as ``FILE`` or ``NAME=FILE``.
     labels : str or sequence of str, optional
-        The file with labels, or several, whose labels are merged; if None, a view has a column of labels.
+        Files of labels, which are merged; if None, a view has a label column.
     options : Options
-        What was said about the files.
+        What the user said about the files.
     unlabelled : str, optional
-        What is written where a label is not known.
+        Text that marks an unlabelled sample.
 
     Returns
     -------
-    Problem
+    LabelledFiles
 
     Raises
     ------
     InputFileError
-        If something does not fit; the message says where.
+        If the files do not fit together; the message says where.
 
     Examples
     --------
@@ -94,8 +97,8 @@ def read_problem(
     >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("id,x,y,label\np,1,2,yes\nq,3,4,no\nr,5,6,\n")
-    >>> problem = read_problem([str(path)], None, Options())
-    >>> problem.labels.counts, problem.joined.ids
+    >>> data = read_labelled_files([str(path)], None, Options())
+    >>> data.labels.counts, data.joined.ids
     ({'no': 1, 'yes': 1}, array(['p', 'q', 'r'], dtype=object))
     """
     notes: list[str] = []
@@ -109,18 +112,18 @@ def read_problem(
     decimals = {source.table.decimal for source in sources} - {None}
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     recipes = {view.name: view.recipe for view in views}
-    return Problem(joined, known, recipes, make_facts(views, joined), notes, reading)
+    return LabelledFiles(joined, known, recipes, make_facts(views, joined), notes, reading)
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
-    """What is told of views.
+    """Describe views: one `ViewFacts` each.
 
     Parameters
     ----------
     views : sequence of FileView
-        As they are in the files.
+        Views before the join.
     joined : Joined
-        The same, joined.
+        The same views, joined.
 
     Returns
     -------
@@ -139,21 +142,21 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
 
 
 def describe_views(joined: Joined, facts: Sequence[ViewFacts]) -> list[str]:
-    """Lines that tell what the samples and views are.
+    """Summarise samples and views, one line each.
 
     Parameters
     ----------
     joined : Joined
         The samples.
     facts : sequence of ViewFacts
-        What is known of the views.
+        The views.
 
     Returns
     -------
     list of str
     """
     named = some(repr(name) if name else "the first, which has no name" for name in joined.id_columns)
-    how = f"rows joined by the column {named}" if joined.by_id else "no ids: row 1 of each file is sample 1, and so on"
+    how = f"rows joined by the column {named}" if joined.by_id else "no ids: rows joined by position"
     width = max(len(fact.name) for fact in facts)
     digits = max(len(f"{fact.n_features:,}") for fact in facts)
     lines = [f"{counted(len(joined.ids), 'sample')} in {counted(len(facts), 'view')} ({how}):"]
@@ -164,45 +167,45 @@ def describe_views(joined: Joined, facts: Sequence[ViewFacts]) -> list[str]:
     return lines
 
 
-def describe(problem: Problem) -> list[str]:
-    """Lines that tell what was understood.
+def describe(data: LabelledFiles) -> list[str]:
+    """Summarise what was read, in lines to print.
 
     Parameters
     ----------
-    problem : Problem
+    data : LabelledFiles
         What was read.
 
     Returns
     -------
     list of str
     """
-    counts = problem.labels.counts
-    n_known, n_samples = int(problem.labels.known.sum()), len(problem.joined.ids)
-    listed = some((f"{label} ({count:,})" for label, count in counts.items()), MOST_CLASSES)
+    counts = data.labels.counts
+    n_known, n_samples = int(data.labels.known.sum()), len(data.joined.ids)
+    listed = some((f"{label} ({count:,})" for label, count in counts.items()), MAX_LISTED_CLASSES)
     return [
-        *describe_views(problem.joined, problem.facts),
-        f"{counted(n_known, 'sample')} labelled ({problem.labels.source}), {n_samples - n_known:,} not.",
-        f"{len(counts)} classes, with the number of their labels: {listed}.",
-        *problem.notes,
+        *describe_views(data.joined, data.facts),
+        f"{counted(n_known, 'sample')} labelled ({data.labels.source}), {n_samples - n_known:,} unlabelled.",
+        f"{len(counts)} classes, with their numbers of labels: {listed}.",
+        *data.notes,
     ]
 
 
-def as_data(problem: Problem) -> dict[str, Any]:
-    """The same for programs.
+def as_data(data: LabelledFiles) -> dict[str, Any]:
+    """Return what `describe` says as data for programs.
 
     Parameters
     ----------
-    problem : Problem
+    data : LabelledFiles
         What was read.
 
     Returns
     -------
     dict
-        To be written as JSON.
+        Can be written as JSON.
     """
     return {
-        "samples": len(problem.joined.ids),
-        "id_columns": problem.joined.id_columns,
+        "samples": len(data.joined.ids),
+        "id_columns": data.joined.id_columns,
         "views": [
             {
                 "name": fact.name,
@@ -211,10 +214,10 @@ def as_data(problem: Problem) -> dict[str, Any]:
                 "file": fact.path,
                 "samples_without": fact.n_missing,
             }
-            for fact in problem.facts
+            for fact in data.facts
         ],
-        "labelled": int(problem.labels.known.sum()),
-        "labels_from": problem.labels.source,
-        "labels_per_class": problem.labels.counts,
-        "notes": problem.notes,
+        "labelled": int(data.labels.known.sum()),
+        "labels_from": data.labels.source,
+        "labels_per_class": data.labels.counts,
+        "notes": data.notes,
     }
