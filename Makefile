@@ -1,10 +1,10 @@
-# Everything a newcomer or CI runs. Each target makes the virtual environment it needs.
+# What newcomers and CI run. Each target makes the virtual environment it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help kill-test demo docs reproduce pages ablation fresh bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
+.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -35,48 +35,56 @@ docs: $(VENV)/.ready-docs  ## the documentation, with every example run, into do
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -n -q -d docs/_build/doctrees docs docs/_build/html
 	@echo "Written: docs/_build/html/index.html"
 
-reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into results/reproduction (hours; goes on where it stopped)
+reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into results/reproduction (hours; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/lmssc reproduce --jobs 2 --out results/reproduction
 
-pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs/reproduction.md from the CSVs under results
+pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs from the CSV files under results
 	$(BIN)/python docs/fill.py
 
-ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; goes on where it stopped)
+outputs: $(VENV)/.ready-demo  ## rewrite the console output in README.md and docs by running the commands (three minutes)
+	$(BIN)/python docs/outputs.py
+
+picture: $(VENV)/.ready-demo  ## draw the picture of README.md (a minute)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/readme_picture.py
+
+release-check: $(BIN)/python  ## build sdist and wheel, check them, run the demo from each in a new environment (five minutes)
+	$(BIN)/python tools/release_check.py
+
+ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=docs $(BIN)/python benchmarks/ablation.py
 
-fresh: $(VENV)/.ready-demo  ## LMSSC and its peers on data that it was not made on, into results/accuracy (half an hour; goes on where it stopped)
+fresh: $(VENV)/.ready-demo  ## LMSSC and other methods on data that its defaults were not made on, into results/accuracy (half an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py
 
-bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves against random ones, into results/active (10 minutes)
+bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves over random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
 
-bench-confidence: $(VENV)/.ready-demo  ## share right and mean confidence on hard cases, into results/confidence (five minutes)
+bench-confidence: $(VENV)/.ready-demo  ## calibration on hard cases, into results/confidence (five minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/confidence.py
 
-bench: $(VENV)/.ready-demo  ## time and memory beside peers on one core, as ratios, into results/speed (20 minutes)
-	$(BIN)/python -m pip install --quiet --editable '.[all,large]' quadprog
+bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one core, into results/speed (20 minutes)
+	$(BIN)/python -m pip install --quiet --editable '.[all]' quadprog
+	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
 	$(BIN)/python -m pip install --quiet graphlearning annoy || echo "graphlearning does not install here and is left out"
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 bench-million: $(VENV)/.ready-demo  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)
-	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
+	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	OMP_NUM_THREADS=2 $(BIN)/python benchmarks/speed.py --million --sizes 100000 --dtype float32 --cases 'approximate kNN of H'
 
 bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
-	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/classify_million.py
 
 bench-disk: $(VENV)/.ready-demo  ## memory of a fit to views that stay on disk, into results/speed (a minute)
-	$(BIN)/python -m pip install --quiet --editable '.[all,large]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/on_disk.py
 
-# Only tests that ask for the paper's data have it, if it is there; then these run once more as where it is not.
+# The second line runs the tests of the paper's data again, as on a machine without the data.
 test: lint types  ## lint, type checks, all tests; without a network once the environment is made
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
 	LMSSC_DATA=$(VENV)/no-data XDG_CACHE_HOME=$(VENV)/no-data $(BIN)/python -m pytest -m data -q -p no:cacheprovider
 
-kill-test: $(VENV)/.ready-dev  ## kill lmssc classify 100 times at random moments; nothing may be lost or left (minutes)
+kill-test: $(VENV)/.ready-dev  ## kill lmssc classify 100 times at random moments; nothing may be lost or left behind (minutes)
 	LMSSC_KILLS=100 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_killed.py
 
 lint: $(VENV)/.ready-dev  ## ruff: rules and format
@@ -86,14 +94,14 @@ lint: $(VENV)/.ready-dev  ## ruff: rules and format
 types: $(VENV)/.ready-dev  ## mypy
 	$(BIN)/mypy
 
-test-oldest:  ## all tests with the oldest dependencies that are promised
+test-oldest:  ## all tests with the oldest supported dependencies
 	test -d $(VENV)-oldest || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[all]' --group dev \
 	  numpy==1.26.* scipy==1.12.* scikit-learn==1.6.* matplotlib==3.8.* 'pandas==2.2.*' 'polars==1.*' 'pyarrow==17.*' \
 	  'pooch==1.7.*' 'h5py==3.10.*'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal \
-	  -o filterwarnings=default $(EXTRA_PYTEST)  # old releases warn of each other
+	  -o filterwarnings=default $(EXTRA_PYTEST)  # old releases warn about each other
 
 clean:  ## remove the environments and caches
 	rm -rf $(VENV) $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build docs/_build docs/_gallery

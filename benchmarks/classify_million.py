@@ -142,7 +142,7 @@ that overlap. The file has {size / MEGABYTE:,.0f} MB. One process:
 |---|--:|--:|--:|
 {rows}
 
-{machine}; faiss {version("faiss-cpu")}, pyarrow {version("pyarrow")}; OMP_NUM_THREADS={threads}.
+{machine}; pyarrow {version("pyarrow")}; OMP_NUM_THREADS={threads}.
 """
 
 

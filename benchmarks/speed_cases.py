@@ -57,8 +57,6 @@ class PartTimes:
 
 def whole_fit(args, data):
     """A whole fit with the defaults, and where its time went."""
-    import faiss  # noqa: F401  what is imported is in no one's time
-
     from lmssc import LMSSC
     from lmssc.core import fit, initialization, objective, start
 

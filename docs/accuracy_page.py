@@ -1,4 +1,4 @@
-"""Tables of docs/accuracy.md: LMSSC against the best other method, calibration, and what its parts are worth."""
+"""Charts and tables of docs/accuracy.md: LMSSC against the best other method, calibration, what its parts are worth."""
 
 import csv
 from collections import defaultdict
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from jinja2 import Environment
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
@@ -26,6 +27,23 @@ CHOSEN = "LMSSCCV"
 CHOSEN_RUNS = f"{FOLDER}/chosen.csv"
 # Not a method of its own: the same model, or none.
 NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
+
+# The chart: a filled dot for LMSSC, a hollow one for the best other method, and the difference in points.
+CHART = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {{ height }}" width="720" height="{{ height }}" role="img" aria-label="{{ title }}; the tables have the numbers">
+<style>
+text { font: 13px system-ui, sans-serif; fill: #222; } .title { font-size: 15px; font-weight: 600; } .soft { fill: #555; }
+.ground { fill: #fff; } .grid { stroke: #ddd; } .gap { stroke: #888; stroke-width: 2; } .ours { fill: #0072b2; } .other { fill: #fff; stroke: #b34a00; stroke-width: 2; }
+.behind { fill: #b34a00; }
+@media (prefers-color-scheme: dark) {
+text { fill: #eee; } .soft { fill: #bbb; } .ground { fill: #1b1e22; } .grid { stroke: #3a3f45; } .gap { stroke: #999; } .ours { fill: #56b4e9; } .other { fill: #1b1e22; stroke: #f0a35e; } .behind { fill: #f0a35e; }
+}
+</style>
+<rect class="ground" width="720" height="{{ height }}" rx="6"/>
+<text class="title" x="16" y="26">{{ title }}</text>
+<circle class="ours" cx="156" cy="48" r="6"/><text x="168" y="52">LMSSC, default parameters</text><circle class="other" cx="366" cy="48" r="5"/><text x="378" y="52">best other method, picked afterwards</text>
+{% for value, x in ticks %}<path class="grid" d="M{{ x }} 66V{{ height - 32 }}"/><text class="soft" x="{{ x }}" y="{{ height - 14 }}" text-anchor="middle">{{ value }} %</text>
+{% endfor %}{% for row in rows %}<text x="140" y="{{ row.y + 4 }}" text-anchor="end">{{ row.name }}</text><path class="gap" d="M{{ row.other }} {{ row.y }}H{{ row.ours }}"/><circle class="other" cx="{{ row.other }}" cy="{{ row.y }}" r="5"/><circle class="ours" cx="{{ row.ours }}" cy="{{ row.y }}" r="6"/><text{% if not row.ahead %} class="behind"{% endif %} x="700" y="{{ row.y + 4 }}" text-anchor="end">{{ row.gain }}</text>
+{% endfor %}</svg>"""  # noqa: E501
 
 # Data set → rate → method → split → value.
 Values = dict[str, dict[float, dict[str, dict[int, float]]]]
@@ -65,7 +83,7 @@ def _read(path: Path, metric: str, name: str | None = None) -> Values:
 
 
 def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
-    """LMSSC and the best other method of each cell, in percent, with the paired test.
+    r"""LMSSC and the best other method of each cell, in percent, with the paired test.
 
     Parameters
     ----------
@@ -81,33 +99,45 @@ def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
     Examples
     --------
     >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {0: 0.6, 1: 0.7}}}}
-    >>> print(leaders_markdown(values).splitlines()[2])
+    >>> print(leaders_markdown(values).splitlines()[2].replace("\xa0", " "))
     | a | 10 % | 85.0 ± 7.1 | 70.0 (1-NN) | +15.0 | 0.2 |
     >>> chosen = {"a": {0.1: {"LMSSC": {0: 0.9}, "LMSSCCV": {0: 0.8}}}}
-    >>> print(leaders_markdown(values, chosen).splitlines()[2])
+    >>> print(leaders_markdown(values, chosen).splitlines()[2].replace("\xa0", " "))
     | a | 10 % | 85.0 ± 7.1 | 80.0 (-10.0) | 70.0 (1-NN) | +15.0 | 0.2 |
     """
     lines = []
     for name, rates in values.items():
         for rate, methods in sorted(rates.items()):
             ours = methods["LMSSC"]
-            means = {method: np.mean(list(v.values())) for method, v in methods.items() if method not in NOT_PEERS}
-            best = max(means, key=means.__getitem__)
+            best, best_mean = best_peer(methods)
             numbers = 100 * np.array(list(ours.values()))
-            gain = numbers.mean() - 100 * means[best]
+            gain = numbers.mean() - 100 * best_mean
             lines.append(
                 (
                     name,
                     f"{rate:.0%}".replace("%", " %"),
                     f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
                     *(() if chosen is None else (_chosen(chosen.get(name, {}).get(rate, {})),)),
-                    f"{100 * means[best]:.1f} ({best})",
+                    f"{100 * best_mean:.1f} ({best})",
                     f"{gain:+.1f}",
                     f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
                 )
             )
     extra = () if chosen is None else (f"{CHOSEN} (difference on its splits)",)
     return markdown_table(("data", "labels", "LMSSC", *extra, "best other method", "difference", "p"), lines)
+
+
+def best_peer(methods: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
+    """Name and mean of the method with the highest mean, of those that are not LMSSC.
+
+    Examples
+    --------
+    >>> best_peer({"LMSSC": {0: 0.9}, "1-NN": {0: 0.7, 1: 0.8}, "SVC": {0: 0.7}})
+    ('1-NN', 0.75)
+    """
+    means = {name: float(np.mean(list(v.values()))) for name, v in methods.items() if name not in NOT_PEERS}
+    best = max(means, key=means.__getitem__)
+    return best, means[best]
 
 
 def _chosen(methods: Mapping[str, Mapping[int, float]]) -> str:
@@ -194,6 +224,83 @@ def parts_markdown(path: Path) -> str:
         numbers = [means[cell] for cell in cells]
         lines.append((method, *(f"{number:.1f}" for number in numbers), f"{np.mean(numbers):.2f}"))
     return markdown_table(("", *(f"{name} {rate:.0%}".replace("%", " %") for name, rate in cells), "mean"), lines)
+
+
+def accuracy_chart(values: Values, title: str) -> str:
+    """LMSSC and the best other method on each data set as an SVG with a row for each.
+
+    Parameters
+    ----------
+    values : dict
+        Accuracies of all methods. Of each data set the mean over its shares of labels is drawn; the best other method
+        is picked for each share.
+    title : str
+        What the chart shows.
+
+    Returns
+    -------
+    str
+        An SVG file. It has a background of its own, so it can be read on a light and on a dark page.
+
+    Examples
+    --------
+    >>> values = {"a & b": {0.1: {"LMSSC": {0: 0.9}, "1-NN": {0: 0.7}}}}
+    >>> chart = accuracy_chart(values, "Made up")
+    >>> "a &amp; b" in chart, "+20.0" in chart
+    (True, True)
+    """
+    means = {}
+    for name, rates in values.items():
+        ours = np.mean([np.mean(list(methods["LMSSC"].values())) for methods in rates.values()])
+        means[name] = 100 * ours, 100 * np.mean([best_peer(methods)[1] for methods in rates.values()])
+    low = min(50, 10 * np.floor(min(map(min, means.values())) / 10))
+    return (
+        Environment(autoescape=True)
+        .from_string(CHART)
+        .render(
+            title=title,
+            height=110 + 24 * len(means),
+            ticks=[(f"{value:g}", f"{_across(value, low):.1f}") for value in np.arange(low, 101, 10)],
+            rows=[
+                {
+                    "name": name,
+                    "y": 84 + 24 * i,
+                    "ours": f"{_across(means[name][0], low):.1f}",
+                    "other": f"{_across(means[name][1], low):.1f}",
+                    "gain": f"{means[name][0] - means[name][1]:+.1f}".replace("-", "−"),
+                    "ahead": means[name][0] >= means[name][1],
+                }
+                for i, name in enumerate(sorted(means, key=lambda name: means[name][1] - means[name][0]))
+            ],
+        )
+        + "\n"
+    )
+
+
+def _across(value: float, low: float) -> float:
+    """Position of an accuracy in percent along the axis of a chart that begins at `low`."""
+    return 150 + 480 * (value - low) / (100 - low)
+
+
+def accuracy_charts(root: Path) -> dict[str, str]:
+    """Charts of the page, by the name of their file.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the project.
+
+    Returns
+    -------
+    dict of str
+    """
+    fresh = _read(root / FRESH_SETS, "accuracy")
+    return {
+        "docs/charts/accuracy-fresh.svg": accuracy_chart(fresh, f"Accuracy on {len(fresh)} fresh data sets"),
+        "docs/charts/accuracy-paper.svg": accuracy_chart(
+            read_runs(root, "accuracy"), "Accuracy on the data sets of the paper and three more"
+        ),
+    }
 
 
 def accuracy_blocks(root: Path) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""Pages whose tables come from the CSVs under ``results/``, so that no number in them is typed by hand."""
+"""Pages whose tables and charts come from the CSVs under ``results/``, so that no number is typed by hand."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from accuracy_page import FOLDER, accuracy_blocks
+from accuracy_page import FOLDER, accuracy_blocks, accuracy_charts
 
 from lmssc.paper.audit_page import make_page
 from lmssc.paper.printed_tables import DATASETS
@@ -61,7 +61,7 @@ def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def results_blocks(root: Path) -> dict[str, str]:
-    """Blocks that the CSVs give: ``lmssc`` (LMSSC on all data sets), one a data set, ``audit`` if there is one,
+    """Blocks made from the CSVs: ``lmssc`` (LMSSC on all data sets), one for each data set, ``audit`` if there is one,
     and those of the accuracy page.
 
     Parameters
@@ -84,7 +84,7 @@ def results_blocks(root: Path) -> dict[str, str]:
 
 
 def filled_pages(root: Path) -> dict[Path, str]:
-    """What the pages have to say, by the CSVs.
+    """Pages and charts as the CSVs have them.
 
     Parameters
     ----------
@@ -94,8 +94,11 @@ def filled_pages(root: Path) -> dict[Path, str]:
     Returns
     -------
     dict of Path → str
-        Text of each page that is there.
+        Text of each page that exists, and of each chart.
     """
     blocks = results_blocks(root)
     pages = [root / page for page in PAGES if (root / page).exists()]
-    return {page: fill_blocks(page.read_text(encoding="utf-8"), blocks) for page in pages}
+    charts = accuracy_charts(root) if (root / FOLDER).exists() else {}
+    return {page: fill_blocks(page.read_text(encoding="utf-8"), blocks) for page in pages} | {
+        root / name: chart for name, chart in charts.items()
+    }

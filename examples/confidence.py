@@ -1,4 +1,4 @@
-"""Is the confidence deserved? Calibrated and plain scores against how often they are right."""
+"""Is the confidence deserved? Calibrated and raw scores against the accuracy."""
 
 import matplotlib.pyplot as plt
 
@@ -12,15 +12,21 @@ hidden = data.y == -1
 calibrated = LMSSC().fit(data.views, data.y)
 plain = LMSSC(calibrate=False).fit(data.views, data.y)
 
-figure, axes = plt.subplots(2, 1, figsize=(5, 6), height_ratios=[3, 1], layout="constrained")
+figure, axes = plt.subplots(
+    2, 1, figsize=(5, 6), height_ratios=[3, 1], layout="constrained"
+)
 CalibrationDisplay.from_distributions(
-    {"calibrated": calibrated.label_distributions_[hidden], "plain": plain.label_distributions_[hidden]},
+    {
+        "calibrated": calibrated.label_distributions_[hidden],
+        "plain": plain.label_distributions_[hidden],
+    },
     data.target[hidden],
     calibrated.classes_,
     ax=tuple(axes),
 )
 figure.savefig("confidence.png", dpi=110)
 
-print(f"right: {(calibrated.transduction_ == data.target)[hidden].mean():.0%}")
+print(f"accuracy: {(calibrated.transduction_ == data.target)[hidden].mean():.0%}")
 for name, clf in {"calibrated": calibrated, "plain": plain}.items():
-    print(f"{name:10} mean confidence {clf.label_distributions_[hidden].max(axis=1).mean():.0%}")
+    confidence = clf.label_distributions_[hidden].max(axis=1)
+    print(f"{name:10} mean confidence {confidence.mean():.0%}")

@@ -1,4 +1,4 @@
-"""Labels for 450 digits in six views from 2 labels a class, beside two methods that see one table."""
+"""Label 450 digits in six views from 2 labels per class; compare with two methods."""
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -9,11 +9,15 @@ from lmssc import LMSSC
 from lmssc.datasets import load_digits_views
 
 data = load_digits_views()
-views = {name: view[::4] for name, view in zip(data.view_names, data.views, strict=True)}
+views = {
+    name: view[::4] for name, view in zip(data.view_names, data.views, strict=True)
+}
 truth = data.target[::4]
 
 rng = np.random.default_rng(0)
-labelled = np.concatenate([rng.permutation(np.flatnonzero(truth == digit))[:2] for digit in range(10)])
+labelled = np.concatenate(
+    [rng.permutation(np.flatnonzero(truth == digit))[:2] for digit in range(10)]
+)
 y = np.full(len(truth), -1)
 y[labelled] = truth[labelled]
 hidden = y == -1
@@ -23,7 +27,7 @@ table = StandardScaler().fit_transform(np.hstack(list(views.values())))
 spreading = LabelSpreading(kernel="knn", n_neighbors=10).fit(table, y)
 logistic = LogisticRegression(max_iter=1000).fit(table[~hidden], y[~hidden])
 
-print(f"{len(truth)} digits, {len(labelled)} labels given, {hidden.sum()} to be found")
+print(f"{len(truth)} digits, {len(labelled)} labels given, {hidden.sum()} to find")
 for name, answers in {
     "LMSSC": clf.transduction_,
     "label spreading": spreading.transduction_,

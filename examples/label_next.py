@@ -1,4 +1,4 @@
-"""What to label next: three batches of eight labels, asked for by the model or drawn at random."""
+"""What to label next: batches of eight labels, chosen by the model or at random."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,17 +7,17 @@ from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 
 data = make_multiview(160, n_classes=4, labelled=1, random_state=0)
-hidden = data.y == -1  # the same samples are scored all along, labelled meanwhile or not
+hidden = data.y == -1  # scored throughout, even once they have a label
 
 
 def grow(choose):
-    """Share of right answers after each batch."""
+    """Accuracy after each batch."""
     y, right = data.y.copy(), []
     for _ in range(4):
         clf = LMSSC(max_iter=1).fit(data.views, y)
         right.append((clf.transduction_ == data.target)[hidden].mean())
         rows = choose(clf, np.flatnonzero(y == -1))
-        y[rows] = data.target[rows]  # ask someone
+        y[rows] = data.target[rows]  # ask an expert
     return right
 
 
@@ -33,6 +33,6 @@ print("at random       " + "".join(f"{right:6.0%}" for right in drawn))
 figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 ax.plot(labels, asked, marker="o", label="most_informative")
 ax.plot(labels, drawn, marker="s", linestyle="--", label="at random")
-ax.set(xlabel="labels", ylabel="right answers (share)")
+ax.set(xlabel="labels", ylabel="accuracy")
 ax.legend()
 figure.savefig("label_next.png", dpi=110)

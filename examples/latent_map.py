@@ -1,4 +1,4 @@
-"""A look inside: how J falls, and where the samples are in the latent space."""
+"""A look inside: how J falls, and a map of the samples."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,4 +16,4 @@ LatentMapDisplay.from_estimator(clf, y=data.y, y_true=data.target, ax=axes[1])
 figure.savefig("latent_map.png", dpi=110)
 
 print(f"{clf.n_iter_} iterations; J never rose: {(np.diff(clf.objective_) <= 0).all()}")
-print(f"{clf.latent_.shape[1]} latent dimensions for {len(clf.latent_)} samples")
+print(f"{clf.latent_.shape[1]} components for {len(clf.latent_)} samples")

@@ -1,10 +1,15 @@
-"""The code in Markdown pages, run as it stands there."""
+"""The code in Markdown pages, run as it stands there, and the links of pages."""
 
 import doctest
 import re
+import tomllib
 from glob import glob
+from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(python|pycon|console)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^][]*\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", flags=re.MULTILINE)
 # How sure it is and what new samples get changes with the model, and a sample or two with the BLAS.
 VAGUE = re.compile(
     r"mean confidence of [\d.]+ %; \d+ below|^\d+ samples? unreached.*\n|^Labels: .*\n", flags=re.MULTILINE
@@ -45,9 +50,52 @@ def commands(block):
 
 def run_commands(block, capsys):
     """Run the commands of a console block; they must end well and print what is shown."""
+    for command, output in commands(block):
+        assert VAGUE.sub("", run_command(command, capsys)) == VAGUE.sub("", output)
+
+
+def run_command(command, capsys):
+    """What a command prints, without blanks at the ends of lines; it must end well."""
     from lmssc.cli import main
 
-    for command, output in commands(block):
-        arguments = [path for word in command.split() for path in (sorted(glob(word)) if "*" in word else [word])]
-        assert main(arguments) == 0
-        assert VAGUE.sub("", capsys.readouterr().out) == VAGUE.sub("", output)
+    arguments = [path for word in command.split() for path in (sorted(glob(word)) if "*" in word else [word])]
+    assert main(arguments) == 0
+    return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+
+
+def marked_block(text, name):
+    """The console block between the comments NAME and /NAME."""
+    return re.search(rf"<!-- {name} -->\n```console\n(.*?)```\n<!-- /{name} -->", text, flags=re.DOTALL)[1]
+
+
+def repository():
+    """Address of the repository; pyproject.toml is the one place that says it."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+
+
+def bad_links(text, folder):
+    """Links of a page that lead nowhere: files of the repository that are missing, and headings that a page lacks.
+
+    `folder` is where relative links start; None for a page that must not have any.
+    """
+    tree = f"{repository()}/blob/main/"
+    raw = repository().replace("github.com", "raw.githubusercontent.com") + "/main/"
+    bad = []
+    for link in LINK.findall(FENCE.sub("", text)):
+        path, _, heading = link.removeprefix(tree).removeprefix(raw).partition("#")
+        if link.startswith("https://") and path == link.partition("#")[0]:
+            continue  # elsewhere
+        if not link.startswith("https://") and folder is None:
+            bad.append(f"{link} is relative")
+            continue
+        target = ROOT / path if link.startswith("https://") else folder / path
+        if not target.exists():
+            bad.append(f"{link}: there is no {path}")
+        elif heading and target.is_file() and heading not in anchors(target.read_text(encoding="utf-8")):
+            bad.append(f"{link}: {target.name} has no heading #{heading}")
+    return bad
+
+
+def anchors(text):
+    """Anchors of the headings, as GitHub and MyST make them."""
+    return {re.sub(r"[^\w\- ]", "", found.lower()).strip().replace(" ", "-") for found in HEADING.findall(text)}

@@ -302,7 +302,7 @@ def test_page_and_figure_of_an_unfinished_audit(made_up, draws, cell):
         ]
     )
     page = make_page(rows + experiment.constant_answer())
-    assert f"| Sonar 20 % | {draws} | 80.2 ± 4.7 | {cell} | – |" in page
+    assert f"| Sonar 20 % | {draws} | 80.2 ± 4.7 | {cell} | – |" in page.replace("\xa0", " ")
     labels = [text.get_text() for text in draw_row_order(rows).legends[0].get_texts()]
     assert labels == ["paper, LMSSC", "program, class order"]
 

@@ -137,7 +137,7 @@ BAD_FITS = {
         r"views has two views",
     ),
     "two blocks of one name": (fit({1: A, "1": B}), ValueError, r"X has two views of the same name"),
-    "views with a list": (fit([A, B], views=[4, 3]), ValueError, r"views says.*X is a collection"),
+    "views with a list": (fit([A, B], views=[4, 3]), ValueError, r"views divides.*X is a collection"),
     "text column": (fit(TEXT), TypeError, r"X: column 'city' is String.*encode"),
     "text column of a view": (fit({"image": A, "place": TEXT}), TypeError, r"'place': column 'city'"),
     "pandas text": (fit([A, FRAME.assign(city="Oslo")]), TypeError, r"'view1': column 'city'"),

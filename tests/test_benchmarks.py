@@ -59,12 +59,12 @@ def test_speed_has_some_labels_a_class_of_few_samples(benchmarks):
 
 
 def speed_row(case, data, samples, wall, run="first", accuracy=90.0, **other):
-    from speed_cases import SERIALIZABLE_TYPES
+    from speed_cases import PARTS
     from speed_data import KINDS
     from speed_table import as_text
 
     detail = {
-        "LMSSC": {"recall": 0.97, "parts": dict.fromkeys(SERIALIZABLE_TYPES, 1.0)},
+        "LMSSC": {"recall": 0.97, "parts": dict.fromkeys(PARTS, 1.0)},
         "approximate kNN of H": {"recall": 0.98},
         "predict": {"new samples a second": 30_000},
         "dense formulas": {

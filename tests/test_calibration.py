@@ -5,8 +5,8 @@ import pytest
 
 from lmssc import LMSSC
 from lmssc.core.calibration import (
-    FOLDS,
-    USUAL,
+    N_FOLDS,
+    PRIOR,
     Calibration,
     balance,
     calibration_sample,
@@ -62,7 +62,7 @@ def test_labels_with_weights_count_as_often_as_they_weigh():
 
 def test_few_labels_stay_near_the_usual():
     found = fit_calibration(np.array([[0.6, 0.4]]), np.array([[1, 0]]))
-    assert found.temperature == pytest.approx(USUAL, rel=0.5)
+    assert found.temperature == pytest.approx(PRIOR.temperature, rel=0.5)
     assert found.doubt == 0
 
 
@@ -73,7 +73,7 @@ def test_sharper_scores_follow_calibrated_ones(sharper, temperature):
     scores = 0.1 + 0.8 * np.random.default_rng(5).dirichlet(np.ones(4), size=2000)
     targets = temper(scores, temperature)
     sharp = temper(scores, 1 / sharper)
-    found = fit_calibration(sharp, targets, usual=temperature, cautious=False)
+    found = fit_calibration(sharp, targets, prior_temperature=temperature, penalise=False)
     assert found(sharp).max(axis=1).mean() == pytest.approx(targets.max(axis=1).mean(), abs=0.02)
 
 
@@ -173,7 +173,7 @@ def test_every_label_is_hidden_once_and_each_class_keeps_one():
 
     _, rows = held_out_scores(codes, refit)
     everyone = np.concatenate(hidden)
-    assert len(hidden) == FOLDS
+    assert len(hidden) == N_FOLDS
     np.testing.assert_array_equal(np.sort(everyone), np.flatnonzero((codes >= 0) & (codes != 4)))
     np.testing.assert_array_equal(rows, everyone)
 

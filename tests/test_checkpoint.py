@@ -9,7 +9,10 @@ import pytest
 
 import lmssc.persistence.checkpoint
 from lmssc import LMSSC
+from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.datasets import make_multiview
+from lmssc.estimators.serializable import CHECKPOINT_TYPES
+from lmssc.persistence.checkpoint import Checkpoint
 
 SCRIPT = """
 import sys
@@ -18,7 +21,7 @@ import lmssc.persistence.checkpoint
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 
-lmssc.persistence.checkpoint.EVERY = 0
+lmssc.persistence.checkpoint.INTERVAL = 0
 data = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
 clf = LMSSC(checkpoint=sys.argv[1], tol=0.0, max_iter=25, callback=lambda p: print(p.iteration, flush=True))
 clf.fit(data.views, data.y)
@@ -29,7 +32,7 @@ DATA = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
 
 @pytest.fixture
 def eager(monkeypatch):
-    monkeypatch.setattr(lmssc.persistence.checkpoint, "EVERY", 0)
+    monkeypatch.setattr(lmssc.persistence.checkpoint, "INTERVAL", 0)
 
 
 def stop_after(iterations):
@@ -73,16 +76,51 @@ def test_other_data_or_parameters_are_refused(tmp_path, change):
         LMSSC(checkpoint=path, tol=0.0, callback=stop_after(2)).fit(DATA.views, DATA.y)
     assert path.exists()
     parameters = {name: value for name, value in change.items() if name == "beta"}
-    with pytest.raises(ValueError, match=r"checkpoint='.*fit.ckpt' is of a fit to other data"):
+    with pytest.raises(ValueError, match=r"checkpoint='.*fit.ckpt' belongs to a fit to other data"):
         LMSSC(checkpoint=path, tol=0.0, **parameters).fit(change.get("views", DATA.views), change.get("y", DATA.y))
 
 
 def test_a_file_of_something_else_is_refused_and_left(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a checkpoint")
-    with pytest.raises(ValueError, match="no checkpoint of lmssc"):
+    with pytest.raises(ValueError, match="not a checkpoint of this version"):
         LMSSC(checkpoint=path).fit(DATA.views, DATA.y)
     assert path.read_text() == "not a checkpoint"
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "fit.ckpt", "abc")
+    checkpoint.write({"scores": np.arange(9.0)})
+    content = bytearray(checkpoint.path.read_bytes())
+    for position in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[position] ^= 1
+        checkpoint.path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            checkpoint.read()
+    checkpoint.path.write_bytes(content)
+    np.testing.assert_array_equal(checkpoint.read()["scores"], np.arange(9.0))
+
+
+def test_a_checkpoint_names_only_the_types_it_was_given(tmp_path):
+    order = CanonicalOrder(np.arange(2), [0], np.arange(2, dtype=np.uint64))
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(TypeError, match="CanonicalOrder"):
+        Checkpoint(path, "abc").write({"order": order})
+    Checkpoint(path, "abc", CHECKPOINT_TYPES).write({"order": order})
+    assert type(Checkpoint(path, "abc", CHECKPOINT_TYPES).read()["order"]) is CanonicalOrder
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        Checkpoint(path, "abc").read()
+
+
+def test_models_and_checkpoints_are_not_confused(tmp_path):
+    path = tmp_path / "fit.ckpt"
+    Checkpoint(path, "abc").write({})
+    with pytest.raises(ValueError, match="is not a model file"):
+        lmssc.load(path)
+    lmssc.GFHF().fit(DATA.views, DATA.y).save(path)
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        Checkpoint(path, "abc").read()
 
 
 @pytest.mark.usefixtures("eager")

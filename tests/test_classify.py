@@ -265,7 +265,7 @@ def test_quiet_is_quiet(capsys):
 
 
 def test_parameters_by_cross_validation(capsys, monkeypatch):
-    monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}, {"n_neighbors": [5]}])
+    monkeypatch.setattr("lmssc.estimators.parameter_grid.DEFAULT_GRID", [{}, {"n_neighbors": [5]}])
     write_plain()
     run("classify a.csv b.csv --labels labels.csv --out out --cv --seed 2")
     assert re.search(

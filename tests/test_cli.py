@@ -20,7 +20,7 @@ from lmssc.datasets import load_digits_views
 from lmssc.persistence.atomic import open_atomically
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
-FIGURES = ["confusion_matrix", "convergence", "latent_map"]
+FIGURES = ["confusion_matrix", "latent_map", "reliability"]
 TABLES = ["predictions.csv", "scores.csv"]
 
 
@@ -84,7 +84,7 @@ def test_demo_table_agrees_with_its_predictions(full_demo):
     truth, guessed = digits.target[~given], label[~given]
     assert shown.accuracy == pytest.approx(100 * accuracy_score(truth, guessed), abs=0.051)
     assert shown.balanced == pytest.approx(100 * balanced_accuracy_score(truth, guessed), abs=0.051)
-    assert "90 labels given, 1707 to be found" in full_demo.out
+    assert "90 labels given, 1707 hidden" in full_demo.out
 
 
 def test_demo_confidence_is_that_of_the_label(full_demo):
@@ -107,7 +107,7 @@ def test_demo_writes_figures_and_nothing_half_done(full_demo):
     assert sorted(path.name for path in full_demo.folder.iterdir()) == sorted(expected)
     assert all(name in full_demo.out for name in expected)
     assert str(full_demo.folder) in full_demo.out
-    assert "Try next" in full_demo.out
+    assert "Next, try" in full_demo.out
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -177,7 +177,7 @@ def test_rate_outside_0_to_1(rate, tmp_path, capsys):
 @pytest.mark.parametrize("rate", ["0.001", "0.999"])
 def test_rate_that_leaves_a_class_with_nothing(rate, tmp_path, capsys):
     assert main(["demo", "--rate", rate, "--out", str(tmp_path / "out")]) == 2
-    assert_one_error_line(capsys, "each class needs at least one label that is given and one that is hidden")
+    assert_one_error_line(capsys, "each class needs at least one given and one hidden label")
 
 
 def test_negative_seed(tmp_path, capsys):
@@ -205,7 +205,7 @@ def test_out_is_not_writable(tmp_path, capsys, monkeypatch, no_computation):
 
     monkeypatch.setattr("pathlib.Path.touch", refuse)  # a mode of the folder would not stop a test run by root
     assert main(["demo", "--out", str(tmp_path)]) == 2
-    assert_one_error_line(capsys, "cannot be written: Permission denied")
+    assert_one_error_line(capsys, "cannot be written to: Permission denied")
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.numerics.knn import ivf as module
-
-pytest.importorskip("faiss")
+from lmssc.numerics.knn.exact import BatchSizes
 
 
 @pytest.fixture
@@ -16,9 +15,9 @@ def points():
 
 def test_all_clusters_find_all(points):
     clusters = module.IVFIndex(points)
-    assert clusters.size == 13
+    assert clusters.n_clusters == 13
     queries = np.random.default_rng(1).normal(size=(50, 6)).astype(np.float32)
-    found = clusters.search(queries, clusters.assign(queries), clusters.size, 12)
+    found = clusters.search(queries, clusters.assign(queries), clusters.n_clusters, 12)
     truth = np.argsort(cdist(queries, points), axis=1)[:, :12]
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(truth, axis=1))
 
@@ -37,7 +36,7 @@ def test_a_few_clusters_find_what_they_have(points):
 def test_as_many_clusters_as_the_share_needs(points):
     clusters = module.IVFIndex(points)
     truth = np.argsort(cdist(points, points), axis=1)[:, 1:9]
-    counts = [clusters.count_needed(points, truth, share) for share in (0.0, 0.5, 0.9, 1.0)]
+    counts = [clusters.n_probe(points, truth, share) for share in (0.0, 0.5, 0.9, 1.0)]
     assert counts == sorted(counts)
     assert counts[0] == 1
     for n_probe, share in zip(counts, (0.0, 0.5, 0.9, 1.0), strict=True):
@@ -54,7 +53,7 @@ def test_lists_that_are_longer_than_a_cluster(points):
 
 def test_a_block_of_one_row_at_a_time(points, monkeypatch):
     clusters = module.IVFIndex(points)
-    monkeypatch.setattr(module, "BLOCK_DISTANCES", 1)
-    found = clusters.search(points[:200], clusters.own[:200], clusters.size, 10)
+    monkeypatch.setattr(module, "BATCHES", BatchSizes(n_distances=1))
+    found = clusters.search(points[:200], clusters.own[:200], clusters.n_clusters, 10)
     truth = np.argsort(cdist(points[:200], points), axis=1)[:, :10]
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(truth, axis=1))

@@ -1,5 +1,7 @@
 """The coarse level changes the number of steps, not the answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -28,7 +30,7 @@ def dense_scores(L, codes, n_classes):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(coarse, "SAMPLES_PER_BLOCK", 16)
+    monkeypatch.setattr(coarse, "SETTINGS", replace(coarse.SETTINGS, min_block_size=16))
 
 
 def counted(monkeypatch):

@@ -1,24 +1,37 @@
-"""The documentation builds without a warning, has all that is public, and its examples run as they stand."""
+"""The documentation builds without a warning, covers all that is public, and its examples run as they stand."""
 
+import importlib
 import os
+import re
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 
 import pytest
 
-from page_code import blocks, commands, run_block, run_commands, run_python
+from page_code import (
+    ROOT,
+    bad_links,
+    blocks,
+    commands,
+    marked_block,
+    run_block,
+    run_command,
+    run_commands,
+    run_python,
+)
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 if not DOCS.is_dir():
     pytest.skip("the source distribution has no docs", allow_module_level=True)
 
 FILES = DOCS / "guide" / "files.md"
-# What these pages tell to type takes hours.
+COMPARE = DOCS / "guide" / "compare.md"
+QUICKSTART = DOCS / "quickstart.md"
+# The commands on these pages take hours.
 HOURS = ("reproduction.md", "accuracy.md")
 PAGES = sorted(page for page in DOCS.rglob("*.md") if not page.relative_to(DOCS).parts[0].startswith("_"))
+ROLE = re.compile(r"\{(?:func|class|meth|exc|attr|mod|data)\}`(?:[^`<]*<)?~?([\w.]+)>?`|auto\w+:: (lmssc\.[\w.]+)")
 
 
 def read(page):
@@ -27,6 +40,9 @@ def read(page):
 
 def has_python(page):
     return bool(blocks(read(page), "python", "pycon"))
+
+
+# ---- code
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if has_python(p) and p != FILES], ids=lambda page: page.stem)
@@ -53,20 +69,104 @@ def test_page_about_files_runs_as_typed(tmp_path, capsys, monkeypatch):
     }
 
 
+@pytest.mark.parametrize(("page", "name"), [(QUICKSTART, "demo"), (COMPARE, "compare")], ids=["demo", "compare"])
+def test_table_is_what_the_command_prints(page, name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ((command, shown),) = commands(marked_block(read(page), name))
+    printed = run_command(command, capsys)
+    # The words and the methods are equal; another BLAS may change the label of a sample or two, and every run the time.
+    assert [words for words, _ in _parts(shown)] == [words for words, _ in _parts(printed)]
+    for (_, number), (_, right) in zip(_parts(shown), _parts(printed), strict=True):
+        assert number == pytest.approx(right, abs=0.5)
+
+
+def _parts(text):
+    """(words before, percentage) of all percentages; other numbers with a point do not count."""
+    percentages = re.findall(r"([^\n\d]*[^\d.]) (\d+\.\d)(?= (?:%|±))", text)
+    assert len(percentages) >= 3
+    return [(" ".join(words.split()), float(number)) for words, number in percentages]
+
+
 def test_every_command_in_the_pages_is_run_by_some_test():
     def typed(text):
         return {command for _, code in blocks(text, "console") for command, _ in commands(code)}
 
-    run = typed(read(FILES)) | typed(read(ROOT / "README.md"))
     assert len(typed(read(FILES))) == 4
-    for page in PAGES:
+    marked = [(QUICKSTART, "demo"), (COMPARE, "compare"), (ROOT / "README.md", "classify")]
+    run = {command for page, name in marked for command, _ in commands(marked_block(read(page), name))}
+    for page in [*PAGES, ROOT / "README.md"]:
         if page.name not in HOURS:
-            assert typed(read(page)) <= run, page
+            assert typed(read(page)) <= run | typed(read(FILES)), page
 
 
 def test_a_wrong_session_is_found():
     with pytest.raises(AssertionError, match="Expected"):
         run_python("```pycon\n>>> 1 + 1\n3\n```\n")
+
+
+# ---- names, links, files
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_lead_somewhere(page):
+    assert bad_links(read(page), page.parent) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_names_exist(page):
+    assert [name for found in ROLE.findall(read(page)) for name in found if name and not exists(name)] == []
+
+
+def exists(name):
+    """Whether a dotted name can be imported."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:length]))
+        except ImportError:
+            continue
+        for part in parts[length:]:
+            if not hasattr(thing, part):
+                return False
+            thing = getattr(thing, part)
+        return True
+    return False
+
+
+def test_wrong_names_are_found():
+    page = "{func}`~lmssc.core.graph.learn_graph` {func}`f <lmssc.core.graph.gone>` .. automodule:: lmssc.gone"
+    names = [name for found in ROLE.findall(page) for name in found if name]
+    assert [exists(name) for name in names] == [True, False, False]
+
+
+def test_options_in_the_pages_exist(capsys):
+    from lmssc.cli import main
+
+    for command in ("audit", "classify", "compare", "datasets", "demo", "info", "predict", "reproduce"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+    option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    known = set(option.findall(capsys.readouterr().out))
+    for page in [*PAGES, ROOT / "README.md"]:
+        assert set(option.findall(read(page))) <= known, page
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for page in PAGES:
+        for toctree in re.findall(r"```\{toctree\}\n(.*?)```", read(page), flags=re.DOTALL):
+            entries = [line for line in toctree.splitlines() if line and not line.startswith(":")]
+            listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
+    assert {page for page in PAGES if page.resolve() not in listed} == {DOCS / "index.md"}
+
+
+def test_model_format_lists_all_parts():
+    from lmssc.persistence.codec import SERIALIZABLE_TYPES, estimators
+
+    text = read(DOCS / "model-format.md")
+    parts, classifiers = re.search(r"Parts: (.*?)\. Classifiers: (.*?)\. ", text, flags=re.DOTALL).groups()
+    assert re.findall(r"`(\w+)`", parts) == sorted(SERIALIZABLE_TYPES)
+    assert re.findall(r"`(\w+)`", classifiers) == sorted(estimators())
 
 
 def test_examples_are_in_the_gallery():
@@ -77,6 +177,62 @@ def test_examples_are_in_the_gallery():
         assert f"../examples/{script.name}\n" in gallery
         assert f"_gallery/{script.stem}.txt\n" in gallery
         assert (f"_gallery/{script.stem}.png\n" in gallery) == ("savefig" in read(script))
+
+
+def test_checklist_names_what_is_there():
+    files = re.findall(r"`((?:tests|\.github)/[\w/.]*)`", read(DOCS / "checklist.md"))
+    assert len(files) >= 4
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+def test_numbers_in_tables_do_not_wrap(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    conf = importlib.import_module("conf")
+    source = ["Text 1 ± 2.\n| a b | 99.4 ± 0.5 | 99.4 (99.1 to 99.6) | +1.0 (-1.9 to +1.8) | 10 % of |"]
+    conf.join_numbers(None, "page", source)
+    blank = "\N{NO-BREAK SPACE}"
+    assert source[0].replace(blank, "_") == (
+        "Text 1 ± 2.\n| a b | 99.4_±_0.5 | 99.4_(99.1_to_99.6) | +1.0_(-1.9_to_+1.8) | 10_% of |"
+    )
+
+
+# ---- numbers in sentences
+
+
+def test_sentences_about_accuracy_are_those_of_the_csv():
+    import measured
+    import numpy as np
+
+    text = " ".join(read(DOCS / "accuracy.md").split())
+    cells = measured.cell_accuracies(ROOT)
+    ours = cells.pop("LMSSC")
+    gains = 100 * np.array([ours[cell] - max(other[cell] for other in cells.values()) for cell in ours])
+    ahead, behind = (gains >= 1).sum(), (gains <= -1).sum()
+    assert f"ahead by a point or more in {ahead} cells and behind by a point or more in {behind}:" in text
+    assert f"picked after the fact, in {(gains < -1e-9).sum()} of {len(gains)} cells, most clearly" in text
+    assert f"behind at every rate, by {-gains.min():.1f} points at 5 % of the labels" in text
+
+    chosen = measured.cell_accuracies(ROOT, measured.CHOSEN)
+    changes = [100 * (chosen["LMSSCCV"][cell] - chosen["LMSSC"][cell]) for cell in chosen["LMSSC"]]
+    equal = sum(abs(change) < 0.05 for change in changes)
+    assert f"equals them in {equal} of {len(changes)} cells and is {-np.mean(changes):.1f} points lower" in text
+
+
+def test_sentences_about_the_audit_are_those_of_its_tables():
+    text = read(DOCS / "reproduction.md").replace("\N{NO-BREAK SPACE}", " ")
+    short, tables = text.split("## How it was measured")
+    gains = re.findall(
+        r"\| Sonar (\d+) % .*\+(\d\.\d) ± \d\.\d \(\+(\d+\.\d) to \+(\d+\.\d)\) \|$", tables, re.MULTILINE
+    )
+    by_rate = {rate: numbers for rate, *numbers in gains}
+    (first, low, high), (second, low2, high2) = by_rate["20"], by_rate["50"]
+    assert f"on Sonar by {first} points at 20 % and by {second} at 50 %" in short
+    assert f"intervals {low} to {high} and {low2} to {high2}" in short
+    within, cells = map(int, re.search(r"of 92\.4 %: (\d+) of (\d+) cells", tables).groups())
+    assert f"in {cells - within} of {cells} cells by more than one standard deviation" in short
+
+
+# ---- the build
 
 
 def test_builds_without_warnings_and_has_all_that_is_public(tmp_path):
@@ -111,6 +267,11 @@ def test_builds_without_warnings_and_has_all_that_is_public(tmp_path):
     method = read(tmp_path / "html" / "method.html")
     assert method.count("<math") > 50
     assert 'src="http' not in method  # nothing from the network
+    assert "pages.css" in method
+    reproduction = read(tmp_path / "html" / "reproduction.html")
+    assert "99.4\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.5" in reproduction
+    assert not re.search(r"<td><p>\d+\.\d ±", reproduction)
+    assert '<img alt="Left, 1,797 digits' in read(tmp_path / "html" / "index.html")
 
 
 def names_described(inventory):

@@ -12,7 +12,8 @@ from scipy import sparse
 import lmssc
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.persistence.model_file import ModelFileError, describe, read_model, save
+from lmssc.estimators.serialization import describe_model, read_model, save
+from lmssc.persistence.model_file import ModelFileError
 from peak_memory import run_and_measure
 from small_files import make_problem, view_text
 from test_persistence import read_parts, write_parts
@@ -151,7 +152,7 @@ def use(clf, about):
     clf.score(VIEWS, Y)
     clf.most_uncertain(3)
     clf.most_informative(3)
-    json.dumps(describe(clf, about))
+    json.dumps(describe_model(clf, about))
     repr(clf)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmssc.data.folds import count_folds, labelled_folds
-from lmssc.data.validation import make_raw_views
+from lmssc.data.missing_views import make_raw_views
 from made_up import planted_views
 
 

@@ -152,8 +152,8 @@ def test_gaps_of_single_precision_are_filled_in_single_precision(data):
 @pytest.mark.parametrize("impute", ["median", "mean"])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_views_on_disk_are_filled_in_on_disk(data, tmp_path, monkeypatch, impute, kind):
-    monkeypatch.setattr("lmssc.data.views.FEWEST_BYTES", 0)
-    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 700)
+    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 700)
     monkeypatch.setattr(imputation, "STRIP_BYTES", 1500)
     in_memory = data.views[0]
     if kind == "dense":

@@ -22,7 +22,7 @@ from lmssc.datasets import make_multiview
 
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"
-UNLINKED = "ignore:.*no sample links these views:UserWarning"
+UNLINKED = "ignore:.*no sample has both these and other views:UserWarning"
 OUTLIERS = "ignore:.*far from all others there:UserWarning"
 
 

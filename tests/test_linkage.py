@@ -33,7 +33,7 @@ def test_views_that_no_sample_links_to_a_label(method, data):
 def test_samples_that_cannot_be_compared_do_not_disturb_those_that_can(data):
     """The half with labels is answered as if the other half were not there."""
     views, y = data.views[:2], np.where(HALF, data.y, -1)
-    with pytest.warns(UserWarning, match="no sample links"):
+    with pytest.warns(UserWarning, match="no sample has both"):
         both = LMSSC().fit(views, y, present=[HALF, ~HALF])
     alone = LMSSC().fit([views[0][HALF]], y[HALF])
     hidden = y[HALF] < 0

@@ -21,7 +21,7 @@ from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
-from lmssc.numerics.knn.exact import IncrementalKNN
+from lmssc.numerics.knn.exact import ExactKNN
 
 
 def some_labels(target, rate, seed):
@@ -228,7 +228,7 @@ class TestAlgorithm1:
             laplacian=laplacian(graph),
             scores=Targets.from_codes(data.y, 3).matrix(np.dtype(float)),
             unreached=np.zeros(60, bool),
-            search=IncrementalKNN(),
+            search=ExactKNN(),
         )
         targets = Targets.from_codes(data.y, 3)
         model = Objective(views, targets, k, beta, gamma, nonnegative=True, shared_alpha=True, freeze_alpha=False)
@@ -551,7 +551,7 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
     parts = [view[:150] for view in data.views]
     clf = LMSSC(max_iter=2).fit(parts, data.y[:150])
     whole, places = clf.predict_proba(data.views), clf.transform(data.views)
-    monkeypatch.setattr("lmssc.estimators.base.FEWEST_AT_ONCE", 40)
+    monkeypatch.setattr("lmssc.estimators.base.MIN_BATCH_SIZE", 40)
     sizes = []
     extend = LMSSC._predict_new
     monkeypatch.setattr(
@@ -559,13 +559,13 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
     )
     np.testing.assert_allclose(clf.predict_proba(data.views), whole, atol=1e-12)
     assert sizes == [150, 150, 50]  # the first 150 are known
-    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 1000)
     np.testing.assert_allclose(clf.transform(data.views), places, atol=1e-12)
 
 
 @pytest.mark.parametrize(("method", "stacked"), [("predict", False), ("transform", True)])
 def test_memory_does_not_follow_the_number_of_new_samples(monkeypatch, method, stacked):
-    monkeypatch.setattr("lmssc.data.memmap.BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 1 << 20)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 60)), np.arange(300) % 2
     clf = LMSSC(views=[30, 30] if stacked else None, n_components=5, max_iter=1, calibrate=False)

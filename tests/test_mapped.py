@@ -12,8 +12,8 @@ from scipy import sparse
 from lmssc import GFHF, LMSSC, open_view
 from lmssc.data import memmap as mapped
 from lmssc.data.memmap import MappedRows
+from lmssc.data.missing_views import make_raw_views
 from lmssc.data.scaling import fit_scalings, scale_views
-from lmssc.data.validation import make_raw_views
 from lmssc.data.views import MappedView, RawView
 from lmssc.datasets import make_multiview
 
@@ -26,7 +26,7 @@ def on_disk(array, folder, name):
 
 @pytest.fixture(autouse=True)
 def small_maps_too(monkeypatch):
-    monkeypatch.setattr("lmssc.data.views.FEWEST_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def data():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("scaling", ["auto", None, "unit", "tfidf", "sample"])
 def test_the_same_answer_as_in_memory(data, tmp_path, monkeypatch, scaling, dtype):
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 5000)  # many blocks
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 5000)  # many blocks
     views = [np.abs(np.rint(view)).astype(dtype) if scaling == "tfidf" else view.astype(dtype) for view in data.views]
     maps = [on_disk(view, tmp_path, v) for v, view in enumerate(views)]
     one, two = LMSSC(scaling=scaling).fit(views, data.y), LMSSC(scaling=scaling).fit(maps, data.y)
@@ -57,7 +57,7 @@ def test_one_map_cut_into_views(data, tmp_path):
 
 
 def test_missing_rows_and_other_methods_read_what_they_need(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 5000)
     holes = data.views[0].copy()
     holes[:20] = np.nan
     views = [holes, data.views[1]]
@@ -72,7 +72,7 @@ def test_missing_rows_and_other_methods_read_what_they_need(data, tmp_path, monk
 
 
 def test_the_same_answer_of_a_sparse_view(tmp_path, monkeypatch):
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 5000)
     data = make_multiview(300, 2, [20, 1000], sparse=[False, True], labelled=0.1, random_state=1)
     sparse.save_npz(tmp_path / "words.npz", data.views[1], compressed=False)
     words = open_view(tmp_path / "words.npz")
@@ -86,7 +86,7 @@ def test_the_same_answer_of_a_sparse_view(tmp_path, monkeypatch):
 
 
 def test_scaling_and_products_hold_a_block_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 1 << 20)
     array = np.random.default_rng(0).random((1000, 10_000), dtype=np.float32)
     array[7] = np.nan
     wide = on_disk(array, tmp_path, "wide")
@@ -105,7 +105,7 @@ def test_scaling_and_products_hold_a_block_at_a_time(tmp_path, monkeypatch):
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_missing", [0, 5])
 def test_products(tmp_path, monkeypatch, kind, stored, n_missing):
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 200)
     rng = np.random.default_rng(1)
     array, order = rng.poisson(0.7, size=(30, 6)).astype(float), rng.permutation(30)[:25]
     present = np.arange(30) >= n_missing if n_missing else None

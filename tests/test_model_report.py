@@ -1,6 +1,7 @@
 """The report of one model: what it says is checked against the model and the data."""
 
 import copy
+import html
 import json
 import re
 
@@ -14,6 +15,7 @@ import lmssc
 from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
+from lmssc.plotting.latent_map import map_positions
 from lmssc.report import charts, page, write_report
 from lmssc.report.refit_plan import RefitBudget, plan_refits
 from parsing import Page
@@ -47,11 +49,16 @@ def ids(n):
     return [NASTY, "</title>", "half \ud800", *(f"s{i}" for i in range(3, n))]
 
 
+def read(path):
+    """A page with its sentences on one line."""
+    return " ".join(path.read_text(encoding="utf-8").split())
+
+
 def write(tmp_path, clf, views, y, **more):
     path = tmp_path / "report.html"
     settings = {"ids": ids(len(y)), "title": "My <data>", "command": "lmssc classify 'a b.csv' --labels l.csv", **more}
     write_report(path, clf, views, y, **settings)
-    text = path.read_text(encoding="utf-8")
+    text = read(path)
     return text, Page(text)
 
 
@@ -205,18 +212,29 @@ def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
     assert listed[0][1:3] == [model.transduction_[row], f"{100 * model.label_distributions_[row].max():.1f} %"]
 
 
-def test_the_map_has_every_sample_where_pca_puts_it(report, model, data):
+def test_the_map_has_every_sample_where_the_layout_of_the_graph_puts_it(report, model, data):
     text, _, _ = report
     drawn = map_data(text)
     assert drawn["classes"] == ["ant", "bee <b>", "cow"]
     assert [drawn["classes"][code] for code in drawn["label"]] == model.transduction_.tolist()
     assert drawn["given"] == (data.y >= 0).astype(int).tolist()
-    from sklearn.decomposition import PCA
+    positions = map_positions(model)
+    assert np.corrcoef(drawn["x"], positions[:, 0])[0, 1] == pytest.approx(1, abs=1e-5)
+    assert np.corrcoef(drawn["y"], positions[:, 1])[0, 1] == pytest.approx(-1, abs=1e-5)
+    assert np.ptp(drawn["x"]) / np.ptp(drawn["y"]) == pytest.approx(np.divide(*np.ptp(positions, axis=0)), rel=1e-3)
 
-    plane = PCA(2).fit_transform(model.latent_)
-    for axis, sign in (("x", 1), ("y", 1)):
-        column = 0 if axis == "x" else 1
-        assert abs(np.corrcoef(drawn[axis], plane[:, column])[0, 1]) == pytest.approx(sign, abs=1e-5)
+
+def test_class_names_stand_on_their_samples(report, model):
+    text, _, _ = report
+    drawn = map_data(text)
+    spots = np.column_stack([drawn["x"], drawn["y"]])
+    names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" data-class="(\d)">([^<]*)<', text)
+    assert {html.unescape(name) for *_, name in names} <= {"ant", "bee <b>", "cow"}
+    assert len(names) >= 2
+    for x, y, code, name in names:
+        assert html.unescape(name) == drawn["classes"][int(code)]
+        nearest = np.argsort(np.linalg.norm(spots - [float(x), float(y)], axis=1))[:5]
+        assert (np.array(drawn["label"])[nearest] == int(code)).mean() > 0.5
 
 
 def test_classes_are_told_apart_without_colours():
@@ -236,13 +254,13 @@ def test_classes_are_told_apart_without_colours():
 
 def test_the_command_and_the_parameters_are_there(report):
     text, _, _ = report
-    assert "lmssc classify &#x27;a b.csv&#x27; --labels l.csv" in text
+    assert "lmssc classify &#39;a b.csv&#39; --labels l.csv" in text
     assert "<code>max_iter = 4</code>" in text
     assert "Latent Multi-view Semi-Supervised Classification" in text
 
 
 def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, model, views, y):
-    monkeypatch.setattr(page, "MOST_DOTS", 60)
+    monkeypatch.setattr(page, "MAX_DOTS", 60)
     monkeypatch.setattr("lmssc.report.BUDGET", RefitBudget(max_samples=100))
     text, _ = write(tmp_path, model, views, y)
     drawn = map_data(text)
@@ -254,15 +272,14 @@ def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, mode
     assert "of 21 were found" in text
 
 
-def test_methods_without_a_map_or_weights(tmp_path, views, y):
+def test_methods_without_latent_positions_or_weights(tmp_path, views, y):
     text, _ = write(tmp_path, GFHF().fit(views, y), views, y)
-    assert "there is no map" in text
+    assert len(map_data(text)["ids"]) == 150
     assert "does not weigh the views" in text
-    assert "<script" not in text
     text, _ = write(tmp_path, AMGL().fit(views, y), views, y)
     assert "weight that the method gave the view" in text
     text, _ = write(tmp_path, GFHF(view="image").fit(views, y), views, y)
-    assert "found again without it" in text
+    assert "right without it" in text
 
 
 def test_a_search_is_refitted_with_what_it_chose(tmp_path, views, y):
@@ -287,7 +304,7 @@ def test_one_view_one_label_a_class_and_sparse_with_masks(tmp_path, data, views,
     clf = LMSSC(max_iter=2).fit(words, y, present)
     text, parsed = write(tmp_path, clf, words, y, present=present)
     assert rows_of(parsed, "words")[0][2:4] == ["120", "30"]
-    assert "of the hidden have this view only" in text
+    assert "of the hidden samples have this view only" in text
 
 
 def test_all_labelled_and_unreached(tmp_path, data, views):
@@ -328,7 +345,7 @@ def test_points_on_a_line_or_in_one_place_can_be_drawn():
 def test_a_model_reports_by_itself(tmp_path, model):
     """No ids, title or command, and no views: what the model knows."""
     model.report(tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = read(tmp_path / "report.html")
     assert "<h1>LMSSC: labels for 150 samples</h1>" in text
     assert "LMSSC(max_iter=4).fit(X, y)" in text
     assert "Not checked:" in text
@@ -341,7 +358,7 @@ def test_a_model_reports_on_the_views_of_its_fit(tmp_path, model, views, y, repo
     """The same page as with everything told, but for what was told."""
     path = tmp_path / "report.html"
     model.report(str(path), views, y)
-    rows = Page(path.read_text(encoding="utf-8")).rows
+    rows = Page(read(path)).rows
     before = report[1].rows
     start = next(i for i, row in enumerate(before) if row[0] == "sample")
     assert rows[:start] == before[:start]
@@ -366,7 +383,7 @@ def test_models_of_all_forms_of_input_report(tmp_path, data, model, form):
         clf = lmssc.load(tmp_path / "model.lmssc")
     for given in [(), (X, data.y)]:
         clf.report(tmp_path / "report.html", *given)
-        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        text = read(tmp_path / "report.html")
         assert ("of 30 hidden labels found again" in text) == bool(given)
     if form == "frames":
         assert map_data(text)["ids"] == X[0].index.tolist()
@@ -388,7 +405,7 @@ def test_a_model_from_files_names_them(tmp_path, model):
     clf = copy.copy(model)
     clf.files_ = {}
     clf.report(tmp_path / "report.html")
-    assert "to_label.csv" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "to_label.csv" in read(tmp_path / "report.html")
 
 
 def test_a_page_with_few_labels_says_that_they_are_few(report, views):

@@ -153,7 +153,7 @@ class TestTypedLabels:
         Path("all.csv").write_text(table_text(["id", *"pqrstv", "label"], rows))
         Path("more.csv").write_text(f"id,label\n{IDS[LABELS.index('')]},u\n{IDS[LABELS.index('v')]},v\n")
         run("classify all.csv --labels more.csv --dry-run")
-        assert "Not used in all.csv: label (labels come from more.csv; to use them, too: --labels all.csv)." in (
+        assert "Not used in all.csv: label (labels come from more.csv; to use these too, add --labels all.csv)." in (
             capsys.readouterr().out
         )
         run("classify all.csv --labels more.csv --labels all.csv --dry-run")
@@ -228,7 +228,7 @@ class TestSignals:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     @pytest.mark.parametrize("options", ["", " --cv"])
     def test_during_the_fit_nothing_is_written(self, number, code, options, monkeypatch, capsys):
-        monkeypatch.setattr("lmssc.estimators.lmssc_cv.DEFAULT_GRID", [{}])
+        monkeypatch.setattr("lmssc.estimators.parameter_grid.DEFAULT_GRID", [{}])
         monkeypatch.setattr("lmssc.core.objective.update_latent", lambda *_: signal.raise_signal(number))
         before = names()
         run(CALL + options, code=code)

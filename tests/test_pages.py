@@ -1,11 +1,12 @@
 """Pages filled from the CSVs, and the committed ones are."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from accuracy_page import SUMMARY as FRESH_SUMMARY
-from accuracy_page import summary_markdown
-from pages import AUDIT, TABLES, fill_blocks, filled_pages
+from accuracy_page import accuracy_chart, summary_markdown
+from pages import AUDIT, TABLES, fill_blocks, filled_pages, results_blocks
 
 from lmssc.paper.published_audit import SUMMARY
 
@@ -57,7 +58,7 @@ def test_pages_come_from_the_csvs(tmp_path):
     paper |= {"std": 1.0, "low": -1.0, "high": 2.0, "paper_mean": 92.9, "paper_std": 1.0}
     write_csv(tmp_path / AUDIT, SUMMARY, [dict.fromkeys(SUMMARY) | line, dict.fromkeys(SUMMARY) | paper])
     (tmp_path / "README.md").write_text(BLOCK.format("lmssc", "") + BLOCK.format("audit", ""))
-    (text,) = filled_pages(tmp_path).values()
+    (text,) = (page.replace("\xa0", " ") for page in filled_pages(tmp_path).values())
     assert "| Sonar | 10 % | – | 71.5 (1 split) |" in text
     assert "| Sonar 20 % | 1 |" in text
     assert "64.2" in text
@@ -81,6 +82,26 @@ def test_summary_of_methods_over_cells():
         "| x | 66.7 | 50.0 | 0.500 | 0.50 | 1.83 | 2 of 3 |",  # 1.5, 3, 1
         "| z | 50.0 | 50.0 | 0.500 | 0.50 | 2.67 | 0 of 3 |",  # 3, 2, 3
     ]
+
+
+def test_a_chart_has_a_row_for_each_data_set_in_order_of_the_difference():
+    values = {
+        "even": {0.1: {"LMSSC": {0: 0.8}, "1-NN": {0: 0.8}}},
+        "<ahead>": {0.1: {"LMSSC": {0: 0.9}, "1-NN": {0: 0.5}}, 0.3: {"LMSSC": {0: 1.0}, "1-NN": {0: 0.8}}},
+        "behind": {0.1: {"LMSSC": {0: 0.6}, "1-NN": {0: 0.7}, "constant answer": {0: 0.99}}},
+    }
+    root = ElementTree.fromstring(accuracy_chart(values, "A chart"))
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-6:] == ["<ahead>", "+30.0", "even", "+0.0", "behind", "−10.0"]
+    circles = [(c.get("class"), float(c.get("cx"))) for c in root.iter("{http://www.w3.org/2000/svg}circle")][2:]
+    # From 50 % at 150 to 100 % at 630.
+    assert circles[:2] == [("other", pytest.approx(150 + 480 * 0.3)), ("ours", pytest.approx(150 + 480 * 0.9))]
+
+
+def test_numbers_with_a_deviation_do_not_wrap():
+    blocks = results_blocks(ROOT)
+    assert any("\xa0±\xa0" in block for block in blocks.values())
+    assert not [line for block in blocks.values() for line in block.splitlines() if line[:1] == "|" and " ± " in line]
 
 
 def test_committed_pages_are_what_the_csvs_give():

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.calibration import calibration_curve
 from sklearn.decomposition import PCA
+from sklearn.neighbors import kneighbors_graph
 
 from lmssc import AMGL, GFHF, LMSSC, LMSSCCV
 from lmssc.datasets import make_multiview
@@ -26,6 +27,7 @@ from lmssc.plotting import (
     principal_plane,
 )
 from lmssc.plotting.graph_matrix import bin_weights, homophily
+from lmssc.plotting.latent_map import map_positions
 
 pytest.importorskip("matplotlib").use("Agg")
 Figure = pytest.importorskip("matplotlib.figure").Figure
@@ -46,6 +48,8 @@ def fitted(rng):
     terms = {"fit": np.array([8.0, 6.0, 5.0]), "labels": np.array([1.0, 0.5, 0.25])}
     return SimpleNamespace(
         latent_=latent,
+        graph_=sparse.csr_array(kneighbors_graph(latent, 5)),
+        label_distributions_=(predicted[:, None] == np.unique(truth)).astype(float),
         transduction_=predicted,
         classes_=np.unique(truth),
         objective_terms_=terms,
@@ -137,19 +141,37 @@ def test_convergence_of_one_iteration(terms, ax):
 
 def test_latent_map_draws_each_class_where_it_is(fitted, ax):
     display = LatentMapDisplay.from_estimator(fitted, ax=ax)
-    coordinates, _ = principal_plane(fitted.latent_)
+    coordinates = map_positions(fitted)
     for label in fitted.classes_:
         expected = coordinates[fitted.transduction_ == label]
         np.testing.assert_array_equal(collection(display.ax_, label).get_offsets(), expected)
     assert legend_texts(ax) == ["ant", "bee", "cow"]
     assert_legend_is_beside_the_axes(ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("", "")
+
+
+def test_latent_map_has_each_class_name_on_its_cluster(fitted, ax):
+    fitted.transduction_[:] = fitted.truth
+    coordinates = map_positions(fitted)
+    LatentMapDisplay(coordinates, fitted.truth, np.array(["ant", "bee", "cow", "$nobody$"])).plot(ax=ax)
+    names = {text.get_text(): text.get_position() for text in ax.texts}
+    assert set(names) == {"ant", "bee", "cow"}
+    for name, spot in names.items():
+        distances = np.linalg.norm(coordinates - spot, axis=1)
+        assert set(fitted.truth[np.argsort(distances)[:10]]) == {name}
+
+
+def test_latent_map_of_a_projection_names_its_axes(fitted, ax):
+    coordinates, explained = principal_plane(fitted.latent_)
+    LatentMapDisplay(coordinates, fitted.truth, fitted.classes_, explained=explained).plot(ax=ax)
+    assert ax.get_xlabel() == f"principal component 1 ({100 * explained[0]:.0f} % of the variance)"
 
 
 def test_latent_map_marks_given_labels_and_mistakes(fitted, ax):
     y = fitted.truth.astype(object)
     y[3:] = None
     LatentMapDisplay.from_estimator(fitted, y=y, y_true=fitted.truth, ax=ax)
-    coordinates, _ = principal_plane(fitted.latent_)
+    coordinates = map_positions(fitted)
     rings, crosses = collection(ax, "label given"), collection(ax, "wrong label")
     np.testing.assert_array_equal(rings.get_offsets(), coordinates[:3])
     np.testing.assert_array_equal(crosses.get_offsets(), coordinates[[1, 25]])

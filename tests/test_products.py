@@ -12,7 +12,7 @@ from lmssc.numerics.sparse_ops import threaded_product
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_to_the_last_digit(monkeypatch, n_threads, dtype):
-    monkeypatch.setattr(products, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(products, "ROWS_PER_BATCH", 5)
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(50, 40)) * (rng.random((50, 40)) < 0.2)
     dense[10:25] = 0  # no part may be lost because it is empty
@@ -30,7 +30,7 @@ def test_the_same_to_the_last_digit(monkeypatch, n_threads, dtype):
 
 
 def test_an_error_in_a_thread_is_told(monkeypatch):
-    monkeypatch.setattr(products, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(products, "ROWS_PER_BATCH", 1)
     with threads(n_jobs=2), pytest.raises(ValueError, match="mismatch"):
         threaded_product(sparse.eye_array(4).tocsr())(np.ones((5, 1)))
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import oracles
-from lmssc.core.loadings import pivoted_loadings
+from lmssc.core.loadings import nonnegative_loadings
 from lmssc.paper import published
 from lmssc.paper.published import PublishedProgram, draw_labelled, published_program
 
@@ -123,9 +123,9 @@ def test_pivoting_equals_nnls(seed, r):
     H = rng.standard_normal((40, r)) + seed
     X = rng.standard_normal((40, 60)) + 0.5 * seed
     expected = oracles.nnls_loadings(X, H)
-    np.testing.assert_allclose(pivoted_loadings(X.T @ H, H.T @ H), expected, atol=1e-9)
+    np.testing.assert_allclose(nonnegative_loadings(X.T @ H, H.T @ H), expected, atol=1e-9)
     start = np.abs(rng.standard_normal(expected.shape))
-    np.testing.assert_allclose(pivoted_loadings(X.T @ H, H.T @ H, start), expected, atol=1e-9)
+    np.testing.assert_allclose(nonnegative_loadings(X.T @ H, H.T @ H, start), expected, atol=1e-9)
 
 
 def test_pivoting_with_empty_and_equal_columns():
@@ -134,7 +134,7 @@ def test_pivoting_with_empty_and_equal_columns():
     H[:, 1] = 0
     H[:, 3] = H[:, 0]
     X = rng.random((30, 20))
-    W = pivoted_loadings(X.T @ H, H.T @ H)
+    W = nonnegative_loadings(X.T @ H, H.T @ H)
     assert (W >= 0).all()
     assert (W[:, 1] == 0).all()
     losses = ((X - H @ W.T) ** 2).sum(axis=0)

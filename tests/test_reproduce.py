@@ -300,7 +300,7 @@ class TestCommand:
         assert main([*words, "--methods", "LMSSC", "1-NN", "--out", str(tmp_path)]) == 0
         assert calls == [(["sonar"], tmp_path, {"jobs": 1, "progress": True}), tmp_path]
         printed = capsys.readouterr().out
-        assert "| Sonar | 20 % | 80.2 ± 4.7 |" in printed
+        assert "| Sonar | 20 % | 80.2 ± 4.7 |" in printed.replace("\xa0", " ")
         assert "report.html" in printed
 
     @pytest.mark.parametrize(

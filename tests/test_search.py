@@ -10,11 +10,12 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
+from lmssc.core import initialization
+from lmssc.core.fit_config import FitContext
 from lmssc.data.folds import hide, labelled_folds
-from lmssc.data.validation import make_raw_views
+from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
-from lmssc.estimators import lmssc as lmssc_module
-from lmssc.estimators.lmssc_cv import choose
+from lmssc.estimators.cv_results import choose
 from made_up import planted_views
 
 VIEWS = [{"view": ["noise"]}, {"view": ["signal"]}]
@@ -134,7 +135,7 @@ class TestScores:
         y = few_labels(y, [8, 6, 4])
         clf = search([{"view": ["signal"]}], scoring=scoring, n_splits=2, n_repeats=1, random_state=5).fit(views, y)
         rows, answers, distributions = [], [], []
-        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, most=2)):
+        for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, n_folds=2)):
             alone = GFHF(view="signal").fit(views, hide(y, fold))
             rows.append(fold)
             answers.append(alone.transduction_[fold])
@@ -276,11 +277,11 @@ except KeyboardInterrupt:
     [
         ({"grid": []}, ValueError, "param_grid must be a dict.*it is empty"),
         ({"grid": "beta"}, TypeError, "param_grid must be a dict.*got 'beta'"),
-        ({"grid": {"view": "signal"}}, TypeError, r"'view' has 'signal', which is no list: put \[ \]"),
-        ({"grid": {"width": 1.0}}, TypeError, "'width' has 1.0, which is no list"),
+        ({"grid": {"view": "signal"}}, TypeError, r"'view' has 'signal', which is not a list: put \[ \]"),
+        ({"grid": {"width": 1.0}}, TypeError, "'width' has 1.0, which is not a list"),
         ({"grid": {"width": []}}, ValueError, "no values for 'width'"),
-        ({"grid": {"colour": [1]}}, ValueError, "'colour', which is no parameter of GFHF.*n_neighbors"),
-        ({"grid": {"views": [None]}}, ValueError, "'views', which is no parameter of GFHF to choose"),
+        ({"grid": {"colour": [1]}}, ValueError, "'colour', which is not a parameter of GFHF.*n_neighbors"),
+        ({"grid": {"views": [None]}}, ValueError, "'views', which is not a parameter of GFHF to choose"),
         ({"grid": {"width": [1.0, -1.0]}}, ValueError, "param_grid, {'width': -1.0}: width must be"),
         ({"grid": {"n_neighbors": [999]}}, ValueError, "param_grid, {'n_neighbors': 999}: n_neighbors=999 must"),
         ({"estimator": "LMSSC"}, ValueError, "estimator must be None, an LMSSC or another"),
@@ -302,16 +303,17 @@ def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
     data = make_multiview(120, labelled=0.2, random_state=3)
     grid = [{}, {"n_neighbors": [5]}, {"n_components": [4]}]
     starts = []
-    real = lmssc_module.latent_start
+    real = initialization.latent_start
 
     def counted(views, n_components, above_noise):
         starts.append(n_components)
         return real(views, n_components, above_noise=above_noise)
 
-    monkeypatch.setattr(lmssc_module, "latent_start", counted)
+    monkeypatch.setattr(initialization, "latent_start", counted)
     shared = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
     assert len(starts) == 3  # one for each number of components, and the last fit's own
-    monkeypatch.setattr(LMSSC, "_first_positions", lambda self, *start: counted(*start))
+    monkeypatch.setattr(FitContext, "reuse", lambda self, key, compute: compute())
     alone = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
+    assert len(starts) == 3 + 3 * 3 + 1
     np.testing.assert_array_equal(shared.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(shared.cv_results_["mean_evidence"], alone.cv_results_["mean_evidence"])

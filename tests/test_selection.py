@@ -5,7 +5,7 @@ import pytest
 
 from lmssc import GFHF
 from lmssc.data.folds import labelled_folds
-from lmssc.data.validation import make_raw_views
+from lmssc.data.missing_views import make_raw_views
 from lmssc.evaluation import runs
 from lmssc.evaluation.runs import Data, Run
 from lmssc.evaluation.selection import held_out_accuracy

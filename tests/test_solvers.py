@@ -30,8 +30,7 @@ def test_is_the_solution(n_rows, order, diagonal):
 
 
 def test_the_same_digits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(solvers, "BLOCK_NUMBERS", 64 * 3)
-    monkeypatch.setattr(solvers, "BLOCKS_SHARED", 1)
+    monkeypatch.setattr(solvers, "BATCHES", solvers.ColumnBatches(n_values=64 * 3, n_per_task=1))
     M, B, start = problem(500, 3)
     found = []
     for n_jobs in (1, 2, 3):

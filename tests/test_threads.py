@@ -12,7 +12,7 @@ from lmssc.data.n_jobs import thread_count, worker_count
 from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
-from lmssc.numerics.parallel import count_threads, slices_of, threaded_map, threads
+from lmssc.numerics.parallel import count_threads, threaded_map, threads
 
 
 def blas_threads():
@@ -67,14 +67,8 @@ def test_threads_do_not_share_out_their_own_work():
         assert threaded_map(lambda _: (count_threads(), threaded_map(abs, [-1, 2])), range(4)) == [(1, [1, 2])] * 4
 
 
-@pytest.mark.parametrize("length", [0, 1, 4, 5, 9])
-def test_slices_cover_all_once(length):
-    parts = [list(range(length))[part] for part in slices_of(length, 4)]
-    assert [number for part in parts for number in part] == list(range(length))
-
-
 def test_products_of_large_views_are_the_same_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("lmssc.data.views.FEWEST_SHARED", 0)
+    monkeypatch.setattr("lmssc.data.views.MIN_PARALLEL_WORK", 0)
     rng = np.random.default_rng(0)
     views = Views.from_arrays([rng.normal(size=(300, width)) for width in (3, 50, 7, 20, 11)])
     latent = rng.normal(size=(300, 6))

@@ -1,4 +1,4 @@
-"""The examples, run: what they print and the pictures they save go into docs/_gallery, which the gallery page shows."""
+"""Run the scripts of examples/; the gallery page shows what they print and draw, from docs/_gallery."""
 
 import os
 import runpy
@@ -10,12 +10,14 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Columns of code that fit on the page; examples/ruff.toml formats the scripts to it.
+MAX_COLUMNS = 88
 
 
 def run_example(script: Path, folder: Path) -> str:
-    """Run a script as ``python script`` would, in `folder`; what it prints.
+    """Run a script as ``python script`` would, in `folder`, and return what it prints.
 
-    In this process: to import everything anew would take longer than the example itself.
+    It runs in this process: importing everything again would take longer than the script.
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MPLBACKEND", "agg")
@@ -25,8 +27,19 @@ def run_example(script: Path, folder: Path) -> str:
     return printed.getvalue()
 
 
+def wide_lines(text: str) -> list[str]:
+    """Lines that would not fit on the page.
+
+    Examples
+    --------
+    >>> wide_lines("x = 1" + chr(10) + "y" * 100) == ["y" * 100]
+    True
+    """
+    return [line for line in text.splitlines() if len(line) > MAX_COLUMNS]
+
+
 def run_all(app: Any) -> None:
-    """Run every example before the pages are read; one that fails ends the build."""
+    """Run every example before the pages are read. One that fails, or is too wide, ends the build."""
     made = Path(app.srcdir) / "_gallery"
     shutil.rmtree(made, ignore_errors=True)
     for script in EXAMPLES:
@@ -34,6 +47,8 @@ def run_all(app: Any) -> None:
             printed = run_example(script, made)
         except Exception as error:
             raise RuntimeError(f"{script.name} does not run: {error!r}") from error
+        if wide := wide_lines(script.read_text(encoding="utf-8") + printed):
+            raise RuntimeError(f"{script.name}: wider than {MAX_COLUMNS} columns: {wide[0]}")
         (made / f"{script.stem}.txt").write_text(printed, encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no font, no network."""
+"""Formulas as MathML, which browsers draw without a script, a font or a network."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ log = logging.getLogger(__name__)
 
 
 def visit_math(translator: Any, node: nodes.math) -> None:
-    """A formula in a line."""
+    """Write an inline formula."""
     translator.body.append(to_mathml(node))
     raise nodes.SkipNode
 
 
 def visit_displaymath(translator: Any, node: nodes.math_block) -> None:
-    """A formula of its own."""
+    """Write a display formula."""
     translator.body.append(f'<div class="math">{to_mathml(node, as_block=True)}</div>')
     raise nodes.SkipNode
 
 
 def to_mathml(node: nodes.Element, *, as_block: bool = False) -> str:
-    """The formula of a node; what docutils does not know is warned of."""
+    """The formula of a node as MathML; a warning if docutils cannot translate it."""
     try:
         return tex2mathml(node.astext(), as_block=as_block)
     except MathError as error:
@@ -32,6 +32,6 @@ def to_mathml(node: nodes.Element, *, as_block: bool = False) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Offer the renderer to Sphinx."""
+    """Register the renderer."""
     app.add_html_math_renderer("mathml", inline_renderers=(visit_math, None), block_renderers=(visit_displaymath, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,48 +1,57 @@
-"""Labels for every sample from several views and a few labels.
+"""Semi-supervised classification of samples with several views.
 
-The estimators are imported when they are first asked for, so that the command line answers at once.
+Public names are imported when they are first used, so that the command line starts quickly.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import typing as _typing
+from importlib import import_module as _import_module
 
-if TYPE_CHECKING:
-    from lmssc.data.validation import stack_views
+if _typing.TYPE_CHECKING:
+    from lmssc import audit as audit
+    from lmssc import datasets as datasets
+    from lmssc import model_selection as model_selection
+    from lmssc import plotting as plotting
+    from lmssc import report as report
+    from lmssc.data.stacking import stack_views
     from lmssc.estimators.amgl import AMGL
     from lmssc.estimators.gfhf import GFHF
     from lmssc.estimators.lmssc import LMSSC, paper_settings
     from lmssc.estimators.lmssc_cv import LMSSCCV
     from lmssc.estimators.mlan import MLAN
+    from lmssc.estimators.serialization import load
     from lmssc.evaluation.comparison import compare
     from lmssc.io.open_view import open_view
-    from lmssc.persistence.model_file import load
 
-_HOMES = {
+    __version__: str
+
+_MODULE_OF_NAME = {
     "AMGL": "lmssc.estimators.amgl",
     "GFHF": "lmssc.estimators.gfhf",
     "LMSSC": "lmssc.estimators.lmssc",
     "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
     "compare": "lmssc.evaluation.comparison",
-    "load": "lmssc.persistence.model_file",
+    "load": "lmssc.estimators.serialization",
     "open_view": "lmssc.io.open_view",
     "paper_settings": "lmssc.estimators.lmssc",
-    "stack_views": "lmssc.data.validation",
+    "stack_views": "lmssc.data.stacking",
 }
-_MODULES = ("audit", "datasets", "model_selection", "plotting", "report")
+_SUBMODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 
 __all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "open_view", "paper_settings", "stack_views"]
 
+# A type checker that saw `__getattr__` would accept any name.
+if not _typing.TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name == "__version__":
-        return import_module("importlib.metadata").version("lmssc")
-    if name in _MODULES:
-        return import_module(f"lmssc.{name}")
-    raise AttributeError(f"module 'lmssc' has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _MODULE_OF_NAME:
+            return getattr(_import_module(_MODULE_OF_NAME[name]), name)
+        if name == "__version__":
+            return _import_module("importlib.metadata").version("lmssc")
+        if name in _SUBMODULES:
+            return _import_module(f"lmssc.{name}")
+        raise AttributeError(f"module 'lmssc' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, *_MODULES])
+    return sorted([*__all__, *_SUBMODULES, "__version__"])

@@ -1,18 +1,18 @@
-"""Import of what a plain installation does not bring along, with a message that says what to install."""
+"""Imports of optional dependencies, with a message that says which extra to install."""
 
 from importlib import import_module
 from types import ModuleType
 
 
 def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
-    """Import `module`, or say which extra of lmssc brings it.
+    """Import `module`, or raise an error that names the extra of lmssc that installs it.
 
     Parameters
     ----------
     module : str
         Dotted name of the module.
     purpose : str
-        What needs it, a plural that the message starts with, such as ``"figures"``.
+        What needs the module, a plural noun that begins the message, such as ``"figures"``.
     extra : str
         The extra of lmssc that installs it.
 

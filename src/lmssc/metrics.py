@@ -1,4 +1,4 @@
-"""What is measured of a method: how right it is, how well it knows, and what it costs."""
+"""Metrics of a method: accuracy, calibration and memory."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,9 +17,9 @@ def expected_calibration_error(right: NDArray, confidence: NDArray, n_bins: int 
     Parameters
     ----------
     right : ndarray of bool
-        Whether each answer is right.
+        Whether each prediction is right.
     confidence : ndarray
-        Its probability, from 0 to 1.
+        Probability of each prediction.
     n_bins : int
         Number of bins.
 
@@ -38,16 +38,16 @@ def expected_calibration_error(right: NDArray, confidence: NDArray, n_bins: int 
 
 
 def score(truth: NDArray, proba: NDArray, predicted: NDArray) -> dict[str, float]:
-    """All `METRICS` of a method's answers.
+    """All `METRICS` of the predictions of a method.
 
     Parameters
     ----------
     truth : ndarray of int of shape (n,)
-        True classes, numbers of columns of `proba`.
+        True classes, as columns of `proba`.
     proba : ndarray of shape (n, c)
         Distributions over the classes.
     predicted : ndarray of int of shape (n,)
-        Answers.
+        Predicted classes, as columns of `proba`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def paired_p_value(one: Mapping[int, float], other: Mapping[int, float]) -> floa
     if len(common) < 2:
         return float("nan")
     lead = mine - its
-    if np.ptp(lead) <= 1e-12 * np.abs(mine).max():  # the same on every split but for rounding: no spread to test by
+    if np.ptp(lead) <= 1e-12 * np.abs(mine).max():  # equal differences up to rounding: the t-test is undefined
         return 0.0 if (mine != its).any() else 1.0
     return float(ttest_rel(mine, its).pvalue)
 
@@ -129,7 +129,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
 
 
 class PeakMemory:
-    """Most memory that the process took beyond what it had, in megabytes, by what Linux counts; NaN elsewhere.
+    """Peak memory of the process above its start, in megabytes, as Linux counts it; NaN on other systems.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class PeakMemory:
     def __enter__(self) -> "PeakMemory":
         self._before = self._read("VmRSS")
         try:
-            Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+            Path("/proc/self/clear_refs").write_text("5")  # reset the peak
         except OSError:
             self._before = float("nan")
         return self

@@ -24,7 +24,7 @@ from lmssc._optional import import_optional
 from lmssc.core.progress import iterations, progress_bar
 from lmssc.datasets import load_digits_views
 from lmssc.persistence.atomic import open_atomically
-from lmssc.plotting import ConvergenceDisplay, LatentMapDisplay
+from lmssc.plotting import CalibrationDisplay, LatentMapDisplay
 
 UNLABELLED = -1
 
@@ -279,22 +279,24 @@ def _write_figures(task: Task, model: LMSSC, folder: Path) -> list[Path]:
     figure_module = import_optional("matplotlib.figure", purpose="figures", extra="plot")
     hidden = task.hidden
 
-    def convergence(ax: Any) -> None:
-        ConvergenceDisplay.from_estimator(model, ax=ax)
+    def latent_map(figure: Any) -> None:
+        LatentMapDisplay.from_estimator(model, y=task.y, y_true=task.target, ax=figure.subplots())
 
-    def latent_map(ax: Any) -> None:
-        LatentMapDisplay.from_estimator(model, y=task.y, y_true=task.target, ax=ax)
+    def reliability(figure: Any) -> None:
+        axes = figure.subplots(2, sharex=True, height_ratios=(3, 1))
+        CalibrationDisplay.from_estimator(model, task.target, y=task.y, ax=axes)
 
-    def confusion_matrix(ax: Any) -> None:
+    def confusion_matrix(figure: Any) -> None:
+        ax = figure.subplots()
         ConfusionMatrixDisplay.from_predictions(
             task.target[hidden], model.transduction_[hidden], ax=ax, colorbar=False, cmap="Blues"
         )
         ax.set_title("LMSSC on the hidden labels")
 
     written = []
-    for draw, size in ((convergence, (9, 4.5)), (latent_map, (9, 6.5)), (confusion_matrix, (6, 6))):
+    for draw, size in ((latent_map, (9, 6.5)), (reliability, (6, 6.5)), (confusion_matrix, (6, 6))):
         figure = figure_module.Figure(figsize=size, layout="constrained")
-        draw(figure.subplots())
+        draw(figure)
         for suffix in ("png", "svg"):
             path = folder / f"{draw.__name__}.{suffix}"
             with open_atomically(path) as file:

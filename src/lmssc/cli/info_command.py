@@ -28,10 +28,10 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     from lmssc.cli.console import print_json
-    from lmssc.persistence.model_file import describe, read_model
+    from lmssc.estimators.serialization import describe_model, read_model
 
     try:
-        facts = describe(*read_model(args.model))
+        facts = describe_model(*read_model(args.model))
     except ValueError as error:
         raise CommandError(error) from error
     if args.format == "json":

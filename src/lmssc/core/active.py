@@ -1,4 +1,4 @@
-"""Which samples to label next: those that are least certain, and those whose labels say most about the others."""
+"""Active learning: the most uncertain samples, and those whose labels tell most about all others."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,21 +9,21 @@ from lmssc.core.graph import laplacian
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
 RESTART = 1e-2
-"""Share of each step at which a walk over the graph ends: how far a label is taken to tell of others."""
-LEAST_DOUBT = 1e-6
-# Relative residual of the solves; the order of the choices does not depend on more.
+"""Probability that a random walk over the graph ends at a step: how far the influence of a label reaches."""
+MIN_DOUBT = 1e-6
+# Relative residual of the solver; more digits do not change the choices.
 TOLERANCE = 1e-3
 
 
 def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
-    """How uncertain each sample is: 1 minus the distance of its two likeliest classes; 1 if no label reaches it.
+    """Uncertainty of each sample: 1 minus the margin of its two most likely classes; 1 if no label reaches it.
 
     Parameters
     ----------
     distributions : ndarray of shape (n, c)
         Distribution over the classes of each sample.
     unreached : ndarray of int or bool
-        Samples that no label reaches.
+        Samples without a label in their component of the graph.
 
     Returns
     -------
@@ -43,31 +43,33 @@ def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
 def sigma_optimal_batch(
     graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, candidates: NDArray, n: int
 ) -> NDArray:
-    """Samples whose labels, all together, would settle most of the doubt about all samples.
+    """Batch of samples whose labels together remove most of the uncertainty about all samples.
 
-    On a Gaussian field with the precision M = L_uu + ε·diag(L_uu) of the samples without a label (ε ends a walk now
-    and then), C = M⁻¹ is their covariance, and a label of sample i takes c_i·c_iᵀ / C_ii off it. With doubts w,
-    (C·w)_i / C_ii is the doubt that it settles, as in Σ-optimality [1]_; the sample with the largest
+    The unlabelled samples are a Gaussian field with the precision M = L_uu + ε·diag(L_uu), where ε is the probability
+    that a random walk ends, and the covariance C = M⁻¹. A label of sample i reduces the covariance by c_i·c_iᵀ / C_ii.
+    With the uncertainties w, (C·w)_i / C_ii is the uncertainty that it removes, as in Σ-optimality [1]_. The sample
+    with the largest
 
         w_i · (C·w)_i / C_ii
 
-    is taken, because a label that is known beforehand settles nothing; then the first w_j is lowered by the share
-    C_ji / C_ii of it that the label settles. C_ii is replaced by its bound 1/M_ii, and in a
-    component without a label by 1/M_ii + 1/(ε·volume), so that a small one counts less; so a choice takes one solve
-    instead of one for each sample. After it C is that of the samples that are left: no two choices say the same.
+    is chosen: the factor w_i is there because a label that is certain beforehand removes nothing. Then this w_j is
+    lowered by the share C_ji / C_ii that the label removes, and C becomes that of the remaining samples, so that no two
+    choices are redundant. C_ii is replaced by its bound 1/M_ii, and in a component without a label by
+    1/M_ii + 1/(ε·volume), so that small components count less. So each choice takes one solve instead of one for each
+    sample.
 
     Parameters
     ----------
     graph : csr_array of shape (n, n)
         Weights of the neighbours of each sample.
     doubt : ndarray of shape (n,)
-        How uncertain each sample is, from 0 to 1.
+        Uncertainty of each sample, from 0 to 1.
     labelled : ndarray of bool
         Which samples have a label.
     candidates : ndarray of bool
-        Which of the others may be chosen.
+        Which unlabelled samples may be chosen.
     n : int
-        How many are wanted.
+        Size of the batch.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def sigma_optimal_batch(
     unknown = np.flatnonzero(~labelled)
     inner = full[unknown][:, unknown].astype(np.float64)
     degree = inner.diagonal()
-    end = RESTART * np.where(degree > 0, degree, full.diagonal().mean() or 1.0)  # a sample may have no neighbours
+    end = RESTART * np.where(degree > 0, degree, full.diagonal().mean() or 1.0)  # for samples without neighbours
     precision = (inner + sparse.diags_array(end)).tocsr()
     diagonal = precision.diagonal()
 
@@ -102,8 +104,8 @@ def sigma_optimal_batch(
     room = 1 / (1 / diagonal + lonely / np.bincount(component, end)[component])
 
     allowed = candidates[unknown].copy()
-    free = np.ones(len(unknown))  # 0 where a label is taken as given
-    weights = np.maximum(doubt[unknown], LEAST_DOUBT).astype(np.float64)
+    free = np.ones(len(unknown))  # 0 for chosen samples
+    weights = np.maximum(doubt[unknown], MIN_DOUBT).astype(np.float64)
 
     def solve(rhs: NDArray) -> NDArray:
         held, divisor = free[:, None], diagonal[:, None]

@@ -1,4 +1,4 @@
-"""From class scores to answers: classes with too much held back, and confidence that means what it says."""
+"""From class scores to probabilities: prior correction of the classes, and calibration of the confidence."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,32 +7,65 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-FOLDS = 5
-# What is taken for the temperature before any label was held out: with few labels scores are flatter than sure.
-USUAL = 0.7
-# How far its logarithm is likely to be from that.
-SPREAD = 0.5
-# By how many times a class has too much or too little, at most: what is beyond may be an outlier's doing.
-MOST_MISSING = 2.0
-LOWEST, HIGHEST = 0.05, 100.0
-# What doubt must gain in the logarithm of the likelihood, if it is all: as one more parameter by Akaike. Labels of
-# classes that overlap gain little: 30 could never pay much more.
-DOUBT_COST = 1.0
-# With more, rounding would decide which class is the likeliest.
-MOST_DOUBT = 0.99
-# A class is rare if the largest one has more than so many times its labels.
-RARE = 10.0
-# What rarity must gain, as a share of what one label of the rarest class says.
-RARITY_COST = 0.3
-MOST_RARITY = 8.0
-# Samples from which on a group is calibrated on its own.
-FEWEST_IN_GROUP = 10
-# Scores below this are no more certain: one label that was held out must not decide all.
-LEAST = 1e-4
+from lmssc.data.folds import assign_folds, hide
+
+N_FOLDS = 5
+"""Folds of held-out labels."""
+MAX_PRIOR_RATIO = 2.0
+"""The prior correction of a class is clipped to [½, 2]: beyond, it may come from an outlier."""
+
+
+@dataclass(frozen=True)
+class CalibrationPrior:
+    """Prior and limits of a `Calibration`, with which few held-out labels are not overfitted.
+
+    Attributes
+    ----------
+    temperature : float
+        Most likely temperature T: with few labels scores are less certain than they could be.
+    log_temperature_std : float
+        Standard deviation of log T.
+    min_temperature, max_temperature : float
+        Limits of T.
+    doubt_penalty : float
+        Log-likelihood that a doubt ε = 1 costs: that of one more parameter in Akaike's criterion. More would keep the
+        labels of overlapping classes, of which each gains little, from ever being doubted.
+    min_labels_for_doubt, doubt_penalty_of_few : float
+        With fewer held-out labels, doubt cannot be told from chance, and costs this much instead.
+    max_doubt : float
+        Limit of ε: with more, rounding would decide which class is the most likely.
+    rare_ratio : float
+        A class is rare if the largest class has more than this many times its labels.
+    rarity_penalty : float
+        Log-likelihood that κ = 1 costs, as a share of the information of one label of the rarest class.
+    max_rarity : float
+        Limit of κ.
+    min_group_samples : int
+        Smaller groups share the calibration of all samples.
+    min_score : float
+        Smaller scores count as this, so that a single held-out label does not decide the fit.
+    """
+
+    temperature: float = 0.7
+    log_temperature_std: float = 0.5
+    min_temperature: float = 0.05
+    max_temperature: float = 100.0
+    doubt_penalty: float = 1.0
+    min_labels_for_doubt: float = 30
+    doubt_penalty_of_few: float = 5.0
+    max_doubt: float = 0.99
+    rare_ratio: float = 10.0
+    rarity_penalty: float = 0.3
+    max_rarity: float = 8.0
+    min_group_samples: int = 10
+    min_score: float = 1e-4
+
+
+PRIOR = CalibrationPrior()
 
 
 def temper(scores: NDArray, temperature: float) -> NDArray:
-    """Rows to the power 1/temperature, made to sum to 1; zeros stay zeros, and labels labels.
+    """Rows to the power 1/temperature, normalised to sum to 1; zeros stay zeros.
 
     Examples
     --------
@@ -46,22 +79,21 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
 
 
 def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
-    """Scores that are free of what a class has only because of where its labels are and how many, made to sum to 1.
+    """Prior correction: scores reweighted by class, rows normalised to sum to 1.
 
-    Propagated labels favour the classes that have many, and those whose few labels happen to lie in the middle of
-    things. With q_j the share of class j among the labels (and one label more of each class) and m_j that among the
-    scores of all samples, scores are multiplied by q_j^(−b)·(q_j/m_j)^min(1, 2b); q_j/m_j counts as 2 at most and as ½
-    at least.
+    Propagation favours classes with many labels, and classes whose labels are central in the graph. With q_j the share
+    of class j among the labels (plus one label of each class) and m_j its share among the scores of all samples, scores
+    are multiplied by q_j^(−b)·(q_j/m_j)^min(1, 2b), with q_j/m_j clipped to [½, 2].
 
     Parameters
     ----------
     scores : ndarray of shape (n, c)
         F, of all samples.
     codes : ndarray of int of shape (n,)
-        Class of each sample, −1 where it is not known.
+        Class of each sample, −1 without a label.
     power : float
-        b. With 0 scores stay as they are, with 0.5 the totals of the classes are about as the roots of their numbers of
-        labels, with 1 about equal.
+        b. With 0 scores stay as they are; with 0.5 the totals of the classes are about proportional to the root of
+        their number of labels; with 1 they are about equal.
 
     Returns
     -------
@@ -81,23 +113,23 @@ def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
     counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1]) + 1
     shares = counts / counts.sum()
     masses = scores.mean(axis=0, dtype=np.float64)
-    missing = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MOST_MISSING, MOST_MISSING)
-    weighted = scores * (shares**-power * missing ** min(1.0, 2 * power)).astype(scores.dtype)
+    ratios = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MAX_PRIOR_RATIO, MAX_PRIOR_RATIO)
+    weighted = scores * (shares**-power * ratios ** min(1.0, 2 * power)).astype(scores.dtype)
     return weighted / weighted.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How class scores become probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^κ.
+    """Map from class scores f to probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^κ.
 
     Attributes
     ----------
     temperature : float
-        T: below 1 the answers are surer than the scores, above 1 less sure.
+        T: below 1 probabilities are more certain than the scores, above 1 less.
     doubt : float
-        ε, from 0 to 1: what is beyond all doubt has the probability 1 − ε + ε/c.
+        ε, from 0 to 1: no probability exceeds 1 − ε + ε/c.
     rarity : float
-        κ: how much less rare classes get than their scores say. Only this can change which class is the likeliest.
+        κ: how much the scores of rare classes are lowered. Only this can change which class is the most likely.
 
     Examples
     --------
@@ -114,7 +146,7 @@ class Calibration:
     rarity: float = 0.0
 
     def __call__(self, scores: NDArray, rarity: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `rarity` is r, 1 for every class if it is not given."""
+        """Probabilities of the classes; `rarity` is r, by default 1 for every class."""
         powers = temper(scores, self.temperature)
         if self.rarity and rarity is not None:
             powers = powers * (rarity**self.rarity).astype(scores.dtype)
@@ -124,7 +156,7 @@ class Calibration:
 
 
 def rarities(counts: NDArray) -> NDArray:
-    """How rare each class is by its number of labels (and one more): 1 for all that have a tenth of the most.
+    """Rarity r of each class, by its number of labels plus one: 1 from a tenth of the largest class on.
 
     Examples
     --------
@@ -132,35 +164,36 @@ def rarities(counts: NDArray) -> NDArray:
     array([1.  , 1.  , 0.5 , 0.01])
     """
     relative = (counts + 1) / (counts.max() + 1)
-    return np.minimum(1.0, RARE * relative)
+    return np.minimum(1.0, PRIOR.rare_ratio * relative)
 
 
 def fit_calibration(
     scores: NDArray,
     targets: NDArray,
     rarity: NDArray | None = None,
-    usual: float = USUAL,
+    prior_temperature: float = PRIOR.temperature,
     *,
-    cautious: bool = True,
+    penalise: bool = True,
+    n_labels: float | None = None,
 ) -> Calibration:
-    """The calibration that makes classes most likely, drawn to the usual one where there are few.
+    """Maximum a posteriori calibration, given samples with known classes.
 
-    The logarithm of T is drawn to that of the usual T. Doubt and rarity have a cost, so that both are 0 unless there is
-    evidence.
+    log T has a normal prior. Doubt and rarity are penalised, so that both are 0 without evidence.
 
     Parameters
     ----------
     scores : ndarray of shape (m, c)
         Scores of samples.
     targets : ndarray of shape (m, c)
-        What is known of their classes: a row has the weight of its sample as its sum, in the column of its class, or
-        shared out.
+        Their classes: each row sums to the weight of its sample, all in the column of its class, or divided.
     rarity : ndarray of shape (c,), optional
         r of each class.
-    usual : float
-        The usual temperature.
-    cautious : bool
-        Whether doubt and rarity have a cost.
+    prior_temperature : float
+        Most likely T.
+    penalise : bool
+        Whether doubt and rarity are penalised.
+    n_labels : float, optional
+        Number of labels that are held out in all, if these are some of them.
 
     Returns
     -------
@@ -170,7 +203,7 @@ def fit_calibration(
     --------
     >>> sure = np.array([[0.9, 0.1], [0.1, 0.9]] * 50)
     >>> right, by_chance = (np.array([[p, 1 - p], [1 - p, p]] * 50) for p in (0.9, 0.6))
-    >>> round(fit_calibration(sure, right, usual=1.0).temperature, 1)
+    >>> round(fit_calibration(sure, right, prior_temperature=1.0).temperature, 1)
     1.0
     >>> fit_calibration(sure, by_chance)(sure).max().round(1)
     np.float64(0.6)
@@ -178,14 +211,15 @@ def fit_calibration(
     Calibration(temperature=0.7, doubt=0.0, rarity=0.0)
     """
     if not len(scores):
-        return Calibration(usual)
+        return Calibration(prior_temperature)
     n_classes = scores.shape[1]
-    logs = np.log(np.maximum(scores, LEAST), dtype=np.float64)
+    logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
     targets = np.asarray(targets, dtype=np.float64)
     offsets = np.zeros(n_classes) if rarity is None else np.log(rarity)
-    doubt_cost = DOUBT_COST if cautious else 0.0
-    rarity_cost = -RARITY_COST * float(offsets.min()) if cautious else 0.0
-    centre = float(np.log(usual))
+    few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
+    doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
+    rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
+    centre = float(np.log(prior_temperature))
 
     def loss(parameters: NDArray) -> tuple[float, NDArray]:
         log_temperature, doubt, power = parameters
@@ -194,24 +228,24 @@ def fit_calibration(
         powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         powers /= powers.sum(axis=1, keepdims=True)
         probabilities = np.maximum((1 - doubt) * powers + doubt / n_classes, np.finfo(float).tiny)
-        away = (log_temperature - centre) / SPREAD
-        value = -(targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_cost * doubt + rarity_cost * power
+        away = (log_temperature - centre) / PRIOR.log_temperature_std
+        value = -(targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_penalty * doubt + rarity_penalty * power
         slopes = -targets / probabilities
         inner = (1 - doubt) * powers * slopes
         inner -= powers * inner.sum(axis=1, keepdims=True)
         gradient = [
-            away / SPREAD - (inner * scaled).sum(),
-            doubt_cost + (slopes * (1 / n_classes - powers)).sum(),
-            rarity_cost + (inner * offsets).sum(),
+            away / PRIOR.log_temperature_std - (inner * scaled).sum(),
+            doubt_penalty + (slopes * (1 / n_classes - powers)).sum(),
+            rarity_penalty + (inner * offsets).sum(),
         ]
         return float(value), np.array(gradient, dtype=np.float64)
 
     bounds = [
-        (np.log(LOWEST), np.log(HIGHEST)),
-        (0.0, MOST_DOUBT),
-        (0.0, MOST_RARITY if offsets.any() else 0.0),
+        (np.log(PRIOR.min_temperature), np.log(PRIOR.max_temperature)),
+        (0.0, PRIOR.max_doubt),
+        (0.0, PRIOR.max_rarity if offsets.any() else 0.0),
     ]
-    # With little doubt and with much: there may be a best one for each.
+    # From little and from much doubt: there may be a local optimum at each.
     starts = ([centre, 0.0, 0.0], [centre, 0.5, 0.0])
     tries = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
     found = min(tries, key=lambda result: result.fun).x
@@ -220,10 +254,10 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """A calibration for each group of samples that has enough, and one for the others.
+    """A calibration for each group of samples that is large enough, and one for all others.
 
-    Samples that lack views are often wrong where those that have all are right; one calibration of both would take the
-    confidence of the one for the other.
+    Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
+    there and underconfident elsewhere.
 
     Examples
     --------
@@ -237,7 +271,7 @@ class GroupedCalibration:
     groups: dict[int, Calibration]
 
     def __call__(self, scores: NDArray, groups: NDArray, rarity: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `groups` are the numbers of the samples' groups."""
+        """Probabilities of the classes; `groups` is the group of each sample."""
         result = self.overall(scores, rarity)
         for group, calibration in self.groups.items():
             rows = groups == group
@@ -250,11 +284,11 @@ def fit_groups(
     targets: NDArray,
     groups: NDArray,
     rarity: NDArray | None = None,
-    usual: float = USUAL,
+    prior_temperature: float = PRIOR.temperature,
     *,
-    cautious: bool = True,
+    penalise: bool = True,
 ) -> GroupedCalibration:
-    """`fit_calibration` on all samples, and on each group of at least 10, drawn to that of all.
+    """`fit_calibration` for all samples, and for each group of at least 10 with the overall T as prior.
 
     Examples
     --------
@@ -263,18 +297,20 @@ def fit_groups(
     >>> list(found.groups)
     [0]
     """
-    overall = fit_calibration(scores, targets, rarity, usual, cautious=cautious)
+    overall = fit_calibration(scores, targets, rarity, prior_temperature, penalise=penalise)
     found = {}
     numbers, counts = np.unique(groups, return_counts=True)
     if len(numbers) > 1:
-        for number in numbers[counts >= FEWEST_IN_GROUP].tolist():
+        for number in numbers[counts >= PRIOR.min_group_samples].tolist():
             own = groups == number
-            found[number] = fit_calibration(scores[own], targets[own], rarity, overall.temperature, cautious=cautious)
+            found[number] = fit_calibration(
+                scores[own], targets[own], rarity, overall.temperature, penalise=penalise, n_labels=float(targets.sum())
+            )
     return GroupedCalibration(overall, found)
 
 
 def calibration_sample(codes: NDArray, most: int) -> NDArray:
-    """The first samples, and so many more that each class has two labels among them, if it has two at all.
+    """The first `most` samples, and the first two labelled ones of each class, or the only one.
 
     Examples
     --------
@@ -292,12 +328,12 @@ def calibration_sample(codes: NDArray, most: int) -> NDArray:
 
 
 def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tuple[NDArray, NDArray]:
-    """Scores of labelled samples from fits in which their labels were hidden, and the numbers of these samples.
+    """Scores of labelled samples from fits without their labels, and the indices of these samples.
 
     Parameters
     ----------
     codes : ndarray of shape (n,)
-        Class of each sample, −1 where it is not known, in an order by chance.
+        Class of each sample, −1 without a label, in random order.
     refit : callable
         Codes ↦ scores of shape (n, c).
 
@@ -305,7 +341,7 @@ def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tupl
     -------
     scores : ndarray of shape (m, c)
     rows : ndarray of int of shape (m,)
-        The only sample with a label of a class is not held out.
+        The only labelled sample of a class is never held out.
 
     Examples
     --------
@@ -314,20 +350,12 @@ def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tupl
     >>> scores.shape, float(scores.sum()), np.sort(rows)
     ((4, 3), 0.0, array([0, 1, 2, 3]))
     """
-    fold = np.full(len(codes), -1)
-    dealt = 0
-    for code in np.unique(codes[codes >= 0]):
-        members = np.flatnonzero(codes == code)
-        if len(members) > 1:
-            fold[members] = (dealt + np.arange(len(members))) % min(FOLDS, len(members))
-            dealt += len(members)
+    fold = assign_folds(codes, N_FOLDS, rotate=True)
     parts = []
-    for number in range(FOLDS):
+    for number in range(N_FOLDS):
         held = np.flatnonzero(fold == number)
         if len(held):
-            hidden = codes.copy()
-            hidden[held] = -1
-            parts.append((np.maximum(refit(hidden)[held], 0), held))
+            parts.append((np.maximum(refit(hide(codes, held))[held], 0), held))
     if not parts:
         return np.empty((0, max(1, int(codes.max()) + 1))), np.empty(0, dtype=np.intp)
     scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))

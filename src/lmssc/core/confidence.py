@@ -164,8 +164,8 @@ def calibrate_scores(
     if start.samples is not None and start.probabilities is not None:
         reached = ~unreached[start.samples]
         rows, probabilities = start.samples[reached], start.probabilities[reached]
-        usual = calibration.overall.temperature
-        calibration = fit_groups(balanced[rows], probabilities, missing[rows], rarity, usual, cautious=False)
+        prior = calibration.overall.temperature
+        calibration = fit_groups(balanced[rows], probabilities, missing[rows], rarity, prior, penalise=False)
     fixed = (codes >= 0) | unreached
     return np.where(fixed[:, None], scores, calibration(balanced, missing, rarity)), calibration.overall
 

@@ -1,4 +1,4 @@
-"""Positions of samples that lack views: what is expected of a sample like the others, given the views that it has."""
+"""Latent positions of samples that lack views: their expectation, given the views that they have."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,24 +7,23 @@ from scipy import linalg
 from lmssc.core.new_samples import PROBE, embed_views, gram_of
 from lmssc.data.views import Views
 
-# Rounds in which noise and spread of the positions are estimated.
-ROUNDS = 20
+# Iterations of expectation maximisation.
+N_ROUNDS = 20
 
 
 def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray | None:
-    """σ²·C⁻¹, with σ² the noise of a feature and C the second moments of the positions; None if no sample lacks a view.
+    """R = σ²·C⁻¹, with σ² the noise variance of a feature and C the second moments of H; None if all views are there.
 
-    Views that a sample lacks leave directions open in which least squares would only blow up noise. With positions
-    drawn from a normal distribution around 0 with the moments C, the likeliest ones are those with this ridge. σ² and C
-    are from expectation maximisation with the loadings as they are, so that positions that are little known do not
-    pass for widely spread.
+    In directions that only a missing view determines, least squares amplifies noise. With the prior h ~ N(0, C) the
+    most likely positions are those of ridge regression with R. σ² and C come from expectation maximisation with fixed
+    loadings, so that the uncertainty of incomplete samples does not count as spread.
 
     Parameters
     ----------
     views : Views
         Scaled views.
     latent : ndarray of shape (n, r)
-        First positions.
+        Initial positions H.
     loadings : list of ndarray of shape (d_v, r)
         W^v.
 
@@ -52,7 +51,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
     energy = float(sum(views.energies))
     noise = least = PROBE.min_noise_share * energy / n_numbers
     moments = latent.T.astype(np.float64) @ latent / len(latent)
-    for _ in range(ROUNDS):
+    for _ in range(N_ROUNDS):
         left, total = energy, np.zeros_like(moments)
         ridge = noise * linalg.pinvh(moments)
         for rows, gram, _ in patterns:
@@ -66,7 +65,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
 
 
 def embed_incomplete(views: Views, latent: NDArray, loadings: list[NDArray], ridge: NDArray) -> NDArray:
-    """`latent`, but with samples that lack views where the ridge has them.
+    """`latent` with the positions of samples that lack views replaced by those of ridge regression.
 
     Examples
     --------

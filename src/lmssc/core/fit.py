@@ -196,12 +196,12 @@ def _save(start: Start, state: IterationState, history: list[dict[str, float]], 
     hooks.checkpoint.write(
         {
             "state": {name: part for name, part in _parts(state).items() if name not in _NOT_SAVED},
-            "search": state.search.kept(),
+            "search": state.search.state(),
             "objective": {name: getattr(objective, name) for name in ("gamma", "targets", "expected", "ridge")},
             "order": start.permutation.order,
             "start": {name: getattr(start, name) for name in ("embedding", "regressor", "initially_disconnected")},
             "confidence": _parts(start.confidence),
-            "history": history,
+            "history": list(history),
         }
     )
 

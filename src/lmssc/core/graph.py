@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.views import Matrix
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import Neighbors, Search, nearest_neighbors, other_neighbors, runs
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
 
 # Longer rows of S, which only hundreds of near-duplicates of one sample make, are cut.
@@ -81,7 +82,7 @@ def simplex_rows(squared_distances: NDArray, width: NDArray) -> tuple[NDArray, N
     weights = np.empty(squared_distances.shape, dtype=np.result_type(squared_distances, np.float32))
     support = np.empty(n_rows, dtype=np.intp)
     width = np.broadcast_to(width, n_rows)
-    for block in slices_of(n_rows, BATCH_ROWS):
+    for block in gen_batches(n_rows, BATCH_ROWS):
         weights[block], support[block] = _simplex_block(squared_distances[block], width[block])
     return weights, support
 
@@ -134,7 +135,7 @@ def simplex_graph(
     parts: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
     while True:
         project = partial(_project, found, pending, width, length >= most)
-        results = threaded_map(project, slices_of(len(pending), BATCH_ROWS))
+        results = threaded_map(project, gen_batches(len(pending), BATCH_ROWS))
         parts += [result[:4] for result in results]
         pending = np.concatenate([result[4] for result in results])
         if not len(pending):
@@ -154,14 +155,14 @@ def simplex_graph(
         if numbers[-1] - numbers[0] == len(numbers) - 1:
             where: slice | NDArray = slice(ends[numbers[0]] - counts[0], ends[numbers[-1]])
         else:
-            where = runs(ends[numbers] - counts, counts)
+            where = concat_ranges(ends[numbers] - counts, counts)
         indices[where], values[where] = chosen, kept
 
     threaded_map(put, *zip(*parts, strict=True))
     entries = (values, indices, np.concatenate([[0], ends]).astype(index_type))
     graph = sparse.csr_array(entries, shape=(n_rows, n_points))
     # In place: each part is a view of the graph.
-    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), slices_of(n_rows, ROWS_PER_THREAD))
+    threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), gen_batches(n_rows, ROWS_PER_THREAD))
     graph.has_sorted_indices = True
     return graph
 
@@ -206,9 +207,8 @@ def learn_graph(
         α of each row; by default the largest that gives the row at most k neighbours.
     shared_alpha : bool
         Whether all rows get the mean α, if α is not given.
-    search : IncrementalKNN or ApproximateKNN, optional
-        Neighbour lists from earlier positions of the same samples, updated in place; by default the search is exact and
-        starts from scratch.
+    search : ExactKNN or ApproximateKNN, optional
+        Neighbour search, with what it knows of earlier positions of the same samples; exact by default.
 
     Returns
     -------
@@ -370,7 +370,7 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
         degrees = affinity.sum(axis=1)
         return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
 
-    result = stack_rows(threaded_map(part, slices_of(graph.shape[0], ROWS_PER_THREAD)))
+    result = stack_rows(threaded_map(part, gen_batches(graph.shape[0], ROWS_PER_THREAD)))
     if not normalised:
         return result
     degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.few_views import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
-from lmssc.core.latent import orthonormal_loadings
+from lmssc.core.loadings import orthonormal_loadings
 from lmssc.data.memmap import memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import solver_tolerance
@@ -32,10 +32,10 @@ class ComponentLimits:
         The noise threshold is not applied to so few features: each was measured because it matters.
     min_samples_per_component : int
         r is at most the number of samples divided by this.
+    max_noise_ratio : float
+        Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile.
     random_components : int
         r of a random start.
-    max_noise_ratio : float
-        Noise of loud samples over that of quiet ones (9th and 1st decile) up to which all count alike in the threshold.
     """
 
     max_components: int = 80
@@ -43,8 +43,8 @@ class ComponentLimits:
     min_components: int = 10
     max_trusted_features: int = 20
     min_samples_per_component: int = 4
-    random_components: int = 20
     max_noise_ratio: float = 3.0
+    random_components: int = 20
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,11 @@ def count_above_noise(values: NDArray, median: float, n_samples: int, n_features
 
 
 def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
-    """`count_above_noise` with each sample in units of its own noise; None if all have about as much.
+    """`count_above_noise` with each sample divided by its own noise level; None if all have about the same.
 
-    If half of the samples are loud, noise of theirs alone stands out from the median, which is that of the quiet ones.
-    The noise of a sample is what the leading directions leave of it; up to 1,500 samples tell.
+    If half of the samples are noisier than the others, their noise alone exceeds the median singular value, which is
+    that of the quiet half. The noise of a sample is its residual outside of the leading directions, measured on up to
+    `SVDLimits.max_gram_size` samples.
 
     Examples
     --------
@@ -295,12 +296,12 @@ def latent_start(
 
 
 class InitialPositions(NamedTuple):
-    """H, W^v, the embedding that maps H to Z, and the ridge of samples that lack views."""
+    """H, W^v, the embedding that maps H to Z, and the ridge R of samples that lack views; None if none does."""
 
     latent: NDArray
     loadings: list[NDArray]
     embedding: Embedding
-    ridge: NDArray | None = None
+    ridge: NDArray | None
 
 
 def initialize(views: Views, config: FitConfig, context: FitContext | None = None) -> InitialPositions:
@@ -359,7 +360,7 @@ def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositio
     latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
     loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
     graph = random_graph(views.n_samples, config.n_neighbors, random, views.dtype)
-    return InitialPositions(latent, loadings, IDENTITY), graph
+    return InitialPositions(latent, loadings, IDENTITY, None), graph
 
 
 def random_graph(n_samples: int, n_neighbors: int, random: np.random.RandomState, dtype: np.dtype) -> sparse.csr_array:

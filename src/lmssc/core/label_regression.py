@@ -7,8 +7,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn.utils import gen_batches
 
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.parallel import threaded_map
 
 Result = TypeVar("Result")
 
@@ -95,7 +96,7 @@ class NystroemFeatures:
 
     def blocks(self, points: NDArray) -> list[slice]:
         """Batches of points whose features are computed at a time."""
-        return slices_of(len(points), max(1, BATCH_NUMBERS // (points.shape[1] + len(self.landmarks))))
+        return list(gen_batches(len(points), max(1, BATCH_NUMBERS // (points.shape[1] + len(self.landmarks)))))
 
 
 class NystroemRows:

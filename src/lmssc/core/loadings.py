@@ -1,25 +1,46 @@
-"""Non-negative least squares for many right-hand sides by block principal pivoting."""
+"""Update of the loadings W: non-negative least squares by block principal pivoting, or orthonormal columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
+from scipy.optimize import nnls
 
-from lmssc.core.latent import nonnegative_loadings
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 
-# Rounds in which all wrong signs of a row are exchanged at once although that did not make them fewer.
-PATIENCE = 3
-MOST_ROUNDS = 200
-# Beyond this condition of the Gram matrix signs are rounding errors, and coordinate descent is the safer way.
-WORST_CONDITION = 1e10
+
+@dataclass(frozen=True)
+class LoadingsSettings:
+    """Settings of the two updates of W.
+
+    Attributes
+    ----------
+    n_full_exchanges : int
+        Rounds of full exchanges that a row may take without fewer wrong signs, before it exchanges one entry at a time.
+    max_rounds : int
+        Rounds of pivoting; rows that are not done then are solved by `scipy.optimize.nnls`.
+    max_condition : float
+        Condition number of the Gram matrix above which signs are rounding errors and all rows are solved by
+        `scipy.optimize.nnls`.
+    min_eigenvalue_ratio : float
+        Smallest over largest eigenvalue of CᵀC down to which the polar factor of C is computed from CᵀC.
+    """
+
+    n_full_exchanges: int = 3
+    max_rounds: int = 200
+    max_condition: float = 1e10
+    min_eigenvalue_ratio: float = 1e-4
 
 
-def pivoted_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None) -> NDArray:
-    """Rows w ≥ 0 that minimise wᵀGw − 2cᵀw, for all rows c of C, exactly.
+SETTINGS = LoadingsSettings()
 
-    A row guesses which of its entries are free, solves for these with the others at 0, and exchanges entries whose
-    sign is wrong (a free one below 0, a gradient below 0 at an entry held at 0): all of them as long as they become
-    fewer, else the last one alone, which ends after finitely many rounds. Rows with equally many free entries are
-    solved together; where most are free, by way of the few that are not.
+
+def nonnegative_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None) -> NDArray:
+    """Update of W for one view: min ‖X − H·Wᵀ‖² over W ≥ 0, exactly.
+
+    Each row w of W minimises wᵀGw − 2cᵀw over w ≥ 0, with c the same row of C = XᵀH and G = HᵀH.
 
     Parameters
     ----------
@@ -28,65 +49,78 @@ def pivoted_loadings(cross: NDArray, gram: NDArray, start: NDArray | None = None
     gram : ndarray of shape (r, r)
         G = HᵀH.
     start : ndarray of shape (d, r), optional
-        A solution of a similar problem, whose positive entries are the first guess.
+        Solution of a similar problem. Its positive entries are the first guess of which entries are positive.
 
     Returns
     -------
     ndarray of shape (d, r)
-        The same as `lmssc.core.latent.nonnegative_loadings`, in a fraction of its time where G is well conditioned;
-        that function is called where it is not.
+        W. A component of H that is zero up to rounding gets zero loadings.
 
     Examples
     --------
-    >>> pivoted_loadings(np.array([[2.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.5], [0.5, 1.0]])).round(4)
+    >>> nonnegative_loadings(np.array([[2.0, -1.0], [1.0, 1.0]]), np.array([[1.0, 0.5], [0.5, 1.0]])).round(4)
     array([[2.    , 0.    ],
            [0.6667, 0.6667]])
     """
     norms = np.sqrt(np.diag(gram))
-    # A component of which H has nothing but rounding errors gets no loadings.
     used = norms > 100 * np.finfo(norms.dtype).eps * norms.max()
+    result = np.zeros_like(cross)
     if not used.any():
-        return np.zeros_like(cross)
-    if not used.all():
-        result = np.zeros_like(cross)
-        start = None if start is None else start[:, used]
-        result[:, used] = pivoted_loadings(cross[:, used], gram[np.ix_(used, used)], start)
         return result
-    # Rounding hides how bad a condition is beyond 1/ε.
-    worst = min(WORST_CONDITION, 0.01 / float(np.finfo(gram.dtype).eps))
-    if np.linalg.cond(gram / np.outer(norms, norms)) > worst:
-        return nonnegative_loadings(cross, gram, start)
-    gram, cross = gram / np.outer(norms, norms), cross / norms
+    # Components of unit norm, so that small ones are solved as precisely as large ones.
+    norms = norms[used]
+    gram, cross = gram[np.ix_(used, used)] / np.outer(norms, norms), cross[:, used] / norms
+    # Rounding hides condition numbers beyond 1/ε.
+    if np.linalg.cond(gram) > min(SETTINGS.max_condition, 0.01 / float(np.finfo(gram.dtype).eps)):
+        loadings = _nnls(cross, gram)
+    else:
+        free = np.zeros(cross.shape, dtype=bool) if start is None else start[:, used] > 0
+        loadings = _block_principal_pivoting(cross, gram, free)
+    result[:, used] = loadings / norms
+    return result
+
+
+def _block_principal_pivoting(cross: NDArray, gram: NDArray, free: NDArray) -> NDArray:
+    """Minimisers of wᵀGw − 2cᵀw over w ≥ 0, for all rows; `free` is a guess of the positive entries.
+
+    Each row solves for its free entries with the others fixed at 0, and then exchanges the entries with a wrong sign:
+    free ones below 0, and fixed ones with a gradient below 0. It exchanges all of them as long as their number falls,
+    else only the last one, which ends after finitely many rounds.
+    """
     inverse = np.linalg.inv(gram)
-    free = np.zeros(cross.shape, dtype=bool) if start is None else start > 0
-    # Signs of numbers that are zero but for rounding are not wrong.
+    # Values that are zero up to rounding do not have a wrong sign.
     slack = solver_tolerance(cross.dtype, 1e-12) * np.abs(cross).max(axis=1, keepdims=True)
     result = np.zeros_like(cross)
     fewest = np.full(len(cross), cross.shape[1] + 1)
-    patience = np.full(len(cross), PATIENCE)
+    full_exchanges = np.full(len(cross), SETTINGS.n_full_exchanges)
     rows = np.arange(len(cross))
-    for _ in range(MOST_ROUNDS):
-        loadings = _solve_faces(cross[rows], gram, inverse, free[rows])
+    for _ in range(SETTINGS.max_rounds):
+        loadings = _solve_free(cross[rows], gram, inverse, free[rows])
         gradient = loadings @ gram - cross[rows]
         result[rows] = np.maximum(loadings, 0)
         wrong = np.where(free[rows], loadings < -slack[rows], gradient < -slack[rows])
         count = wrong.sum(axis=1)
         rows, wrong, count = rows[count > 0], wrong[count > 0], count[count > 0]
         if not len(rows):
-            return result / norms
+            return result
         fewer = count < fewest[rows]
         fewest[rows] = np.minimum(fewest[rows], count)
-        patience[rows] = np.where(fewer, PATIENCE, patience[rows] - 1)
-        single = np.flatnonzero(patience[rows] < 0)
+        full_exchanges[rows] = np.where(fewer, SETTINGS.n_full_exchanges, full_exchanges[rows] - 1)
+        single = np.flatnonzero(full_exchanges[rows] < 0)
         last = wrong.shape[1] - 1 - wrong[single, ::-1].argmax(axis=1)
         wrong[single] = False
         wrong[single, last] = True
         free[rows] ^= wrong
-    return nonnegative_loadings(cross, gram, result) / norms
+    result[rows] = _nnls(cross[rows], gram)
+    return result
 
 
-def _solve_faces(cross: NDArray, gram: NDArray, inverse: NDArray, free: NDArray) -> NDArray:
-    """The minimiser of each row with all entries that are not free at 0, signs as they come."""
+def _solve_free(cross: NDArray, gram: NDArray, inverse: NDArray, free: NDArray) -> NDArray:
+    """Unconstrained minimiser of each row over its free entries, with the others at 0.
+
+    Rows with equally many free entries are solved together. Where most entries are free, the smaller system of the
+    fixed ones is solved instead.
+    """
     width = cross.shape[1]
     sizes = free.sum(axis=1)
     result = np.zeros_like(cross)
@@ -94,18 +128,61 @@ def _solve_faces(cross: NDArray, gram: NDArray, inverse: NDArray, free: NDArray)
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes == size)
         by_free = size <= width - size
-        few = size if by_free else width - size
         chosen = free[rows] if by_free else ~free[rows]
-        columns = np.nonzero(chosen)[1].reshape(len(rows), few)
+        columns = np.nonzero(chosen)[1].reshape(len(rows), size if by_free else width - size)
         matrix = gram if by_free else inverse
         block = matrix[columns[:, :, None], columns[:, None, :]]
         if by_free:
             solution = np.linalg.solve(block, np.take_along_axis(cross[rows], columns, 1)[:, :, None])[:, :, 0]
             result[rows[:, None], columns] = solution
         else:
-            # G·w = c + m with multipliers m where w is held at 0: w = G⁻¹c + G⁻¹m, and m makes these entries 0.
-            held = np.take_along_axis(unbounded[rows], columns, 1)
+            # G·w = c + m with multipliers m at the fixed entries: w = G⁻¹c + G⁻¹m, where m makes these entries 0.
+            fixed = np.take_along_axis(unbounded[rows], columns, 1)
             multipliers = np.zeros((len(rows), width), dtype=cross.dtype)
-            np.put_along_axis(multipliers, columns, -np.linalg.solve(block, held[:, :, None])[:, :, 0], 1)
+            np.put_along_axis(multipliers, columns, -np.linalg.solve(block, fixed[:, :, None])[:, :, 0], 1)
             result[rows] = np.where(chosen, 0, unbounded[rows] + multipliers @ inverse)
     return result
+
+
+def _nnls(cross: NDArray, gram: NDArray) -> NDArray:
+    """Minimisers of ‖A·w − b‖² over w ≥ 0, row by row, with A and b from G = AᵀA and c = Aᵀb."""
+    values, vectors = linalg.eigh(gram.astype(np.float64))
+    nonzero = values > len(gram) * 100 * np.finfo(gram.dtype).eps * values[-1]
+    roots = np.sqrt(values[nonzero])
+    A, targets = roots[:, None] * vectors[:, nonzero].T, cross @ vectors[:, nonzero] / roots
+    solutions = [nnls(A, target, maxiter=100 * len(gram))[0] for target in targets]
+    return np.array(solutions, dtype=cross.dtype).reshape(cross.shape)
+
+
+def orthonormal_loadings(XtH: Sequence[NDArray]) -> list[NDArray]:
+    """Update of W for all views together: min Σ_v ‖X^v − H·W^vᵀ‖² over stacked W with WᵀW = I.
+
+    If the stacked W has orthonormal columns the loss is ‖X‖² − 2·Tr(WᵀXᵀH) + ‖H‖², so the minimiser is the orthogonal
+    polar factor of XᵀH. The constraint fixes the scale that W and H share.
+
+    Parameters
+    ----------
+    XtH : sequence of ndarray of shape (d_v, r)
+        X^vᵀH of each view, Σ d_v ≥ r.
+
+    Returns
+    -------
+    list of ndarray of shape (d_v, r)
+        W^v.
+
+    Examples
+    --------
+    >>> W = orthonormal_loadings([np.array([[3.0, 0.0]]), np.array([[0.0, 0.5]])])
+    >>> [w.tolist() for w in W]
+    [[[1.0, 0.0]], [[0.0, 1.0]]]
+    """
+    stacked = np.vstack(XtH)
+    values, basis = linalg.eigh(stacked.T @ stacked)
+    if values[0] > SETTINGS.min_eigenvalue_ratio * values[-1]:
+        # C(CᵀC)^−½, several times faster than an SVD. One Newton step restores the digits that squaring lost.
+        factor = stacked @ (basis / np.sqrt(values) @ basis.T)
+        factor = factor @ (1.5 * np.eye(len(values), dtype=factor.dtype) - 0.5 * factor.T @ factor)
+    else:
+        left, _, right = linalg.svd(stacked, full_matrices=False)
+        factor = left @ right
+    return np.vsplit(factor, np.cumsum([len(cross) for cross in XtH])[:-1])

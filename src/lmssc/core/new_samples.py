@@ -168,7 +168,7 @@ class NewSampleProbe:
         scores, distances = predict(latent, self.samples[known])
         predicted = scores.sum(axis=1) > 0
         targets = distributions[self.samples[known]]
-        calibration = fit_calibration(scores[predicted], targets[predicted], usual=1.0, cautious=False)
+        calibration = fit_calibration(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
         residuals = squared_residuals(energies, latent, products, gram)
         largest = max(
             np.quantile(residuals, PROBE.quantile), PROBE.min_residual_share * np.quantile(energies, PROBE.quantile)

@@ -10,8 +10,8 @@ from scipy import sparse
 from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups
-from lmssc.core.latent import orthonormal_loadings, update_latent
-from lmssc.core.loadings import pivoted_loadings
+from lmssc.core.latent import update_latent
+from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -98,10 +98,10 @@ class Objective:
         Maps H to Z, in which the graph measures distances.
     expected : ndarray of shape (n, c), or None
         P: the class scores that the label regression expects of each sample, in units of Z.
+    ridge : ndarray of shape (r, r), or None
+        R: the prior precision of the latent positions, for samples that lack views.
     groups : ndarray of int of shape (n,), or None
         Group of linked views of each sample, if there is more than one group.
-    ridge : ndarray of shape (r, r), or None
-        R: shrinks the positions of samples that lack views; None if all samples have all views.
     spatially_ordered : bool
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
     """
@@ -116,8 +116,8 @@ class Objective:
     freeze_alpha: bool
     embedding: Embedding = IDENTITY
     expected: NDArray | None = None
-    groups: NDArray | None = None
     ridge: NDArray | None = None
+    groups: NDArray | None = None
     spatially_ordered: bool = False
 
     def step(self, state: IterationState) -> IterationState:
@@ -145,10 +145,10 @@ class Objective:
         if self.nonnegative:
             grams = self.views.grams(state.latent)
             if self.views.complete:
-                stacked = pivoted_loadings(np.vstack(state.XtH), grams[0], np.vstack(state.loadings))
+                stacked = nonnegative_loadings(np.vstack(state.XtH), grams[0], np.vstack(state.loadings))
                 return self.views.split(stacked)
             return [
-                pivoted_loadings(cross, gram, start)
+                nonnegative_loadings(cross, gram, start)
                 for cross, gram, start in zip(state.XtH, grams, state.loadings, strict=True)
             ]
         return orthonormal_loadings(self.views.impute_XtH(state.XtH, state.latent, state.loadings))
@@ -203,6 +203,6 @@ class Objective:
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
         if self.ridge is not None:
-            few = state.latent[self.views.missing_counts() > 0]
-            terms["ridge"] = float(np.vdot(few @ self.ridge, few))
+            incomplete = state.latent[self.views.missing_counts() > 0]
+            terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))
         return terms

@@ -163,7 +163,7 @@ def progress_bar(description: str, *, show: bool, unit: str | None = None) -> It
     show : bool
         Whether a bar is wanted.
     unit : str, optional
-        What the steps are; with it the bar begins with a count, such as "4 of 12 fits".
+        Name of the steps; with it the bar begins with a count, such as "4 of 12 fits".
 
     Yields
     ------

@@ -229,7 +229,7 @@ def resume(
     objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"])
     objective = replace(objective, **saved["objective"])
     search = choose_search(views.n_samples, config.neighbor_recall)
-    search.keep(saved["search"])
+    search.set_state(saved["search"])
     state = IterationState(
         XtH=objective.views.transpose_dot(saved["state"]["latent"]),
         laplacian=laplacian(saved["state"]["graph"]),

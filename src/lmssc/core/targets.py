@@ -1,4 +1,4 @@
-"""What the labels say of each node: one class, or shares of several where identical samples disagree.
+"""Target distributions of the nodes: one class, or shares of several where identical samples disagree.
 
 Identical samples are one node of the graph. Its target is the share of each class among its labels.
 """
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
-# Labels of nodes that have several, from which on they tell how far labels can be trusted.
+# Fewer labels of nodes with several labels are not enough to estimate how reliable labels are.
 MIN_REPEATED_LABELS = 10
-# Range in which the say of the graph, counted in labels, is sought.
+# Range of the concentration κ, the weight of the neighbours' scores counted in labels.
 MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-3, 1e3
-# Share of the class frequencies in the opinion of the graph, so that no label is impossible.
+# Share of the class frequencies in the neighbours' scores, so that no label is impossible.
 PRIOR_SHARE = 0.02
 
 
@@ -34,7 +34,7 @@ class Targets:
     shares : ndarray of shape (len(mixed), c)
         Their targets; rows sum to 1.
     counts : tuple of ndarray (nodes, classes, numbers)
-        How often each node has each label it has.
+        Number of labels of each class of each node, where there are any.
 
     Examples
     --------
@@ -53,18 +53,18 @@ class Targets:
 
     @classmethod
     def from_codes(cls, codes: NDArray, n_classes: int) -> "Targets":
-        """Targets of samples that all differ: `codes` is the class of each, −1 where it is not known."""
+        """Targets of distinct samples: `codes` is the class of each, −1 without a label."""
         labelled = np.flatnonzero(codes >= 0)
         return cls.from_labels(labelled, codes[labelled], len(codes), n_classes)
 
     @classmethod
     def from_labels(cls, nodes: NDArray, classes: NDArray, n_nodes: int, n_classes: int, repeats: int = 1) -> "Targets":
-        """Targets from all labels: the node and the class of each; `repeats` of them count as one."""
+        """Targets from the node and the class of each label; `repeats` equal labels count as one."""
         pairs, numbers = np.unique(nodes.astype(np.int64) * n_classes + classes, return_counts=True)
         numbers //= repeats
         node, code = np.divmod(pairs, n_classes)
         codes = np.full(n_nodes, -1)
-        # The last assignment counts: the most frequent class, the first of several.
+        # The last assignment wins: the most frequent class, and of several the first.
         order = np.lexsort((-code, numbers))
         codes[node[order]] = code[order]
         mixed = np.flatnonzero(np.bincount(node, minlength=n_nodes) > 1)
@@ -84,18 +84,18 @@ class Targets:
 
     @property
     def n_labelled(self) -> int:
-        """How many nodes have a label."""
+        """Number of nodes with a label."""
         return int(np.count_nonzero(self.labelled))
 
     def matrix(self, dtype: np.dtype) -> NDArray:
-        """Y: the target of each node; a row of zeros where there is no label."""
+        """Y: the target of each node; zeros without a label."""
         result = (self.codes[:, None] == np.arange(self.n_classes)).astype(dtype)
         result[self.mixed] = self.shares
         return result
 
     @cached_property
     def frequencies(self) -> NDArray:
-        """Share of each class among all labels, of all samples."""
+        """Share of each class among all labels."""
         _, classes, numbers = self.counts
         return np.bincount(classes, numbers, self.n_classes) / numbers.sum()
 
@@ -116,7 +116,7 @@ class Targets:
         )
 
     def hide(self, nodes: NDArray) -> "Targets":
-        """The same without the labels of some nodes."""
+        """The targets without the labels of some nodes."""
         codes = self.codes.copy()
         codes[nodes] = -1
         node, code, numbers = self.counts
@@ -126,17 +126,17 @@ class Targets:
         )
 
     def shrink(self, opinions: NDArray) -> "Targets":
-        """Targets between the shares of the labels and what the graph says, where repeated labels disagree.
+        """Shrink the label shares towards the scores of the neighbours, where labels of identical samples disagree.
 
-        The labels of a node are draws from its true distribution, which is drawn from a Dirichlet distribution around
-        the opinion g of its neighbours: a node with n labels has the target (n·share + κ·g) / (n + κ). The
-        concentration κ is that for which labels that are left out one at a time are most likely. Where repeated labels
-        never disagree, or are too few to tell, the shares stay as they are.
+        Labels of a node are draws from its true distribution, which has a Dirichlet prior around the scores g of its
+        neighbours. So a node with n labels has the target (n·share + κ·g) / (n + κ). The concentration κ maximises the
+        leave-one-out likelihood of the labels. Without disagreement, or with too few repeated labels to estimate κ,
+        the targets do not change.
 
         Parameters
         ----------
         opinions : ndarray of shape (n, c)
-            g of each node, without its own labels; rows sum to 1.
+            Scores g of the neighbours of each node; rows sum to 1.
 
         Returns
         -------

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from sklearn.utils import gen_batches
 
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import threaded_product
 
 # An edge is weak if its weight is below this share of the degree of one of its ends.
@@ -132,7 +133,7 @@ def _strong_edges(laplacian: sparse.csr_array) -> NDArray:
         ends = np.maximum(np.repeat(least[rows], np.diff(starts)), least[laplacian.indices[entries]])
         np.greater(-laplacian.data[entries], ends, out=strong[entries])
 
-    threaded_map(fill, slices_of(len(least), BATCH_ROWS))
+    threaded_map(fill, gen_batches(len(least), BATCH_ROWS))
     return strong
 
 

@@ -1,8 +1,8 @@
-"""An order of samples and views that depends on their content alone.
+"""A canonical order of samples and views, which depends on their content alone.
 
-Sums of floating-point numbers depend on their order, and a method that breaks ties depends on it too. Samples and
-views are therefore put into an order of their own before anything is computed, so that permuting the input permutes
-the answer to the bit. The same keys recognise a training sample among new ones.
+Sums of floating-point numbers and the breaking of ties depend on the order of the input. Samples and views are
+therefore sorted by a hash of their content before anything is computed, so that permuting the input permutes the
+answer and changes no bit of it. The same hashes recognise a training sample among new ones.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,22 @@ from lmssc.data.memmap import release
 from lmssc.data.views import Matrix, RawView
 from lmssc.numerics.parallel import threaded_map
 
-# Values hashed at a time: the scratch arrays stay in the cache.
-BLOCK_VALUES = 1 << 16
+# Values hashed at a time: temporary arrays of this size stay in the CPU cache.
+VALUES_PER_BATCH = 1 << 16
 
 
 class CanonicalOrder(NamedTuple):
-    """Where each sample and view goes: `samples` and `views` index the input, `keys` are the samples' sorted keys."""
+    """Permutations of samples and views.
+
+    Attributes
+    ----------
+    samples : ndarray of int of shape (n,)
+        Row of the input at each position.
+    views : list of int
+        View of the input at each position.
+    keys : ndarray of uint64 of shape (n,)
+        Hashes of the samples, sorted.
+    """
 
     samples: NDArray
     views: list[int]
@@ -29,9 +39,9 @@ class CanonicalOrder(NamedTuple):
 
 
 def splitmix64(values: NDArray) -> NDArray:
-    """Mix 64-bit integers well (the finaliser of SplitMix64)."""
+    """Hash 64-bit integers (the finaliser of SplitMix64)."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    # In place: the arrays stay in the cache.
+    # In place, so that the arrays stay in the cache.
     shifted = mixed >> np.uint64(30)
     mixed ^= shifted
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -44,7 +54,7 @@ def splitmix64(values: NDArray) -> NDArray:
 
 
 def _entry_keys(values: NDArray, columns: NDArray) -> NDArray:
-    """Key of each value in its column; 0 for a zero, so that dense and sparse storage agree."""
+    """Hash of each value and its column; 0 for a zero, so that dense and sparse storage agree."""
     bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 becomes 0
     zero = bits == 0
     bits ^= splitmix64(columns.astype(np.uint64))
@@ -54,7 +64,7 @@ def _entry_keys(values: NDArray, columns: NDArray) -> NDArray:
 
 
 def row_keys(view: RawView) -> NDArray:
-    """64-bit key of each row of a view, from its numbers alone; integer sums, so exact in every order.
+    """64-bit hash of each row of a view. Integer sums make it exact in any order of the columns.
 
     Examples
     --------
@@ -65,7 +75,7 @@ def row_keys(view: RawView) -> NDArray:
     """
     data = view.data
     n_values = data.nnz if sparse.issparse(data) else data.shape[0] * data.shape[1]
-    rows = max(1, int(BLOCK_VALUES * data.shape[0] / max(n_values, 1)))
+    rows = max(1, int(VALUES_PER_BATCH * data.shape[0] / max(n_values, 1)))
     keys = np.empty(data.shape[0], dtype=np.uint64)
     for first in range(0, len(keys), rows):
         block = slice(first, first + rows)
@@ -85,7 +95,7 @@ def _block_keys(block: Matrix) -> NDArray:
 
 
 def sample_keys(views: Sequence[RawView]) -> NDArray:
-    """Key of each sample over all views, which must be in content order.
+    """Hash of each sample over all views, which must be in canonical order.
 
     Examples
     --------
@@ -105,7 +115,7 @@ def _chain(keys_by_view: Sequence[NDArray]) -> NDArray:
 
 
 def canonical_order(views: Sequence[RawView], codes: NDArray) -> CanonicalOrder:
-    """Order of samples and views by content; samples that are equal are told apart by their label.
+    """Order of samples and views by content; identical samples are ordered by their label.
 
     Parameters
     ----------
@@ -113,6 +123,10 @@ def canonical_order(views: Sequence[RawView], codes: NDArray) -> CanonicalOrder:
         As the user gave them.
     codes : ndarray of shape (n,)
         Class of each sample, −1 without a label.
+
+    Returns
+    -------
+    CanonicalOrder
 
     Examples
     --------
@@ -123,11 +137,15 @@ def canonical_order(views: Sequence[RawView], codes: NDArray) -> CanonicalOrder:
     >>> bool((one.samples == 4 - other.samples).all()), one.views == [1 - v for v in other.views]
     (True, True)
     """
-    keys_by_view = threaded_map(row_keys, views)
-    # Of identical samples one counts, so that repeating some changes no order.
+    return order_by_keys(threaded_map(row_keys, views), codes)
+
+
+def order_by_keys(keys_by_view: Sequence[NDArray], codes: NDArray) -> CanonicalOrder:
+    """`canonical_order`, given the `row_keys` of each view."""
+    # Of identical samples one counts, so that repeating some does not change the order of the views.
     distinct = np.unique(_chain(keys_by_view), return_index=True)[1]
     view_keys = [int(splitmix64(keys[distinct]).sum(dtype=np.uint64)) for keys in keys_by_view]
-    order = sorted(range(len(views)), key=view_keys.__getitem__)
+    order = sorted(range(len(keys_by_view)), key=view_keys.__getitem__)
     keys = _chain([keys_by_view[v] for v in order])
     samples = np.lexsort((codes, keys))
     return CanonicalOrder(samples, order, keys[samples])

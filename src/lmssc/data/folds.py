@@ -1,26 +1,25 @@
-"""Labelled rows whose labels are hidden in turn, so that a fit to all rows can be judged by finding them again."""
+"""Folds of the labelled rows: labels that are hidden together, so that a fit to all rows can be scored on them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.canonical_order import canonical_order, splitmix64
+from lmssc.data.canonical_order import CanonicalOrder, canonical_order, splitmix64
 from lmssc.data.views import RawView
 
-FOLDS = 3
-"""Folds where the labels allow it."""
+DEFAULT_FOLDS = 3
 
 
-def count_folds(codes: NDArray, most: int = FOLDS) -> int:
-    """Number of folds that can be made of the labels: at most `most`, and none without a row in it.
+def count_folds(codes: NDArray, n_folds: int = DEFAULT_FOLDS) -> int:
+    """Number of folds that the labels allow: at most `n_folds`, none of them empty.
 
     Parameters
     ----------
     codes : ndarray of int
         Class of each row, −1 without a label.
-    most : int
-        Folds that are wanted, at least 2.
+    n_folds : int
+        Wanted folds, at least 2.
 
     Returns
     -------
@@ -33,28 +32,68 @@ def count_folds(codes: NDArray, most: int = FOLDS) -> int:
     [3, 2, 0]
     """
     largest = int(np.bincount(codes[codes >= 0]).max())
-    return min(most, largest) if largest > 1 else 0
+    return min(n_folds, largest) if largest > 1 else 0
 
 
-def labelled_folds(raws: Sequence[RawView], codes: NDArray, seed: int, most: int = FOLDS) -> list[NDArray]:
-    """Rows to be held out together, the classes spread evenly, so that each class keeps a label.
+def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, rotate: bool = False) -> NDArray:
+    """Fold of each row: the members of each class are dealt to the folds in turn.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each row, −1 without a label.
+    n_folds : int
+        Number of folds.
+    draw : ndarray of shape (n,), optional
+        Rows of a class are dealt in ascending order of these numbers; by default in the order of the rows.
+    rotate : bool
+        Continue with the next fold from class to class, so that the folds have about the same size if classes have few
+        labels. Otherwise each class starts with the first fold, and every fold up to the size of the class has it.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        −1 for rows without a label, and for a row that is the only one of its class.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 0, 1, 1, 2, -1])
+    >>> assign_folds(codes, 3), assign_folds(codes, 3, rotate=True)
+    (array([ 0,  1,  0,  1, -1, -1]), array([ 0,  1,  0,  1, -1, -1]))
+    >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, rotate=True)
+    array([0, 1, 0, 1, 0, 1])
+    """
+    fold = np.full(len(codes), -1)
+    n_dealt = 0
+    for code in np.unique(codes[codes >= 0]):
+        members = np.flatnonzero(codes == code)
+        if len(members) > 1:
+            if draw is not None:
+                members = members[np.argsort(draw[members], kind="stable")]
+            fold[members] = (n_dealt + np.arange(len(members))) % min(n_folds, len(members))
+            n_dealt += len(members) if rotate else 0
+    return fold
+
+
+def labelled_folds(raws: Sequence[RawView], codes: NDArray, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
+    """Stratified folds of the labelled rows, in which each class keeps a label.
 
     Parameters
     ----------
     raws : sequence of RawView
-        The views. The folds depend on the numbers in the rows and the seed, not on the order of the rows.
+        The views. The folds depend on the content of the rows and the seed, not on the order of the rows.
     codes : ndarray of int
         Class of each row, −1 without a label.
     seed : int
-        Decides the folds.
-    most : int
-        Folds that are wanted; see `count_folds`.
+        Seed of the draw.
+    n_folds : int
+        Wanted folds; see `count_folds`.
 
     Returns
     -------
     list of ndarray
-        Row numbers of each fold: each labelled row is in one, but those that are the only one of their class are in
-        none. Empty if nothing can be held out.
+        Rows of each fold. Each labelled row is in one fold, except the only one of its class, which is in none. Empty
+        if nothing can be held out.
 
     Examples
     --------
@@ -63,28 +102,28 @@ def labelled_folds(raws: Sequence[RawView], codes: NDArray, seed: int, most: int
     >>> [np.sort(codes[fold]).tolist() for fold in labelled_folds([view], codes, seed=0)]
     [[0, 1], [0, 1], [0, 1]]
     """
-    n_folds = count_folds(codes, most)
-    order = canonical_order(raws, codes)
+    return draw_folds(canonical_order(raws, codes), codes, seed, n_folds)
+
+
+def draw_folds(order: CanonicalOrder, codes: NDArray, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
+    """`labelled_folds`, given the canonical order of the rows."""
     draw = np.empty(len(codes), dtype=np.uint64)
     draw[order.samples] = splitmix64(order.keys ^ splitmix64(np.array([seed], dtype=np.uint64)))
-    folds: list[list[int]] = [[] for _ in range(n_folds)]
-    for code in np.unique(codes[codes >= 0]):
-        members = np.flatnonzero(codes == code)
-        if len(members) > 1:
-            dealt = members[np.argsort(draw[members], kind="stable")]
-            for number, fold in enumerate(folds):
-                fold.extend(dealt[number::n_folds])
-    return [np.array(fold) for fold in folds]
+    n_folds = count_folds(codes, n_folds)
+    fold = assign_folds(codes, n_folds, draw)
+    # Within a fold class by class, in the order of the draw.
+    by_class = np.lexsort((draw, codes))
+    return [by_class[fold[by_class] == number] for number in range(n_folds)]
 
 
-def hide(codes: NDArray, fold: NDArray) -> NDArray:
-    """The labels without those of a fold.
+def hide(codes: NDArray, rows: NDArray) -> NDArray:
+    """The labels without those of some rows.
 
     Examples
     --------
     >>> hide(np.array([0, 1, 1, -1]), np.array([2]))
     array([ 0,  1, -1, -1])
     """
-    labels = codes.copy()
-    labels[fold] = -1
-    return labels
+    hidden = codes.copy()
+    hidden[rows] = -1
+    return hidden

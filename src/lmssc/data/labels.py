@@ -1,4 +1,4 @@
-"""What a user passes as y becomes class codes, −1 where there is no label."""
+"""Encoding of y as class codes, −1 for unlabelled samples."""
 
 import warnings
 from collections.abc import Iterable
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
-# Text that stands for a missing value: what pandas takes for one in a file, and what numbers and missing values become
-# when they are made text.
+# Text that stands for a missing value: what pandas reads as missing, and missing values converted to text.
 MISSING_WORDS = frozenset(
     ["", "#N/A", "-1", "-1.0", "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null"]
 )
@@ -20,7 +19,7 @@ DOUBTFUL_WORDS = frozenset(
 
 
 class ClassName(str):
-    """A label that is a class whatever it says, also if it says "NA".
+    """A label that is always a class, even if it is "NA".
 
     Examples
     --------
@@ -88,7 +87,7 @@ def case_twins(labels: Iterable[Any]) -> list[list[str]]:
 
 
 def check_twins(labels: Iterable[Any]) -> None:
-    """Refuse labels that differ in blanks alone, as "cat" and "cat " do: two classes nobody would tell apart.
+    """Refuse labels that differ only in whitespace, such as "cat" and "cat ".
 
     Examples
     --------
@@ -105,7 +104,7 @@ def check_twins(labels: Iterable[Any]) -> None:
 
 
 def _as_column(y: ArrayLike) -> NDArray:
-    """`y` as a 1-D array in which every missing label is still there to be seen."""
+    """`y` as a 1-D array in which missing labels are still recognisable."""
     if isinstance(y, np.ma.MaskedArray):
         masked, y = np.ma.getmaskarray(y), np.array(y.data, dtype=object)
         y[masked] = None
@@ -126,8 +125,8 @@ def _as_column(y: ArrayLike) -> NDArray:
 def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
     """Split `y` into an array of labels and a mask of those that are known.
 
-    Integers: −1 is unknown. Anything else: None or NaN is. What a mask of numpy hides is unknown. Text that stands for
-    a missing value, as "NA" or "-1" does, and −1.0 are taken as unknown, with a warning.
+    Unknown are −1 among integers, None and NaN among other labels, and masked values. Text that stands for a missing
+    value, such as "NA" or "-1", and −1.0 count as unknown, with a warning.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
 
 
 def _without_words(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
-    """Labels that are text for a missing value are not known."""
+    """Mark labels that are text for a missing value as unknown."""
     found = np.array([is_missing_word(label) for label in column.tolist()], dtype=bool)
     if found.any():
         _warn_unlabelled(" or ".join(map(repr, sorted(set(column[found].tolist())))), int(found.sum()))
@@ -168,14 +167,14 @@ def _without_words(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
 def _warn_unlabelled(what: str, count: int) -> None:
     warnings.warn(
         f"y has {count} labels {what}, taken as unlabelled. If that is right, put None or NaN there (-1 if all "
-        "are integers) and nothing will be said; if it is a class, give it another name",
+        "are integers) to silence this warning; if it is a class, give it another name",
         UserWarning,
-        stacklevel=5,
+        stacklevel=7,  # the caller of `fit`
     )
 
 
 def _plain(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
-    """Object labels whose known ones are all numbers or booleans become such an array."""
+    """Convert object labels to a numeric or boolean array if all known ones are numbers or booleans."""
     kinds = {_kind(label) for label in column[known]}
     if len(kinds) > 1:
         raise TypeError(

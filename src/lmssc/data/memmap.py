@@ -1,4 +1,4 @@
-"""Numbers that stay on disk: rows of a memory map, or of a CSR array of memory maps, are read block by block."""
+"""Views that stay on disk: rows of a memory map, or of a CSR array of memory maps, are read in batches."""
 
 import mmap
 import tempfile
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-# A view of fewer bytes than this is read at once.
-FEWEST_BYTES = 1 << 26
-# Bytes of rows that are in memory at a time.
-BLOCK_BYTES = 1 << 24
+# Smaller views are read into memory.
+MIN_MAPPED_BYTES = 1 << 26
+# Bytes of rows read at a time.
+BATCH_BYTES = 1 << 24
 
 
 def memory_map(data: Any) -> np.memmap | None:
@@ -35,7 +35,7 @@ def memory_map(data: Any) -> np.memmap | None:
 
 
 def release(data: Any) -> None:
-    """Give back the memory that the system has used to read a memory map; it is read again when it is needed.
+    """Release the memory that caches a memory map; the system reads it again when it is needed.
 
     Examples
     --------
@@ -50,20 +50,20 @@ def release(data: Any) -> None:
 
 
 def slices(n_rows: int, row_bytes: float) -> Iterator[slice]:
-    """Rows cut into blocks that fit into `BLOCK_BYTES`.
+    """Slices of the rows that fit into `BATCH_BYTES`.
 
     Examples
     --------
-    >>> list(slices(3, BLOCK_BYTES / 2))
+    >>> list(slices(3, BATCH_BYTES / 2))
     [slice(0, 2, None), slice(2, 3, None)]
     """
-    size = max(1, int(BLOCK_BYTES / max(row_bytes, 1)))
+    size = max(1, int(BATCH_BYTES / max(row_bytes, 1)))
     for first in range(0, n_rows, size):
         yield slice(first, min(first + size, n_rows))
 
 
 def copy_to_disk(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> np.memmap:
-    """Rows in a temporary file without a name, which the system removes when the map is gone.
+    """Memory map of rows in an unnamed temporary file, which the system deletes with the map.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def copy_to_disk(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows of something on disk in an order of their own; nothing of it is kept.
+    """Selected rows of an array on disk, in any order; nothing is kept in memory.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class MappedRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """As in the file."""
+        """Data type of the file."""
         return self.array.dtype
 
     def __len__(self) -> int:
@@ -134,7 +134,7 @@ class MappedRows:
         for block in slices(len(self), stored_bytes(self) / max(len(self), 1)):
             part = self._embedded[block]
             first, last = self.rows[part[0]], self.rows[part[-1]]
-            # Rows that follow each other in the file need not be copied.
+            # Consecutive rows of the file need not be copied.
             yield part, self.array[first : last + 1] if last - first + 1 == len(part) else self[part]
             release(self.array)
 

@@ -1,4 +1,4 @@
-"""How many threads or processes `n_jobs` means, by joblib's convention, and never more than there are cores."""
+"""Number of threads or processes for `n_jobs`, by the convention of joblib, capped at the number of cores."""
 
 import joblib
 import numpy as np
@@ -7,12 +7,12 @@ from lmssc.data.parameters import Rule
 
 JOBS_OR_NONE = Rule(
     lambda v: v is None or (isinstance(v, int | np.integer) and not isinstance(v, bool | np.bool_) and v != 0),
-    "a number of jobs, -1 for one a core, -2 for all cores but one, or None",
+    "a number of jobs, -1 for one per core, -2 for all cores but one, or None",
 )
 
 
 def thread_count(n_jobs: int | None) -> int | None:
-    """Threads: `n_jobs`, but no more than there are cores; −1 for all cores, −2 for all but one; None stays None.
+    """Threads: `n_jobs`, at most one per core; −1 for all cores, −2 for all but one; None stays None.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def thread_count(n_jobs: int | None) -> int | None:
 
 
 def worker_count(n_jobs: int | None) -> int | None:
-    """Processes for `joblib.Parallel`, capped likewise; a cluster that joblib was told of has cores of its own.
+    """Processes for `joblib.Parallel`, capped at the cores of its backend, which may be a cluster.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def worker_count(n_jobs: int | None) -> int | None:
     >>> worker_count(0)
     Traceback (most recent call last):
         ...
-    ValueError: n_jobs must be a number of jobs, -1 for one a core, -2 for all cores but one, or None, got 0
+    ValueError: n_jobs must be a number of jobs, -1 for one per core, -2 for all cores but one, or None, got 0
     """
     return _cap(n_jobs, joblib.effective_n_jobs(-1))
 

@@ -1,6 +1,6 @@
-"""Numbers that lie far outside of the rest of their column, such as −999 for "unknown": found, told of and replaced.
+"""Detection and replacement of outliers: values far from all others of their column, such as −999 for "unknown".
 
-A few of them make the standard deviation of a column so large that nothing is left of its other numbers.
+A few of them inflate the standard deviation of a column so much that its other values no longer count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,30 +10,54 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
-from lmssc.data.present_rows import BLOCK_VALUES, distinct_rows, present_blocks, present_count
+from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, present_blocks, present_count
 from lmssc.data.views import Matrix, RawView
-from lmssc.numerics.parallel import slices_of
 
-# Different rows from which the usual distance from the median is learned, and values of them.
-FEWEST_ROWS, MOST_ROWS, MOST_VALUES = 100, 1000, 1 << 20
-# Distances are counted in bins of a tenth of a decade, beginning with the usual distance.
-BINS_PER_DECADE, N_BINS = 10, 150
-# A column is looked at if a number is this many usual distances from the median.
-SUSPICIOUS = 10
-# Between outliers and the rest there is nothing within this many bins, a factor of 10; of 3 for codes of "unknown".
-GAP, GAP_OF_CODES = 10, 5
-# Share of them among the numbers that are neither 0 nor the median, at most.
-LARGEST_SHARE, LARGEST_SHARE_OF_CODES = 0.1, 0.5
-# Codes that are a larger share of their column's rows than this may be what tells the classes apart: they stay outside
-# of the other numbers, by this many standard deviations of those.
-FREQUENT, OUTSIDE = 0.15, 1
-# They matter if the standard deviation is this many times what it is without them.
-DECISIVE = 2
-# Columns that a message names.
-MOST_SHOWN = 5
-# What stands for "unknown" or "too large" in many files: nines, the limits of integers, and large powers of ten. The
-# sign does not matter.
+
+@dataclass(frozen=True)
+class OutlierCriteria:
+    """Thresholds of `find_outliers`.
+
+    Attributes
+    ----------
+    min_rows, max_rows, max_values : int
+        Limits of the sample of distinct rows from which the median and the typical distance from it are estimated.
+    bins_per_decade, n_bins : int
+        Histogram of the distances on a log scale, starting at the typical distance.
+    min_distance : float
+        A column is examined if some value is this many typical distances from its median.
+    min_gap, min_code_gap : int
+        Empty bins between outliers and the other values (10 bins are a factor of 10), and for codes of "unknown".
+    max_share, max_code_share : float
+        Share of outliers, and of codes, among the values that are neither 0 nor the median.
+    min_inflation : float
+        Outliers matter if the standard deviation with them is this many times that without them.
+    max_rare_share, code_offset : float
+        Codes in a larger share of the rows than this may tell the classes apart. They are not replaced by the mean,
+        but stay outside of the other values, by this many standard deviations of those.
+    """
+
+    min_rows: int = 100
+    max_rows: int = 1000
+    max_values: int = 1 << 20
+    bins_per_decade: int = 10
+    n_bins: int = 150
+    min_distance: float = 10
+    min_gap: int = 10
+    min_code_gap: int = 5
+    max_share: float = 0.1
+    max_code_share: float = 0.5
+    min_inflation: float = 2
+    max_rare_share: float = 0.15
+    code_offset: float = 1
+
+
+CRITERIA = OutlierCriteria()
+# Columns listed in a message.
+MAX_LISTED = 5
+# Codes for "unknown" or "too large" in many files, up to the sign: nines, the limits of integers, powers of ten.
 CODES = np.unique(
     [
         *(10.0**digits - 1 for digits in range(2, 10)),
@@ -83,7 +107,7 @@ class Outliers:
     last: NDArray
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """One line: how many outliers there are in which columns, and what they are like; `names` are all columns'.
+        """One line with the number of outliers, their range and their columns; `names` are those of all columns.
 
         Examples
         --------
@@ -91,8 +115,8 @@ class Outliers:
         >>> Outliers(two, two, two, two, two == 0, 1 + two, -999.0 - two, -999.0 - two).describe(["age", "size"])
         "3 values from -1000 to -999 in 2 columns ('age', 'size')"
         """
-        shown = [repr(names[j]) if names is not None else str(j) for j in self.columns[:MOST_SHOWN]]
-        which = ", ".join(shown) + (", …" if len(self.columns) > MOST_SHOWN else "")
+        shown = [repr(names[j]) if names is not None else str(j) for j in self.columns[:MAX_LISTED]]
+        which = ", ".join(shown) + (", …" if len(self.columns) > MAX_LISTED else "")
         first, last, n_values = self.first.min(), self.last.max(), int(self.counts.sum())
         values = f"of {first:g}" if first == last else f"from {first:g} to {last:g}"
         return (
@@ -101,7 +125,7 @@ class Outliers:
         )
 
     def replace(self, data: Matrix) -> Matrix:
-        """A copy of the view without outliers: codes become the mean, others the largest or smallest; 0 stays 0.
+        """A copy of the data without outliers: codes become the mean, other outliers are clipped; 0 stays 0.
 
         Examples
         --------
@@ -112,7 +136,7 @@ class Outliers:
         """
         data = data.copy()
         if sparse.issparse(data):
-            place = _embedded(self.columns, data.shape[1])[data.indices]
+            place = _positions(self.columns, data.shape[1])[data.indices]
             found = place >= 0
             data.data[found] = self._replaced(data.data[found], place[found])
         else:
@@ -131,12 +155,19 @@ class Outliers:
 
 
 def find_outliers(raw: RawView, deviation: NDArray) -> tuple[Outliers, NDArray] | None:
-    """Columns whose standard deviation, `deviation`, comes from a few numbers far from all others; None if none does.
+    """Find columns whose standard deviation, `deviation`, is due to a few values far from all others.
 
-    Far means ten times as far from the median as any other number, or three times if it is a code for "unknown"
-    such as −999. So a heavy tail without a gap has no outliers, and neither has a column of zeros and a few ones. The
-    order of the rows does not matter, nor does it if all are repeated. The second result is the standard deviation
-    of these columns without the outliers.
+    Far means ten times as far from the median as any other value, or three times for codes of "unknown" such as −999.
+    So a heavy tail without a gap has no outliers, and neither has a column of zeros and a few ones. The result does not
+    depend on the order of the rows, or on repeating all of them.
+
+    Returns
+    -------
+    outliers : Outliers
+    deviation : ndarray
+        Standard deviation of these columns without the outliers.
+
+    None if there are no such columns.
 
     Examples
     --------
@@ -150,19 +181,19 @@ def find_outliers(raw: RawView, deviation: NDArray) -> tuple[Outliers, NDArray] 
     columns = np.flatnonzero((usual > 0) & (deviation > 0))
     with np.errstate(over="ignore"):
         farthest = _farthest(raw, centre)[columns]
-        columns = columns[farthest > SUSPICIOUS * usual[columns]]
+        columns = columns[farthest > CRITERIA.min_distance * usual[columns]]
         if not len(columns):
             return None
         return _judge(raw, columns, centre[columns], usual[columns], deviation[columns])
 
 
 def _centre_and_usual_distance(raw: RawView) -> tuple[NDArray, NDArray]:
-    """Median of each column, and the median distance from it of the numbers that differ from it; from some rows."""
+    """Median of each column, and the median distance from it of the values that differ from it; from a sample."""
     width = raw.data.shape[1]
-    most = int(np.clip(MOST_VALUES // width, FEWEST_ROWS, MOST_ROWS))
+    most = int(np.clip(CRITERIA.max_values // width, CRITERIA.min_rows, CRITERIA.max_rows))
     sample = [sparse.csc_array(b) if sparse.issparse(b) else b for b in distinct_rows(raw, most)]
     centre, usual = np.zeros(width), np.zeros(width)
-    strip = max(1, BLOCK_VALUES // sum(block.shape[0] for block in sample))
+    strip = max(1, VALUES_PER_BATCH // sum(block.shape[0] for block in sample))
     for first in range(0, width, strip):
         part = slice(first, first + strip)
         values = np.vstack([b[:, part].toarray() if sparse.issparse(b) else b[:, part] for b in sample])
@@ -177,12 +208,12 @@ def _centre_and_usual_distance(raw: RawView) -> tuple[NDArray, NDArray]:
 
 
 def _small_blocks(raw: RawView) -> Iterator[Matrix]:
-    """The rows in blocks of which float64 copies are small."""
+    """The rows in blocks that are small enough to be copied as float64."""
     for block in present_blocks(raw):
         if sparse.issparse(block):
             yield block
         else:
-            yield from (block[rows] for rows in slices_of(len(block), max(1, BLOCK_VALUES // block.shape[1])))
+            yield from (block[rows] for rows in gen_batches(len(block), max(1, VALUES_PER_BATCH // block.shape[1])))
 
 
 def _farthest(raw: RawView, centre: NDArray) -> NDArray:
@@ -197,16 +228,16 @@ def _farthest(raw: RawView, centre: NDArray) -> NDArray:
     return farthest
 
 
-def _embedded(columns: NDArray, width: int) -> NDArray:
-    """Where each column of a view is among `columns`; −1 if it is not."""
+def _positions(columns: NDArray, width: int) -> NDArray:
+    """Position of each column of a view in `columns`; −1 if it is not among them."""
     places = np.full(width, -1)
     places[columns] = np.arange(len(columns))
     return places
 
 
 def _entries(raw: RawView, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
-    """The numbers in some columns that are not 0, in float64, and which of the columns each is in."""
-    places = _embedded(columns, raw.data.shape[1])
+    """Column position and value, in float64, of the non-zero values of some columns."""
+    places = _positions(columns, raw.data.shape[1])
     for block in _small_blocks(raw):
         if sparse.issparse(block):
             place = places[block.indices]
@@ -219,16 +250,16 @@ def _entries(raw: RawView, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]
 
 
 def _bins(distances: NDArray, usual: NDArray) -> NDArray:
-    """Bin of each distance; 0 up to the usual one."""
+    """Bin of each distance; 0 up to the typical distance."""
     with np.errstate(divide="ignore"):
-        tenths = np.ceil(BINS_PER_DECADE * (np.log10(distances) - np.log10(usual)))
-    return np.clip(tenths, 0, N_BINS - 1).astype(np.intp)
+        tenths = np.ceil(CRITERIA.bins_per_decade * (np.log10(distances) - np.log10(usual)))
+    return np.clip(tenths, 0, CRITERIA.n_bins - 1).astype(np.intp)
 
 
 def _judge(
     raw: RawView, columns: NDArray, centre: NDArray, usual: NDArray, deviation: NDArray
 ) -> tuple[Outliers, NDArray] | None:
-    counts = np.zeros((len(columns), N_BINS), dtype=np.intp)
+    counts = np.zeros((len(columns), CRITERIA.n_bins), dtype=np.intp)
     smallest, largest = np.full(counts.shape, np.inf), np.full(counts.shape, -np.inf)
     for place, values in _entries(raw, columns):
         differs = values != centre[place]
@@ -239,8 +270,8 @@ def _judge(
         np.maximum.at(largest, cells, values)
     codes = (counts > 0) & is_code(smallest) & is_code(largest)
     last = np.array([_last_ordinary_bin(*parts) for parts in zip(counts, codes, strict=True)])
-    found = last < N_BINS
-    beyond = (np.arange(N_BINS) > last[:, None]) & (counts > 0)
+    found = last < CRITERIA.n_bins
+    beyond = (np.arange(CRITERIA.n_bins) > last[:, None]) & (counts > 0)
     outliers = Outliers(
         columns,
         np.minimum(np.where(beyond, np.inf, smallest).min(axis=1), centre),
@@ -252,7 +283,7 @@ def _judge(
         np.where(beyond, largest, -np.inf).max(axis=1),
     )._take(found)
     mean, without = _moments_within(raw, outliers)
-    decided = deviation[found] >= DECISIVE * without
+    decided = deviation[found] >= CRITERIA.min_inflation * without
     if not decided.any():
         return None
     outliers = _keep_frequent(replace(outliers, mean=mean), without, present_count(raw))
@@ -260,31 +291,33 @@ def _judge(
 
 
 def _keep_frequent(outliers: Outliers, deviation: NDArray, n_rows: int) -> Outliers:
-    """Codes that many rows have stay outside of the other numbers, so that these rows can be told from the others."""
-    frequent = outliers.has_codes & (outliers.counts > FREQUENT * n_rows)
+    """Keep codes of many rows outside of the other values, so that these rows still differ from the others."""
+    frequent = outliers.has_codes & (outliers.counts > CRITERIA.max_rare_share * n_rows)
+    offset = CRITERIA.code_offset * deviation
     below, above = outliers.first < outliers.low, outliers.last > outliers.high
     return replace(
         outliers,
         has_codes=outliers.has_codes & ~frequent,
-        low=np.where(frequent & below, outliers.low - OUTSIDE * deviation, outliers.low),
-        high=np.where(frequent & above, outliers.high + OUTSIDE * deviation, outliers.high),
+        low=np.where(frequent & below, outliers.low - offset, outliers.low),
+        high=np.where(frequent & above, outliers.high + offset, outliers.high),
     )
 
 
 def _last_ordinary_bin(counts: NDArray, codes: NDArray) -> int:
-    """The bin after which only outliers follow; `N_BINS` if none do. `codes` are the bins that hold codes alone."""
+    """The last bin before the outliers; `n_bins` if there are none. `codes` marks bins that hold only codes."""
     filled = np.flatnonzero(counts)
     empty = np.diff(filled) - 1
-    for gap in np.flatnonzero(empty >= GAP_OF_CODES):
+    for gap in np.flatnonzero(empty >= CRITERIA.min_code_gap):
         beyond = filled[gap + 1 :]
         share = counts[beyond].sum() / counts.sum()
-        if (empty[gap] >= GAP and share <= LARGEST_SHARE) or (codes[beyond].all() and share < LARGEST_SHARE_OF_CODES):
+        isolated = empty[gap] >= CRITERIA.min_gap and share <= CRITERIA.max_share
+        if isolated or (codes[beyond].all() and share < CRITERIA.max_code_share):
             return int(filled[gap])
-    return N_BINS
+    return CRITERIA.n_bins
 
 
 def _moments_within(raw: RawView, outliers: Outliers) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation of the numbers that are no outliers."""
+    """Mean and standard deviation without the outliers."""
     size = len(outliers.columns)
     n = present_count(raw) - outliers.counts
 

@@ -1,4 +1,4 @@
-"""Ranges of parameters as data, and one check for all of them."""
+"""Rules for the values of parameters, and one check for all of them."""
 
 import os
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Larger numbers leave nothing of the others in floating-point arithmetic, and smaller ones nothing of themselves.
-MOST = 1e12
-LEAST = 1e-12
+# Beyond these, parameters swamp all other terms in floating-point arithmetic, or vanish next to them.
+MAX_VALUE = 1e12
+MIN_VALUE = 1e-12
 
 
 class Rule(NamedTuple):
-    """Which values of a parameter are right, and how to say so."""
+    """A test of a parameter, and what it expects, for the error message."""
 
     accepts: Callable[[Any], bool]
     wanted: str
@@ -24,14 +24,14 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and bool(abs(value) <= MOST)
+    return number and bool(abs(value) <= MAX_VALUE)
 
 
 COUNT = Rule(_is_count, "an integer of at least 1")
 COUNT_OR_AUTO = Rule(lambda v: _is_count(v) or (isinstance(v, str) and v == "auto"), "a positive integer or 'auto'")
 PATH_OR_NONE = Rule(lambda v: v is None or isinstance(v, str | os.PathLike), "the name of a file, or None")
-POSITIVE = Rule(lambda v: _is_number(v) and v >= LEAST, f"a positive number, from {LEAST:g} to {MOST:g}")
-NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MOST:g}")
+POSITIVE = Rule(lambda v: _is_number(v) and v >= MIN_VALUE, f"a positive number, from {MIN_VALUE:g} to {MAX_VALUE:g}")
+NOT_NEGATIVE = Rule(lambda v: _is_number(v) and v >= 0, f"a number from 0 to {MAX_VALUE:g}")
 FROM_0_TO_1 = Rule(lambda v: _is_number(v) and 0 <= v <= 1, "a number from 0 to 1")
 SHARE = Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, and at most 1")
 BOOLEAN = Rule(lambda v: isinstance(v, bool | np.bool_), "True or False")

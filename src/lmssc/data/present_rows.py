@@ -1,18 +1,18 @@
-"""The numbers of a view, without the samples that lack it: block by block, or some of the different rows."""
+"""Iteration over the rows of the samples that have a view, in batches."""
 
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
 from lmssc.data.views import Matrix, RawView
-from lmssc.numerics.parallel import slices_of
 
-# Values of which moments are taken at a time: they stay in the cache.
-BLOCK_VALUES = 1 << 16
+# Batches of this many values stay in the CPU cache.
+VALUES_PER_BATCH = 1 << 16
 
 
 def present_count(raw: RawView) -> int:
@@ -39,14 +39,14 @@ def present_blocks(raw: RawView) -> Iterator[Matrix]:
         present = data if raw.present is None else data.take(np.flatnonzero(raw.present))
         yield from (block for _, block in present.blocks())
         return
-    rows = data.shape[0] if sparse.issparse(data) else max(1, BLOCK_VALUES // data.shape[1])
+    rows = data.shape[0] if sparse.issparse(data) else max(1, VALUES_PER_BATCH // data.shape[1])
     for first in range(0, data.shape[0], rows):
         part = slice(first, first + rows)
         yield data[part] if raw.present is None else data[part][raw.present[part]]
 
 
 def present_values(raw: RawView) -> Iterator[NDArray]:
-    """All numbers, in one or several arrays; zeros that are not stored are left out.
+    """All values, in one or several arrays, without the zeros that a sparse view does not store.
 
     Examples
     --------
@@ -56,11 +56,11 @@ def present_values(raw: RawView) -> Iterator[NDArray]:
     yield from (block.data if sparse.issparse(block) else block for block in present_blocks(raw))
 
 
-def distinct_rows(raw: RawView, most: int) -> Iterator[Matrix]:
-    """The first rows, up to `most`, no two of them equal, in blocks.
+def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
+    """The first `max_rows` distinct rows, in blocks.
 
-    In content order these are as good as drawn at random, and neither the order in which the samples came nor how
-    often all of them are repeated matters.
+    In canonical order these are as good as a random sample, which does not depend on the order of the input or on
+    repeating all samples.
 
     Examples
     --------
@@ -69,15 +69,15 @@ def distinct_rows(raw: RawView, most: int) -> Iterator[Matrix]:
     [[[1.0], [2.0]]]
     """
     seen = np.empty(0, dtype=np.uint64)
-    for rows in slices_of(raw.data.shape[0], max(1, BLOCK_VALUES // raw.data.shape[1])):
+    for rows in gen_batches(raw.data.shape[0], max(1, VALUES_PER_BATCH // raw.data.shape[1])):
         part = raw.take(rows)
         release(raw.data)
         block = part.data if part.present is None else part.data[part.present]
         keys = row_keys(RawView(raw.name, block, None))
         new = np.sort(np.unique(keys, return_index=True)[1])
-        new = new[~np.isin(keys[new], seen)][: most - len(seen)]
+        new = new[~np.isin(keys[new], seen)][: max_rows - len(seen)]
         seen = np.concatenate([seen, keys[new]])
         if len(new):
             yield block[new]
-        if len(seen) == most:
+        if len(seen) == max_rows:
             return

@@ -1,4 +1,4 @@
-"""Rows are joined by position; the indexes of pandas' frames and series tell when that would be wrong."""
+"""Check of pandas indexes: rows are joined by position, which is wrong if the indexes disagree."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,12 +14,12 @@ def index_of(data: Any) -> Any:
     (['a', 'b'], None)
     """
     index = getattr(data, "index", None)
-    # Lists have an `index`, too.
+    # Lists have a method `index`.
     return index if hasattr(index, "equals") and hasattr(data, "iloc") else None
 
 
 def is_default(index: Any) -> bool:
-    """Whether an index counts the rows from 0 as pandas does by itself: it names nothing.
+    """Whether an index is the default of pandas, 0, 1, …, which names nothing.
 
     Examples
     --------
@@ -68,18 +68,18 @@ first, for example with reindex, or pass arrays (.to_numpy()) if the rows do bel
     indexes = {name: index for name, index in indexes.items() if index is not None}
     if not indexes:
         return
-    # The first that names samples is what the others are compared with.
+    # The others are compared with the first that names samples.
     first = min(indexes, key=lambda name: is_default(indexes[name]))
     reference = indexes[first]
     for name, index in indexes.items():
-        if not index.equals(reference):  # which is quick
+        if not index.equals(reference):
             _refuse_if_other(first, reference, name, index)
 
 
 def _refuse_if_other(first: str, reference: Any, name: str, index: Any) -> None:
     ids, others = set(reference), set(index)
     if ids == others and len(reference) == len(index):
-        # What only counts rows was given first, else it were the reference.
+        # A default index is in `name` only if it was given first.
         pair = f"{name} and {first}" if is_default(index) else f"{first} and {name}"
         raise ValueError(
             f"{pair} have the same index in another order. Rows are joined by position: bring them into one order "
@@ -97,6 +97,6 @@ def _refuse_if_other(first: str, reference: Any, name: str, index: Any) -> None:
 
 
 def _types(first: str, ids: set, name: str, others: set) -> str:
-    """What is said if ids are of different types, as numbers and text are."""
+    """Part of the message if the ids have different types."""
     one, other = ("/".join(sorted({type(value).__name__ for value in values})) for values in (ids, others))
     return "" if one == other else f"; ids are {one} in {first}, {other} in {name}"

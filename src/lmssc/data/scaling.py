@@ -25,7 +25,7 @@ WORDS = ("tfidf", "unit")
 # A view of words has fewer non-zeros than this, none of them negative.
 TEXT_DENSITY = 0.2
 # Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
-FEWEST_FEATURES = 4
+MIN_FEATURES = 4
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     array([1., 0.])
     """
     kind = choose_scaling(raw) if scaling == "auto" else scaling
-    if kind == "sample" and raw.data.shape[1] < FEWEST_FEATURES:
+    if kind == "sample" and raw.data.shape[1] < MIN_FEATURES:
         kind = "zscore"
     dtype = raw.data.dtype
     if kind in CENTRED:

@@ -1,4 +1,4 @@
-"""A warning where a scorer of scikit-learn counts unlabelled samples, all of which it takes for wrong."""
+"""A warning if a scorer of scikit-learn scores unlabelled samples, which it counts as wrong."""
 
 import inspect
 import warnings
@@ -7,17 +7,17 @@ import numpy as np
 
 from lmssc.data.labels import known_labels
 
-# Callers that are looked at.
+# Stack frames that are searched.
 MAX_DEPTH = 12
-# What a scorer of scikit-learn calls the labels that it compares answers with.
+# Name of the variable with the true labels in scorers of scikit-learn.
 TRUTH = "y_true"
 
 
 def warn_of_scored_unlabelled() -> None:
-    """Warn if a scorer of scikit-learn is asking for answers, and has unlabelled samples among its labels.
+    """Warn if the caller is a scorer of scikit-learn whose true labels include unlabelled samples.
 
-    An estimator does not see the labels that its answers are compared with. The scorer that called it does, and has
-    them in a variable; where a later scikit-learn has them elsewhere, there is no warning.
+    An estimator does not see the true labels, but the scorer that calls it has them in a local variable. If a later
+    scikit-learn stores them elsewhere, there is no warning.
 
     Examples
     --------

@@ -1,9 +1,11 @@
-"""Whether the rows of a view are to be compared by direction, as texts are: what speaks for it in the numbers.
+"""Detection of text: whether the rows of a view should be compared by direction.
 
-Rows of length 1 keep what a text is about and lose how long it is. Where size is what tells samples apart (amounts,
-numbers of events, measurements that are often zero), nothing would be left. So a view must look like words in all
-that can be seen without labels.
+Normalising rows to length 1 keeps the topic of a text and drops its length. Where magnitude is informative (amounts,
+event counts, measurements that are often zero), that would lose everything. So a view counts as text only if it passes
+every test that needs no labels.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +14,57 @@ from scipy import sparse
 from lmssc.data.present_rows import distinct_rows
 from lmssc.data.views import RawView
 
-# Different rows that are looked at, and how many there must be to tell whether words occur together.
-MOST_ROWS = 5000
-FEWEST_ROWS = 100
-# A vocabulary has more columns than this; with fewer, shares of a whole look like words that avoid each other.
-FEWEST_WORDS = 100
-# Deviation of the log lengths of the rows up to which they are the same: nothing is lost.
-SAME_LENGTH = 0.05
-# Share of ones among counts of words, at least.
-FEWEST_ONES = 0.5
-# Deviation of log sizes between rows, at most: counts, and weights such as tf-idf.
-SPREAD_OF_COUNTS, SPREAD_OF_WEIGHTS = 0.5, 0.3
-# How many of the commonest words are looked at for those that occur together; each in so many rows at least.
-COMMONEST, FEWEST_OCCURRENCES = 100, 5
-# Their mean squared correlation must be so many times that of chance, and the part beyond chance this large.
-ABOVE_CHANCE, CORRELATION = 1.1, 0.02
+
+@dataclass(frozen=True)
+class TextCriteria:
+    """Thresholds of `looks_like_words`.
+
+    Attributes
+    ----------
+    max_rows : int
+        Distinct rows that are examined.
+    min_rows : int
+        Rows needed to test whether words occur together; with fewer rows the test is skipped.
+    min_words : int
+        Size of the vocabulary. In narrower views, shares of a total look like words that avoid each other.
+    max_length_spread : float
+        Standard deviation of the log row norms up to which all rows have the same length, so that normalising them
+        loses nothing.
+    min_share_of_ones : float
+        Share of ones among the non-zero counts.
+    max_count_spread, max_weight_spread : float
+        Standard deviation of the log row sizes, for counts and for weights such as tf-idf.
+    n_common_words : int
+        Most frequent words that are tested for occurring together.
+    min_occurrences : int
+        Rows in which each of them must occur.
+    min_ratio_to_chance : float
+        Mean squared correlation of these words, as a multiple of its value for independent words.
+    min_correlation : float
+        Root of the part of the mean squared correlation that exceeds chance.
+    """
+
+    max_rows: int = 5000
+    min_rows: int = 100
+    min_words: int = 100
+    max_length_spread: float = 0.05
+    min_share_of_ones: float = 0.5
+    max_count_spread: float = 0.5
+    max_weight_spread: float = 0.3
+    n_common_words: int = 100
+    min_occurrences: int = 5
+    min_ratio_to_chance: float = 1.1
+    min_correlation: float = 0.02
+
+
+CRITERIA = TextCriteria()
 
 
 def looks_like_words(raw: RawView, *, counts: bool) -> bool:
-    """Whether a view with many zeros and nothing negative is one of words, or loses nothing if it is taken for one.
+    """Whether a sparse, non-negative view is text, or loses nothing if it is treated as text.
 
-    Words have a large vocabulary, sizes that say little (most counts are 1; weights are alike in all rows), and
-    subjects: some occur together. `counts` says that all numbers are whole.
+    Text has a large vocabulary, magnitudes that carry little information (most counts are 1; weights are similar in
+    all rows), and topics: some words occur together. `counts` says that all values are whole numbers.
 
     Examples
     --------
@@ -47,22 +78,22 @@ def looks_like_words(raw: RawView, *, counts: bool) -> bool:
     >>> looks_like_words(RawView("a", amounts.astype(float), None), counts=True)
     False
     """
-    blocks = [sparse.csr_array(block) for block in distinct_rows(raw, MOST_ROWS)]
+    blocks = [sparse.csr_array(block) for block in distinct_rows(raw, CRITERIA.max_rows)]
     texts = sparse.vstack(blocks, format="csr").astype(np.float64)
     texts.eliminate_zeros()
     texts = texts[np.diff(texts.indptr) > 0]
     if not texts.nnz:
         return True
     lengths = _row_norms(texts)
-    if np.log(lengths).std() <= SAME_LENGTH:
+    if np.log(lengths).std() <= CRITERIA.max_length_spread:
         return True
-    if len(np.unique(texts.indices)) < FEWEST_WORDS:
+    if len(np.unique(texts.indices)) < CRITERIA.min_words:
         return False
-    if counts and (texts.data == 1).mean() < FEWEST_ONES:
+    if counts and (texts.data == 1).mean() < CRITERIA.min_share_of_ones:
         return False
-    if _size_spread(texts, lengths) > (SPREAD_OF_COUNTS if counts else SPREAD_OF_WEIGHTS):
+    if _size_spread(texts, lengths) > (CRITERIA.max_count_spread if counts else CRITERIA.max_weight_spread):
         return False
-    return texts.shape[0] < FEWEST_ROWS or _occur_together(texts)
+    return texts.shape[0] < CRITERIA.min_rows or _occur_together(texts)
 
 
 def _row_norms(texts: sparse.csr_array) -> NDArray:
@@ -70,9 +101,9 @@ def _row_norms(texts: sparse.csr_array) -> NDArray:
 
 
 def _size_spread(texts: sparse.csr_array, lengths: NDArray) -> float:
-    """How much rows differ in size: as they are, or by more than the words that each has, whichever is less.
+    """Spread of the row sizes, as they are or relative to what the words of each row predict, whichever is less.
 
-    The first is small for weights that were made unit rows, the second for counts and weights that were not.
+    The first is small for weights with unit rows, the second for counts and for weights without normalisation.
     """
     occurrences = np.bincount(texts.indices, minlength=texts.shape[1])
     typical = np.bincount(texts.indices, weights=texts.data, minlength=texts.shape[1]) / np.maximum(occurrences, 1)
@@ -81,14 +112,14 @@ def _size_spread(texts: sparse.csr_array, lengths: NDArray) -> float:
 
 
 def _occur_together(texts: sparse.csr_array) -> bool:
-    """Whether some of the commonest words occur together more often, or less, than the lengths of the rows explain.
+    """Whether some of the most frequent words occur together more or less often than the row lengths explain.
 
-    Without subjects the word j is in a row of r words with probability r·f_j / Σf, whatever else is in the row. What
-    is left of the occurrences then is uncorrelated, up to chance, whose size is known.
+    Without topics, word j occurs in a row of r words with probability r·f_j / Σf, independent of the other words. The
+    residuals of the occurrences are then uncorrelated up to chance, whose variance is known.
     """
     frequency = np.bincount(texts.indices, minlength=texts.shape[1])
-    common = np.argsort(-frequency, kind="stable")[:COMMONEST]
-    common = common[frequency[common] >= FEWEST_OCCURRENCES]
+    common = np.argsort(-frequency, kind="stable")[: CRITERIA.n_common_words]
+    common = common[frequency[common] >= CRITERIA.min_occurrences]
     if len(common) < 2:
         return False
     n_words = np.diff(texts.indptr)
@@ -100,4 +131,5 @@ def _occur_together(texts: sparse.csr_array) -> bool:
     above = (products**2 / (variance.T @ variance))[pairs].mean()
     power = np.diag(products)
     correlation = (products**2 / np.outer(power, power))[pairs].mean()
-    return bool(above >= ABOVE_CHANCE and correlation * (1 - 1 / above) >= CORRELATION**2)
+    excess = correlation * (1 - 1 / above)
+    return bool(above >= CRITERIA.min_ratio_to_chance and excess >= CRITERIA.min_correlation**2)

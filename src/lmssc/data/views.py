@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 
-from lmssc.data.memmap import FEWEST_BYTES, MappedRows, memory_map, stored_bytes
-from lmssc.numerics.parallel import count_threads, slices_of, threaded_map
+from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.numerics.matrices import Matrix
+from lmssc.numerics.parallel import count_threads, threaded_map
 
-# Columns of a view that is not stored dense that are made dense at a time.
+# Columns of a sparse or centred view that are made dense at a time.
 STRIP = 100
-# Bytes of views, times columns that they are multiplied with, from which on several products at a time pay.
-FEWEST_SHARED = 1 << 27
-# A dense array, a CSR array or rows of a memory map; scipy has no types that would tell.
-Matrix = Any
+# Bytes of the views times columns of the other factor from which on parallel products pay.
+MIN_PARALLEL_WORK = 1 << 27
 
 
 def smaller(block: Matrix) -> Matrix:
-    """A sparse block stored dense if that takes less memory; what is on disk stays there.
+    """Store a sparse block densely if that takes less memory; memory maps stay as they are.
 
     Examples
     --------
@@ -35,29 +35,16 @@ def smaller(block: Matrix) -> Matrix:
     return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
 
 
-def stored_like(example: Matrix, block: Matrix) -> Matrix:
-    """`block` stored as `example` is: dense, or as CSR.
-
-    Examples
-    --------
-    >>> type(stored_like(sparse.eye_array(2), np.ones((1, 2)))).__name__
-    'csr_array'
-    """
-    if sparse.issparse(example):
-        return sparse.csr_array(block)
-    return block.toarray() if sparse.issparse(block) else block
-
-
 @dataclass(frozen=True)
 class RawView:
-    """One view as the user gave it, checked but not scaled.
+    """One view as the user gave it, validated but not scaled.
 
     Attributes
     ----------
     name : str
         Name of the view.
     data : ndarray or csr_array of shape (n, d)
-        Its numbers. Rows of samples that lack the view hold nothing of use.
+        Values. Rows of samples that lack the view are undefined.
     present : ndarray of bool of shape (n,), or None
         Which samples have the view; None if all do.
     """
@@ -67,10 +54,10 @@ class RawView:
     present: NDArray | None
 
     def map(self, rows: NDArray) -> "RawView":
-        """`take`, but many numbers that are on disk stay there."""
+        """`take`, but large memory maps stay on disk."""
         if isinstance(self.data, MappedRows):
             return self._with(self.data.take(rows), rows)
-        if memory_map(self.data) is not None and stored_bytes(self.data) >= FEWEST_BYTES:
+        if memory_map(self.data) is not None and stored_bytes(self.data) >= MIN_MAPPED_BYTES:
             return self._with(MappedRows(self.data, rows), rows)
         return self.take(rows)
 
@@ -119,7 +106,7 @@ class View:
         return product
 
     def columns(self) -> Iterator[tuple[slice, NDArray]]:
-        """The columns of X, dense: all of them if they are stored so, else some at a time."""
+        """The columns of X as dense arrays: all at once if they are stored so, else some at a time."""
         n_columns = self.data.shape[1]
         if isinstance(self.data, np.ndarray) and self.offset is None:
             yield slice(0, n_columns), self.data
@@ -129,7 +116,7 @@ class View:
             yield strip, self.dot(np.eye(n_columns, dtype=self.data.dtype)[:, strip])
 
     def points(self) -> Matrix:
-        """Rows that are as far from each other as those of X; sparse if the view is, so not shifted by the offset."""
+        """Rows with the same distances as those of X; sparse if the view is, and therefore not centred."""
         if self.offset is None or self.present is None:
             return self.data
         # A sample that lacks the view is a row of zeros in X, so one of the offset here.
@@ -162,7 +149,7 @@ class View:
 
 @dataclass(frozen=True)
 class MappedView(View):
-    """One view that is on disk: each block of rows is scaled when it has been read, and multiplied.
+    """One view on disk: each batch of rows is read, scaled and multiplied.
 
     Attributes
     ----------
@@ -357,8 +344,8 @@ class Views(Sequence[View]):
         return presence_patterns([view.present for view in self], self.n_samples)
 
     def _map(self, multiply: Callable[[Any], NDArray], items: Sequence[Any], width: int) -> list[NDArray]:
-        """Products of some views with so many columns: several at a time if that pays, and none is on disk."""
-        shared = self._shareable_bytes * width >= FEWEST_SHARED
+        """Products of some views with a factor of `width` columns: in parallel if that pays and no view is on disk."""
+        shared = self._shareable_bytes * width >= MIN_PARALLEL_WORK
         return threaded_map(multiply, items) if shared else list(map(multiply, items))
 
     @cached_property
@@ -388,8 +375,8 @@ class Views(Sequence[View]):
     def dot(self, loadings: Sequence[NDArray]) -> NDArray:
         """Σ X^v·W^v."""
         pairs = list(zip(self._views, loadings, strict=True))
-        # Each product is as large as H: no more at a time than there are threads.
-        parts = slices_of(len(pairs), count_threads())
+        # Each product is as large as H, so at most one per thread is in memory.
+        parts = gen_batches(len(pairs), count_threads())
         products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
         total = reduce(np.add, chain.from_iterable(products))
         return total if self._order is None else total[self._order]

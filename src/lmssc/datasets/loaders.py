@@ -29,7 +29,7 @@ def load_bbc(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def load_bbc(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def load_sonar(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def load_sonar(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def load_handwritten(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def load_handwritten(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -126,17 +126,17 @@ def load_handwritten(*, download: bool = True) -> Bunch:
 
 
 def load_reuters(*, download: bool = True) -> Bunch:
-    """Load Reuters: 1200 news documents in five languages, tf-idf weights of 2000 words a language, six classes.
+    """Load Reuters: 1200 news documents in five languages, tf-idf weights of 2000 words per language, six classes.
 
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
     Bunch
-        ``views`` : list of five CSR arrays of shape (1200, 2000), one a language;
+        ``views`` : list of five CSR arrays of shape (1200, 2000), one for each language;
         ``view_names`` : list of str, the languages as the source of the file lists them;
         ``target`` : integer array of shape (1200,), 0 to 5; the rows are sorted by class;
         ``target_names`` : list of str, ``"1"`` to ``"6"`` as in the file;
@@ -145,7 +145,7 @@ def load_reuters(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def load_msrc(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def load_msrc(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def load_bbcsport(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def load_bbcsport(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def load_leaves(*, download: bool = True) -> Bunch:
     Parameters
     ----------
     download : bool, default=True
-        Whether to download the file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def load_leaves(*, download: bool = True) -> Bunch:
     Raises
     ------
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def load(name: str, *, download: bool = True) -> Bunch:
     ValueError
         If there is no data set of that name.
     DataFileError
-        An OSError: the file is not what it should be, or cannot be had.
+        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------

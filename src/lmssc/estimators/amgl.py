@@ -1,8 +1,8 @@
-"""AMGL: one graph a view, their weights and the labels learned together."""
+"""AMGL: one graph per view; their weights and the labels are learned together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,12 @@ from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NE
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, View
 from lmssc.estimators.base import (
-    MultiViewClassifier,
     Problem,
     Solution,
     in_input_order,
-    resolve_neighbors,
     self_weights,
-    upgrade_neighbors,
 )
-
-DEFAULT_NEIGHBORS = 5
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 
 
 @dataclass(frozen=True)
@@ -84,40 +80,39 @@ def combine(matrices: Sequence[sparse.csr_array], weights: NDArray) -> sparse.cs
     return total.tocsr()
 
 
-class AMGL(MultiViewClassifier):
-    """Auto-weighted multiple graph learning: one graph a view, weighted without a parameter.
+class AMGL(FixedNeighborsClassifier):
+    """Auto-weighted multiple graph learning: one graph per view, weighted without a parameter.
 
     With L_v = I − D_v^−½·W_v·D_v^−½ the normalised Laplacian of view v's graph, it lowers
 
         Σ_v √Tr(FᵀL_vF),    F_l = Y_l,
 
-    by turns of
+    alternating
 
         F_u = −L_uu⁻¹·L_ul·Y_l with L = Σ_v a_v·L_v,    a_v = 1 / (2·√Tr(FᵀL_vF)),
 
-    so that views over whose graph the labels are smooth get a large weight. W_v is the symmetrised adaptive-neighbour
+    so that views whose graph makes the labels smooth get a large weight. W_v is the symmetrised adaptive-neighbour
     graph of the view, s_j = (d_{k+1} − d_j) / (k·d_{k+1} − Σ_{m≤k} d_m) with d the sorted squared distances.
 
     Parameters
     ----------
     views : list of int, list of slices, dict of name → columns, or None
-        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
-        view, or if X is a list or dict of views.
+        How the columns of one 2-D X are split into views: widths, slices, or column indices or names. None for a
+        single view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample in each view. "auto" is 5, or fewer for very few samples.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        As for `LMSSC`. None, the default, takes the views as they are, as the paper does; on most data "auto" is
-        better.
+        As for `LMSSC`. None, the default, does not scale, as in the paper; on most data "auto" is better.
     impute : {"median", "mean"} or None
-        What single missing values are replaced by, as for `LMSSC`. None refuses them.
+        Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
     max_iter : int
-        Most iterations.
+        Largest number of iterations.
     tol : float
         Stop when the objective falls by less than this share of itself.
     callback : callable, optional
         Called with an `IterationProgress` after each iteration.
     verbose : int
-        Print a line after each iteration.
+        If positive, print a line after each iteration.
 
     Attributes
     ----------
@@ -126,12 +121,12 @@ class AMGL(MultiViewClassifier):
     transduction_ : ndarray of shape (n,)
         Label of each sample.
     label_distributions_ : ndarray of shape (n, c)
-        Distribution over the classes of each sample: F, its rows divided by their sums, which for normalised
-        Laplacians are not 1.
+        Class distribution of each sample: F with its rows divided by their sums, which are not 1 for normalised
+        Laplacians.
     unreached_ : ndarray of int
-        Samples in parts of the joint graph without a label; they have the frequencies of the labelled classes.
+        Samples in components of the joint graph without a label; they have the frequencies of the labelled classes.
     graph_ : csr_array of shape (n, n)
-        Σ_v a_v·D_v^−½·W_v·D_v^−½ / Σ_v a_v: symmetric, no self-loops.
+        Σ_v a_v·D_v^−½·W_v·D_v^−½ / Σ_v a_v: symmetric, without self-loops.
     view_weights_ : ndarray of shape (V,)
         a_v, in the order of the views; only their ratios matter.
     objective_ : ndarray of shape (n_iterations,)
@@ -139,23 +134,23 @@ class AMGL(MultiViewClassifier):
     n_neighbors_ : int
         Number of neighbours k, given or chosen.
     n_iter_ : int
-        Iterations that were run.
+        Number of iterations.
     scalings_ : dict of str to str
         Scaling of each view.
     imputed_ : dict of str to ndarray of shape (d_v,)
-        Values that were filled in, for each column of each view; empty without `impute`.
+        Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
     See Also
     --------
-    GFHF : One graph of all views side by side.
+    GFHF : One graph of all views concatenated.
     MLAN : One graph, learned from weighted views.
 
     Notes
     -----
-    The published program multiplies F_u by ½, which the minimiser that the paper derives does not have; it changes the
-    weights, because the labelled rows stay as they are. Here F_u is the paper's.
+    The published program multiplies F_u by ½, unlike the minimiser in the paper. That changes the weights, because the
+    labelled rows stay as they are. Here F_u is that of the paper.
 
     A sample that lacks a view is not in that view's graph. A view whose graph fits the labels perfectly would get an
     infinite weight; no weight is more than 10⁶ times another.
@@ -179,6 +174,7 @@ class AMGL(MultiViewClassifier):
     2
     """
 
+    _default_neighbors = 5
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
@@ -209,14 +205,9 @@ class AMGL(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
-
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        self.n_neighbors_ = self._choose_neighbors(views.n_samples)
         self._scaled = list(views)
         laplacians = [
             laplacian(view_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)
@@ -238,7 +229,7 @@ class AMGL(MultiViewClassifier):
         joint = combine(laplacians, state.weights / state.weights.sum())
         graph = (sparse.diags_array(joint.diagonal(), dtype=joint.dtype) - joint).tocsr()
         graph.eliminate_zeros()
-        # Scores fall off with every step that the views disagree on, at last to nothing.
+        # Scores decay with each edge on which the views disagree, and can vanish.
         unreached = state.unreached | (state.scores.max(axis=1) <= 0)
         frequencies = problem.targets.frequencies.astype(views.dtype)
         return Solution(np.where(unreached[:, None], frequencies, state.scores), graph, unreached)
@@ -261,7 +252,7 @@ class AMGL(MultiViewClassifier):
 
 
 def present_rows(view: View) -> NDArray:
-    """Numbers of the samples that have a view.
+    """Indices of the samples that have a view.
 
     Examples
     --------

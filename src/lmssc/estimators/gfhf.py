@@ -1,4 +1,4 @@
-"""GFHF: labels propagated over one graph, of one view or of all views side by side."""
+"""GFHF: labels propagated over one graph, of one view or of all views concatenated."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -15,52 +15,52 @@ from lmssc.data.imputation import IMPUTE
 from lmssc.data.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import Matrix, RawView
-from lmssc.estimators.base import MultiViewClassifier, Problem, Solution, resolve_neighbors, upgrade_neighbors
+from lmssc.estimators.base import Problem, Solution
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, other_neighbors
 
-DEFAULT_NEIGHBORS = 10
-# Gaussian weights are at least this, so that an outlier is not cut off and the solver still sees it.
-LEAST_WEIGHT = 1e-12
+# Lower bound of Gaussian weights: keeps outliers connected, and visible to the solver.
+MIN_WEIGHT = 1e-12
 
 WIDTH = Rule(lambda v: POSITIVE.accepts(v) or (isinstance(v, str) and v == "median"), f"'median' or {POSITIVE.wanted}")
 VIEW = Rule(
     lambda v: v is None or isinstance(v, str) or (isinstance(v, int | np.integer) and not isinstance(v, bool)),
-    "the name or number of a view, or None for all",
+    "the name or index of a view, or None for all",
 )
 
 
-class GFHF(MultiViewClassifier):
-    """Gaussian fields and harmonic functions: one graph, and labels that are propagated over it.
+class GFHF(FixedNeighborsClassifier):
+    """Gaussian fields and harmonic functions: labels propagated over one graph.
 
     With W the symmetrised graph, D its row sums and L = D − W, the class scores F keep the known labels, F_l = Y_l,
-    and are harmonic elsewhere, each the weighted mean of its neighbours':
+    and are harmonic elsewhere, each the weighted mean of its neighbours:
 
         F_u = −L_uu⁻¹·L_ul·Y_l,    the minimiser of Tr(FᵀLF).
 
-    On all views, scaled and side by side (the default), this is the strongest simple baseline there is; on a single
-    view it is what the paper of LMSSC calls HFPF(v).
+    On all views, scaled and concatenated (the default), this is the strongest simple baseline; on a single view it is
+    what the paper of LMSSC calls HFPF(v).
 
     Parameters
     ----------
     views : list of int, list of slices, dict of name → columns, or None
-        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
-        view, or if X is a list or dict of views.
+        How the columns of one 2-D X are split into views: widths, slices, or column indices or names. None for a
+        single view, or if X is a list or dict of views.
     view : str, int or None
-        Name or number (in the order in which they are given) of the only view that is used; None for all of them.
+        Name or index of the only view that is used; None for all views.
     graph : {"adaptive", "gaussian", "precomputed"}
-        "adaptive": k neighbours a sample, s_j = (d_{k+1} − d_j) / (k·d_{k+1} − Σ_{m≤k} d_m) with d the sorted squared
-        distances. "gaussian": w_ij = exp(−d_ij / (2·width²)) if i is among the k nearest of j or j among those of i.
-        "precomputed": X is the graph, a sparse or dense affinity, n × n and not negative; of one that is not symmetric
-        (W + Wᵀ)/2 is used, and the diagonal does not matter. `predict` then takes the affinities of new samples (rows)
-        to the samples of fit (columns).
+        "adaptive": k neighbours of each sample, s_j = (d_{k+1} − d_j) / (k·d_{k+1} − Σ_{m≤k} d_m) with d the sorted
+        squared distances. "gaussian": w_ij = exp(−d_ij / (2·width²)) if i is among the k nearest of j or j among those
+        of i. "precomputed": X is the graph, a sparse or dense affinity matrix, n × n and not negative. If it is not
+        symmetric, (W + Wᵀ)/2 is used; the diagonal is ignored. `predict` then takes the affinities of new samples
+        (rows) to the samples of fit (columns).
     n_neighbors : int or "auto"
         Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
     width : "median" or float
-        Width of the Gaussian, in units of the scaled views. "median" is the median distance between neighbours.
+        Width of the Gaussian. "median" is the median distance between neighbours in the scaled views.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         As for `LMSSC`.
     impute : {"median", "mean"} or None
-        What single missing values are replaced by, as for `LMSSC`. None refuses them.
+        Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
 
     Attributes
     ----------
@@ -71,10 +71,10 @@ class GFHF(MultiViewClassifier):
     label_distributions_ : ndarray of shape (n, c)
         Distribution over the classes of each sample; rows sum to 1.
     unreached_ : ndarray of int
-        Samples in parts of the graph without a label; they have the frequencies of the labelled classes.
+        Samples in components of the graph without a label; they have the frequencies of the labelled classes.
     graph_ : csr_array of shape (n, n)
-        The graph, no self-loops: S with rows that sum to 1 for "adaptive", the symmetric W for "gaussian", and X for
-        "precomputed".
+        The graph, without self-loops: S with rows that sum to 1 for "adaptive", the symmetric W for "gaussian", and X
+        for "precomputed".
     width_ : float
         Width of the Gaussian, for `graph="gaussian"`.
     objective_ : ndarray of shape (1,)
@@ -82,23 +82,23 @@ class GFHF(MultiViewClassifier):
     n_neighbors_ : int
         Number of neighbours k, given or chosen; not for `graph="precomputed"`.
     n_iter_ : int
-        1: there is nothing to iterate.
+        Always 1.
     scalings_ : dict of str to str
         Scaling of each view that is used; none for `graph="precomputed"`.
     imputed_ : dict of str to ndarray of shape (d_v,)
-        Values that were filled in, for each column of each view; empty without `impute`.
+        Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
     See Also
     --------
-    AMGL : One graph a view, with learned weights.
+    AMGL : One graph per view, with learned weights.
     MLAN : One graph, learned from weighted views.
 
     Notes
     -----
-    A view that a sample lacks counts as zeros after scaling, which is the mean of a standardised view. A new sample
-    gets the mean of its neighbours' distributions, with weights like those of the graph.
+    A missing view of a sample counts as zeros after scaling, which is the mean of a standardised view. A new sample
+    gets the weighted mean of its neighbours' distributions, with weights like those of the graph.
 
     References
     ----------
@@ -118,6 +118,7 @@ class GFHF(MultiViewClassifier):
     True
     """
 
+    _default_neighbors = 10
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "view": VIEW,
@@ -145,18 +146,12 @@ class GFHF(MultiViewClassifier):
         self.scaling = scaling
         self.impute = impute
 
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        if parameters.get("graph", "adaptive") != "precomputed":
-            upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
-
     def _fit_method(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
             graph = self._read_affinity(problem.views, square=True)
             self.scalings_ = {}
         else:
-            graph = self._learn(self._place(problem))
+            graph = self._learn(self._embed(problem))
         fields = laplacian(graph)
         scores, unreached = propagate(fields, problem.targets)
         self.objective_ = np.array([roughness(fields, scores)])
@@ -164,15 +159,15 @@ class GFHF(MultiViewClassifier):
         self._frequencies = problem.targets.frequencies.astype(scores.dtype)
         return Solution(scores, graph, unreached)
 
-    def _place(self, problem: Problem) -> Matrix:
-        """Scale the views that are used, and keep where the samples are."""
+    def _embed(self, problem: Problem) -> Matrix:
+        """Scale the views that are used, and concatenate them."""
         self._used = self._choose_views()
-        chosen = Problem([problem.views[v] for v in self._used], problem.targets)
+        chosen = Problem([problem.views[v] for v in self._used], problem.targets, problem.context)
         self._points = self._fit_scalings(chosen, used=self._used).points()
         return self._points
 
     def _choose_views(self) -> list[int]:
-        """Numbers, in content order, of the views that are used."""
+        """Indices, in canonical order, of the views that are used."""
         if self.view is None:
             return list(range(len(self.view_names_)))
         names = self.view_names_
@@ -188,18 +183,18 @@ class GFHF(MultiViewClassifier):
 
     def _learn(self, points: Matrix) -> sparse.csr_array:
         n_samples = points.shape[0]
-        self.n_neighbors_ = resolve_neighbors(self.n_neighbors, n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        self.n_neighbors_ = self._choose_neighbors(n_samples)
         n_neighbors = self.n_neighbors_
         if self.graph == "adaptive":
             return learn_graph(points, n_neighbors, beta=1.0)[0]
-        # More than k are fetched so that ties at the end of the list go by index, whatever the storage.
+        # More than k are fetched, so that ties at the end of the list are broken by index for dense and sparse views.
         found = first_of(other_neighbors(points, min(2 * n_neighbors + 2, n_samples - 1)), n_neighbors)
         self.width_ = median_distance(found.squared_distances) if isinstance(self.width, str) else float(self.width)
         one_way = graph_from_rows(found.indices, gaussian(found.squared_distances, self.width_), n_samples)
         return one_way.maximum(one_way.T).tocsr()
 
     def _read_affinity(self, raws: list[RawView], *, square: bool) -> sparse.csr_array:
-        """The affinities given as X, columns in content order like the rows."""
+        """The affinities given as X, columns in canonical order like the rows."""
         if len(raws) > 1 or self.view is not None or self.impute is not None:
             raise ValueError("graph='precomputed' takes one affinity as X, without views, view and impute")
         (raw,) = raws
@@ -218,18 +213,18 @@ class GFHF(MultiViewClassifier):
                 "of distances d, exp(−d²/(2·width²)) is an affinity"
             )
         if square:
-            # An edge to oneself cancels in L.
+            # Self-loops cancel in L.
             affinity = (affinity - sparse.diags_array(affinity.diagonal(), dtype=affinity.dtype)).tocsr()
             affinity.eliminate_zeros()
         return affinity
 
     def _merges_identical(self) -> bool:
-        return self.graph != "precomputed"  # samples with the same neighbours need not be the same
+        return self.graph != "precomputed"  # samples with equal affinities are not identical
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
         if self.graph != "precomputed":
             return super()._recognise(keys)
-        # Samples with the same affinities share their answers, but for those that have none at all.
+        # Samples with the same affinities share their predictions, except those without any.
         known, first, counts = np.unique(self._order.keys, return_index=True, return_counts=True)
         shared = np.add.reduceat(self.label_distributions_[self._order.samples], first) / counts[:, None]
         place = np.searchsorted(known, keys, side="right") - 1
@@ -249,7 +244,7 @@ class GFHF(MultiViewClassifier):
         if self.graph == "adaptive":
             return connect(self._points, queries, n_neighbors) @ distributions
         found = first_of(nearest_neighbors(self._points, queries, min(2 * n_neighbors + 2, len(samples))), n_neighbors)
-        # Relative to the nearest, so that far from all samples there are still weights.
+        # Relative to the nearest, so that weights do not vanish far from all samples.
         excess = found.squared_distances - found.squared_distances[:, :1]
         weights = gaussian(excess, self.width_)
         return graph_from_rows(found.indices, weights, len(samples)) @ distributions
@@ -262,12 +257,12 @@ class GFHF(MultiViewClassifier):
 
 
 def first_of(found: Neighbors, n_neighbors: int) -> Neighbors:
-    """The nearest of each list."""
+    """The first k of each list."""
     return Neighbors(found.indices[:, :n_neighbors], found.squared_distances[:, :n_neighbors])
 
 
 def median_distance(squared_distances: NDArray) -> float:
-    """Median of the distances that are not zero; 1 if all are.
+    """Median of the non-zero distances; 1 if all are zero.
 
     Examples
     --------
@@ -279,7 +274,7 @@ def median_distance(squared_distances: NDArray) -> float:
 
 
 def gaussian(squared_distances: NDArray, width: float) -> NDArray:
-    """exp(−d/(2·width²)), at least `LEAST_WEIGHT`, so that an outlier keeps its neighbours.
+    """exp(−d/(2·width²)), at least `MIN_WEIGHT`, which keeps outliers connected.
 
     Examples
     --------
@@ -287,4 +282,4 @@ def gaussian(squared_distances: NDArray, width: float) -> NDArray:
     array([1.   , 0.368, 0.   ])
     """
     ratio: Any = squared_distances / squared_distances.dtype.type(2 * width**2)
-    return np.maximum(np.exp(-ratio), squared_distances.dtype.type(LEAST_WEIGHT))
+    return np.maximum(np.exp(-ratio), squared_distances.dtype.type(MIN_WEIGHT))

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.embedding import Embedding
@@ -46,7 +45,8 @@ from lmssc.estimators.base import (
     resolve_neighbors,
     upgrade_neighbors,
 )
-from lmssc.estimators.output import keep_index
+from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
@@ -56,95 +56,94 @@ SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positiv
 
 
 @keep_index
-class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
+class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
-    Learns latent positions H shared by all views, a graph S of each sample's neighbours, and class scores F that
-    are propagated over it, together, by lowering
+    Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
+    are propagated over the graph, together, by minimising
 
         J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
 
-    in W, H, S and F by turns, with F fixed to the labels where they are known. Z are the latent positions H as the
-    graph sees them: H itself, or if all views are words its directions. P are the class scores that are expected of a
-    sample from where it is, by a ridge regression of F on Z: with them in the distance, directions that tell the
-    classes apart count more. P is set at the start, in three rounds of graph, labels and P, and then fixed, so that J
-    never rises.
+    alternately in W, H, S and F, with F fixed to the known labels. Z are the coordinates in which the graph measures
+    distances: H itself, or its directions if all views are text. P are the class scores that a ridge regression of F on
+    Z predicts: with them in the distance, directions that separate the classes count more. P is set by a warm start of
+    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises.
 
     Parameters
     ----------
     views : list of int, list of slices, dict of name → columns, or None
-        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
-        view, or if X is a list or dict of views.
+        How the columns of one 2-D X are split into views: widths, slices, or column indices or names. None for a
+        single view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
-        Latent dimensions r. "auto" takes those that stand out from noise (by the threshold of Gavish and Donoho; at
-        least 10, at most 80), all of at most 20 features, or 150 if all views are words; fewer if there are fewer
-        features or fewer than four samples to each; 20 with `init="random"`.
+        Latent dimensions r. "auto" takes the singular values above the noise threshold of Gavish and Donoho (at least
+        10, at most 80), all of at most 20 features, or 150 if all views are text; fewer if there are fewer features or
+        fewer than four samples per component; 20 with `init="random"`.
     n_neighbors : int or "auto", default="auto"
-        Neighbours k of a sample in the graph, from which α is set. "auto" is the root of the samples per class, from 10
-        to 15 (10 if there are few labels), but no more than half of them (or 5).
+        Neighbours k of a sample in the graph, from which α is set. "auto" is the square root of the samples per class,
+        from 10 to 15 (10 with few labels), but at most half of the samples per class (or 5).
     beta : float, default=0.01
-        Weight β of the smoothness of H over the graph; beyond 1 neighbours flow together.
+        Weight β of the smoothness of H over the graph. Above 1 neighbours merge.
     gamma : float, default=0.001
-        Weight γ of the smoothness of F over the graph; with `init="svd"` in units of the mean squared distance of Z
-        from its centre at the start, so that it means the same on all data, or of three times the median squared
-        distance to the neighbours where that is smaller.
+        Weight γ of the smoothness of F over the graph. With `init="svd"` it is relative to the variance of Z at the
+        start, or to three times the median squared distance between neighbours if that is smaller, so that it means
+        the same on all data.
     label_weight : float, default=1.5
-        Weight of P in the distance, in the same units. 0 leaves P out, as the paper does; used with `init="svd"` only.
+        Weight of P in the distance, relative to the variance of Z. 0 leaves P out, as in the paper. Used with
+        `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
-        What Z is: the latent positions, as in the paper, or their directions, with more weight for those of more
-        energy. "auto" takes directions if all views are words. Used with `init="svd"` only.
+        Whether Z are the latent positions, as in the paper, or their directions, with more weight on components with
+        large singular values. "auto" takes directions if all views are text. Used with `init="svd"` only.
     balance : float from 0 to 1, default=0.5
-        Propagated labels favour classes that have many, and those whose few labels lie well. With 0.5 the answers are
-        the class scores weighted so that each class has about as much in all as the root of its number of labels, with
-        1 about as much as any other; 0 leaves them as they are, as the paper does.
+        Prior correction. Propagation favours classes with many labels, and classes whose few labels are central. With
+        0.5 the class scores are reweighted so that the total of each class is about proportional to the root of its
+        number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
-        Let labels that are hidden in turn decide how sure the answers are: the class scores are raised to the power
-        1/`temperature_`, mixed with `doubt_`, and lowered for classes that have less than a tenth of the labels of the
-        largest, if they are answered too often; no other label changes. New samples that lack views or are far from
-        all samples of fit get less sure answers. Used with `init="svd"` only.
+        Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
+        with a uniform distribution by `doubt_`. Classes with less than a tenth of the labels of the largest class are
+        lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
+        samples that lack views or are far from all samples of fit become less certain. Used with `init="svd"` only.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" takes a view for text ("tfidf" for counts, else "unit" rows) if all speaks for it: less than 20 %
-        non-zeros, nothing negative, many columns, sizes that say little, columns that are non-zero together. It
-        standardises the columns ("zscore") of any other view, without outliers; "mixed" does so for numbers, and lets
-        columns of 0 and 1 count less than they would; "sample" standardises the rows. Scaled views then get equal mean
-        squared row norms; None leaves them as they are.
+        "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
+        20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
+        standardises the columns of any other view ("zscore"), robustly against outliers. "mixed" standardises numbers
+        and reduces the weight of columns of 0 and 1; "sample" standardises the rows. Scaled views are then given equal
+        mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
-        What single missing values (NaN in a row that has other numbers) are replaced by: the median or the mean of
-        their column over the samples that have it, learned in `fit`. None refuses them.
+        Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
+        column, learned in `fit`. None raises an error if there are any.
     loadings : {"orthonormal", "nonnegative"}, default="orthonormal"
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
     init : {"svd", "random"}, default="svd"
-        Start: H from a truncated SVD, the graph on it, one propagation, and three rounds of P, graph and labels; or
-        random H and S and F = 0 for the unlabelled, as in the paper.
+        Start from a truncated SVD, the graph on it and the warm start; or from random H and S, and F = 0 for unlabelled
+        samples, as in the paper.
     alpha : {"row", "mean"}, default="row"
-        α: one for each row of S, the largest that gives it at most k neighbours; or their mean for all, as in the
-        paper, with which rows in dense regions get many neighbours and outliers one.
+        α of each row of S, the largest that gives the row at most k neighbours; or their mean for all rows, as in the
+        paper, with which rows in dense regions have many neighbours and outliers one.
     freeze_alpha : bool, default=True
-        Set α once, in the first iteration, so that J is one objective that never rises; or in each iteration, as in
-        the paper.
+        Set α only in the first iteration, so that J is one objective that never rises; or in each iteration, as in the
+        paper.
     neighbor_recall : float, default=0.95
-        Share of the nearest neighbours that the search has to find. From 10,000 samples on, with faiss
-        (``pip install 'lmssc[large]'``), it looks into as many clusters nearby as that takes, measured on some samples;
-        with 1, with fewer samples or without faiss it is exact.
+        Share of the nearest neighbours that the search has to find. From 10,000 samples on the search is approximate
+        and probes as many clusters as this recall takes, measured on some samples. With fewer samples, or with 1, it
+        is exact.
     max_iter : int, default=30
-        Most iterations.
+        Largest number of iterations.
     tol : float, default=2e-2
-        Stop when F changes by less than this share of itself.
+        Stop when the relative change of F is below this.
     random_state : int, RandomState or None
-        For `init="random"`; nothing else is random.
+        Seed for `init="random"`; nothing else is random.
     callback : callable, optional
         Called after each iteration with a `lmssc.core.progress.IterationProgress`, which has `iteration`, `max_iter`,
         `objective`, `change`, `seconds` and `seconds_left`.
     verbose : int
-        Print a line after each iteration.
+        If positive, print a line after each iteration.
     checkpoint : str or path, optional
-        File in which how far the fit is is kept, written once the start is done and then every two minutes. A fit to
-        the same data with the same parameters that finds it goes on from there; it is removed at the end, and left
-        if the fit is interrupted.
+        File to save an unfinished fit to, after the warm start and then every two minutes. A fit to the same data with
+        the same parameters resumes from it. It is removed at the end, and left if the fit is interrupted.
     n_jobs : int, optional
-        Most threads, never more than there are cores; −1 for all cores, −2 for all but one. By default as many as the
-        numerical libraries may have. The answer does not depend on it.
+        Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
+        numerical libraries. The result does not depend on it.
 
     Attributes
     ----------
@@ -153,15 +152,15 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     transduction_ : ndarray of shape (n,)
         Label of each sample.
     label_distributions_ : ndarray of shape (n, c)
-        Distribution over the classes of each sample; rows sum to 1.
+        Class distribution of each sample; rows sum to 1.
     unreached_ : ndarray of int
-        Samples in parts of the graph without a label; they have the frequencies of the labelled classes.
+        Samples in components of the graph without a label; they get the class frequencies of the labelled samples.
     latent_ : ndarray of shape (n, r)
         H.
     loadings_ : list of ndarray of shape (d_v, r)
         W^v.
     graph_ : csr_array of shape (n, n)
-        S: rows sum to 1, no self-loops.
+        S: rows sum to 1, without self-loops.
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
@@ -169,24 +168,23 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
-        Iterations that were run.
+        Number of iterations.
     converged_ : bool
-        Whether F changed by less than `tol` at the end; if not, `max_iter` ended it.
+        Whether F changed by less than `tol` at the end; if not, the fit stopped at `max_iter`.
     n_components_ : int
         Number of latent dimensions r, given or chosen.
     n_neighbors_ : int
         Number of neighbours k, given or chosen.
     neighbor_recall_ : float
-        Share of the nearest neighbours that the last graph was made from, measured on some samples; 1 for an exact
-        search.
+        Measured recall of the last neighbour search; 1 if it is exact.
     temperature_ : float
-        What the confidence was calibrated with; below 1 makes the answers surer than the scores, above 1 less sure.
+        Temperature of the calibration: below 1 it makes predictions more certain than the scores, above 1 less.
     doubt_ : float
-        Share of an answer, from 0 to 1, that calibration spread evenly over the classes.
+        Share of the uniform distribution, from 0 to 1, that calibration mixed in.
     scalings_ : dict of str to str
         Scaling of each view.
     imputed_ : dict of str to ndarray of shape (d_v,)
-        Values that were filled in, for each column of each view; empty without `impute`.
+        Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
@@ -364,7 +362,8 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
-        return Checkpoint(self.checkpoint, identify(about, self._order.keys, *problem.targets.counts))
+        identity = identify(about, self._order.keys, *problem.targets.counts)
+        return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
 
     def _set_result(self, result: FitResult) -> None:
         """Assign the fitted attributes that only LMSSC has, samples and views in the order of the input."""
@@ -412,7 +411,7 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.
 
-        For a sample that lacks views with a ridge, which keeps it where the samples of fit are.
+        Samples that lack views have a ridge penalty, the prior of the positions of fit.
 
         Parameters
         ----------
@@ -424,29 +423,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
         Returns
         -------
         ndarray of shape (n, r)
-            For samples of fit this is not `latent_`, which is smoothed over the graph.
+            For samples of fit it differs from `latent_`, which is smoothed over the graph.
         """
         check_is_fitted(self)
-        raws = self._read_views(X, present=present, reset=False)
+        raws = self._read_views(X, present=present)
         return self._encoder()([raws[v] for v in self._order.views])[0]
-
-    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
-        """Fit, then `transform` the same samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples.
-        y : array-like of shape (n,)
-            Labels, as in `fit`.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, r)
-        """
-        return self.fit(X, y, present).transform(X, present)  # type: ignore[arg-type]
 
     @property
     def _n_features_out(self) -> int:
@@ -454,11 +435,11 @@ class LMSSC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifi
 
 
 def paper_settings() -> dict[str, Any]:
-    """Parameters of `LMSSC` that make it Algorithm 1 of the paper, to the letter.
+    """Parameters of `LMSSC` for Algorithm 1 of the paper, to the letter.
 
-    Random H and S, F = 0 for the unlabelled, k = 15, the mean α in each iteration, W ≥ 0, views as they are, at most
-    100 iterations, stop at a change of F of 1e-5. The paper gives no single r, β and γ; these are from the middle of
-    the range that its program searches. A random S is one with k random neighbours a sample.
+    Random H and S (k random neighbours of each sample), F = 0 for unlabelled samples, k = 15, the mean α in each
+    iteration, W ≥ 0, views that are not scaled, at most 100 iterations, stop at a relative change of F of 1e-5. The
+    paper gives no single r, β and γ; these are from the middle of the grid of its program.
 
     Returns
     -------

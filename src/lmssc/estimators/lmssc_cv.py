@@ -1,9 +1,9 @@
-"""LMSSCCV: LMSSC with parameters that are chosen by the labelled rows alone."""
+"""LMSSCCV: LMSSC with parameters chosen by cross-validation on the labelled rows."""
 
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,54 +11,42 @@ from uuid import uuid4
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.model_selection import ParameterGrid
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from lmssc.core.fit_config import FitContext
 from lmssc.core.progress import ProgressMeter, TimeLeft
-from lmssc.data.canonical_order import canonical_order
-from lmssc.data.folds import FOLDS, hide, labelled_folds
-from lmssc.data.labels import encode_labels
+from lmssc.data.dataset import Dataset
+from lmssc.data.folds import DEFAULT_FOLDS
 from lmssc.data.n_jobs import JOBS_OR_NONE, worker_count
 from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, NOT_NEGATIVE, VERBOSITY, Rule, check_parameters, one_of
 from lmssc.data.validation import Masks, ViewSpec
-from lmssc.data.views import RawView
 from lmssc.estimators.base import MultiViewClassifier
+from lmssc.estimators.cv_results import FoldScores, choose, score_rows, tabulate
 from lmssc.estimators.lmssc import LMSSC
-from lmssc.estimators.output import keep_index
+from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.parameter_grid import Grid, default_settings, read_grid
 from lmssc.numerics.processes import end_with
-from lmssc.persistence.codec import RUNTIME_PARAMS
 
-Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None
-
-DEFAULT_GRID: list[dict[str, list[Any]]] = [
-    {},
-    {"n_neighbors": [5, 20]},
-    {"n_components": [20]},
-    {"label_weight": [0.5, 4.0]},
-]
-"""The defaults, and what differs from them in one parameter."""
-LEAST_LIKELIHOOD = 1e-3
-TIE = 1e-12
-"""Scores that differ by less are equal."""
+# Likelihoods are raised to this, so that no single row decides.
+MIN_LIKELIHOOD = 1e-3
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """What a callback hears after a fit of the search.
+    """Progress of a search, passed to the callback after each fit.
 
     Attributes
     ----------
     done, total : int
-        Fits that are done, and fits in all.
+        Number of finished fits and of all fits.
     params : dict
         The setting.
     split : int
-        Number of the fold whose labels were hidden.
+        Index of the fold whose labels were hidden.
     score : float
         Score of the hidden labels.
     seconds : float
@@ -73,56 +61,47 @@ class SearchProgress:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What a fit with the labels of some rows hidden says of them, and the time it took."""
-
-    row_scores: NDArray  # what is compared, for each row
-    row_evidence: NDArray  # log-likelihood of its label, which tells more of a row than right or wrong
-    seconds: float
-
-
 @keep_index
-class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassifier):
+class LMSSCCV(LatentTransformerMixin, MultiViewClassifier):
     """LMSSC with parameters chosen by cross-validation on the labelled rows.
 
-    The labels of a fold of the labelled rows are hidden, LMSSC is fitted to all rows, as it is in the end, and the
-    hidden labels are compared with what it found. Rows without a label are never scored.
+    The labels of one fold of the labelled rows are hidden, LMSSC is fitted to all rows, and its answers are compared
+    with the hidden labels. Rows without a label are never scored.
 
-    A few held-out labels are a noisy judge: the best of many settings is often the luckiest, and worse than the
-    defaults. So the first setting is kept unless another has a better score and, on the same held-out rows, a mean
-    log-likelihood of the labels that is larger by more than `margin` standard errors of the difference.
+    With few held-out labels the scores are noisy: the best of many settings is often just lucky, and worse than the
+    defaults. The first setting is therefore kept unless another one has a better score and, on the same held-out rows,
+    a mean log-likelihood of the labels that is larger by more than `margin` standard errors of the difference.
 
     Parameters
     ----------
     views : list of int, list of slices, dict of name → columns, or None
-        How the columns of one 2-D X fall into views, as for `LMSSC`.
+        How the columns of one 2-D X are divided into views, as for `LMSSC`.
     estimator : LMSSC, optional
-        The classifier whose parameters are chosen, with all its other parameters; any other of this package will do.
-        Its callback hears of the last fit only.
+        The classifier whose parameters are chosen; its other parameters are kept. Any other classifier of lmssc can
+        be used. Its callback is called in the final fit only.
     param_grid : dict of name → list of values, or list of such dicts, optional
-        Settings to choose among, as for scikit-learn's `GridSearchCV`. The first is taken in a tie and if nothing can
-        be held out: let it be the usual one (``{}`` in a list is the estimator as it is). By default the defaults and
-        a few others of the neighbours, components and β, where the data have room for them.
+        Settings to choose among, as for scikit-learn's `GridSearchCV`. The first one wins ties, and is taken if nothing
+        can be held out: it should be the usual one (``{}`` in a list is the estimator as it is). By default, the
+        defaults and a few other values of `n_neighbors`, `n_components` and `label_weight`, if the data allow them.
     n_splits : int, default=3
-        Folds; fewer if no class has so many labels. A class with fewer is held out in some of them, and the only label
-        of a class in none.
+        Number of folds; fewer if no class has as many labels. A class with fewer labels is held out in some folds, and
+        the only label of a class in none.
     n_repeats : int, default=2
-        Times that all of it is done, with other folds.
+        Number of repetitions, each with other folds.
     scoring : {"accuracy", "balanced_accuracy", "log_loss"}, default="accuracy"
-        What is compared; log-loss with a minus, so that larger is better for all.
+        The score; the negative log-loss for "log_loss", so that larger is always better.
     margin : float or None, default=1.0
         Standard errors of the log-likelihood by which a setting must be better than the first. None takes the best
-        score, whatever the noise.
+        score, significant or not.
     n_jobs : int, optional
-        Fits at the same time, through joblib, never more than there are cores; −1 for one a core. The result is the
-        same for any.
+        Fits at the same time, through joblib, at most one per core; −1 for one per core. The result does not depend on
+        it.
     random_state : int, default=0
-        Decides the folds.
+        Seed of the folds.
     callback : callable, optional
         Called after each fit of the search with a `SearchProgress`: done, total, params, split, score, seconds.
     verbose : int
-        Show on stderr how far the search is.
+        Show a progress bar on stderr.
 
     Attributes
     ----------
@@ -131,17 +110,17 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
     best_params_ : dict
         The chosen setting.
     best_score_ : float
-        Its score on the held-out labels; NaN if nothing could be held out.
+        Score of the chosen setting on the held-out labels; NaN if nothing could be held out.
     best_index_ : int
-        Its number in `cv_results_`.
+        Index of the chosen setting in `cv_results_`.
     cv_results_ : dict of str to array
         A table with a row for each setting, for ``pandas.DataFrame(clf.cv_results_)``: "params", "param_<name>",
         "split<i>_test_score", "mean_test_score" (over all held-out labels; folds may differ in size),
-        "std_test_score" (between splits), "rank_test_score", "mean_fit_time", "std_fit_time"; and by how much the mean
-        log-likelihood is larger than that of the first setting, "mean_evidence", with the standard error
-        "evidence_error". A likelihood below 0.001 counts as 0.001 there, so that no single row decides.
+        "std_test_score" (between splits), "rank_test_score", "mean_fit_time", "std_fit_time"; and "mean_evidence", the
+        difference in mean log-likelihood to the first setting, with its standard error "evidence_error". Likelihoods
+        are clipped to at least 0.001 there, so that no single row decides.
     n_splits_ : int
-        Folds that were held out, over all repeats.
+        Number of folds that were held out, over all repeats.
     classes_, transduction_, label_distributions_, latent_, loadings_, graph_, objective_, n_iter_, …
         All that `best_estimator_` has.
 
@@ -185,7 +164,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         *,
         estimator: MultiViewClassifier | None = None,
         param_grid: Grid = None,
-        n_splits: int = FOLDS,
+        n_splits: int = DEFAULT_FOLDS,
         n_repeats: int = 2,
         scoring: str = "accuracy",
         margin: float | None = 1.0,
@@ -208,47 +187,47 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
 
     @classmethod
     def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        # It has all that `best_estimator_` has, which was upgraded before.
+        # All attributes of `best_estimator_`, which has been upgraded already.
         best = fitted.get("best_estimator_")
         if isinstance(best, MultiViewClassifier):
             for name, value in learned(best).items():
                 fitted.setdefault(name, value)
         super()._upgrade(parameters, fitted, saved_by)
 
-    def _fit(self, X: Any, y: ArrayLike, present: Masks, context: FitContext) -> None:
+    def _fit(self, dataset: Dataset, context: FitContext) -> None:
         base = LMSSC() if self.estimator is None else self.estimator
         if base.views is not None:
             raise ValueError("views must be given to LMSSCCV itself, not to its estimator")
-        raws = self._read_views(X, y=y, present=present, reset=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the last fit will say it
-            codes = encode_labels(y, raws[0].data.shape[0]).codes
-        settings = default_settings(base, raws) if self.param_grid is None else read_grid(self.param_grid, base)
+        if not self._allows_gaps():
+            dataset.refuse_gaps()
+        settings = (
+            default_settings(base, dataset.views) if self.param_grid is None else read_grid(self.param_grid, base)
+        )
         candidates = [clone(base).set_params(**setting) for setting in settings]
         for setting, candidate in zip(settings, candidates, strict=True):
             with _naming(setting):
                 check_parameters(candidate, candidate._rules)
 
-        # Rows by content, so that sums over them do not depend on the order in which they came.
-        place = np.argsort(canonical_order(raws, codes).samples)
+        # Rows in canonical order, so that sums over them do not depend on the order of the input.
+        place = np.argsort(dataset.order.samples)
         folds = [
             fold[np.argsort(place[fold])]
             for repeat in range(self.n_repeats)
-            for fold in labelled_folds(raws, codes, int(self.random_state) + repeat * 2**32, self.n_splits)
+            for fold in dataset.folds(int(self.random_state) + repeat * 2**32, self.n_splits)
         ]
         if not folds:
             warnings.warn(
-                "no class has 2 labelled samples, so no label can be held out: the first setting of the grid is taken",
+                "no class has 2 labelled samples, so no label can be held out: the first setting of the grid is used",
                 UserWarning,
                 stacklevel=4,
             )
-        answers = self._search(settings, candidates, raws, codes, folds)
-        results = tabulate(settings, answers, folds, codes, place, balanced=self.scoring == "balanced_accuracy")
+        answers = self._search(settings, candidates, dataset, folds)
+        results = tabulate(settings, answers, folds, dataset.codes, place, balanced=self.scoring == "balanced_accuracy")
         best = choose(results, self.margin)
 
-        fitted = candidates[best].set_params(views=self.views)._fit_in_context(X, y, present, context)
+        fitted = candidates[best].set_params(views=self.views)._fit_dataset(dataset, context)
         for name in learned(getattr(self, "best_estimator_", fitted)):
-            self.__dict__.pop(name, None)  # an earlier fit may have had another estimator
+            self.__dict__.pop(name, None)  # an earlier fit may have used another estimator
         self.__dict__.update(learned(fitted))
         self.best_estimator_ = fitted
         self.best_index_ = best
@@ -257,33 +236,26 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         self.cv_results_ = results
         self.n_splits_ = len(folds)
 
-    def _takes_gaps(self, reset: bool) -> bool:
-        if not reset:
-            return super()._takes_gaps(reset)
+    def _allows_gaps(self) -> bool:
         grids = self.param_grid if isinstance(self.param_grid, list | tuple) else [self.param_grid]
         chosen = any(isinstance(grid, Mapping) and "impute" in grid for grid in grids)
         return chosen or getattr(self.estimator, "impute", None) is not None
-
-    def _impute(self, raws: list[RawView], reset: bool) -> list[RawView]:
-        # In fit each setting fills in what is missing, as its `impute` says.
-        return raws if reset else super()._impute(raws, reset)
 
     def _search(
         self,
         settings: list[dict[str, Any]],
         candidates: list[MultiViewClassifier],
-        raws: list[RawView],
-        codes: NDArray,
+        dataset: Dataset,
         folds: list[NDArray],
-    ) -> list[list[Answers]]:
-        """Answers of each setting for each fold."""
+    ) -> list[list[FoldScores]]:
+        """Scores of each setting on each fold."""
         quiet = {"callback": None, "checkpoint": None, "verbose": 0}
         quiet = {name: value for name, value in quiet.items() if hasattr(candidates[0], name)}
         candidates = [clone(candidate).set_params(**quiet) for candidate in candidates]
         tasks = [(number, split) for number in range(len(settings)) for split in range(len(folds))]
         search = uuid4().hex
         n_jobs = worker_count(self.n_jobs)
-        found: list[list[Answers]] = [[] for _ in settings]
+        found: list[list[FoldScores]] = [[] for _ in settings]
         meter = ProgressMeter(
             len(tasks),
             0,
@@ -292,24 +264,26 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         )
         answers = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_answer)(
-                candidates[number], settings[number], raws, codes, folds[split], self.scoring, os.getpid(), search
+                candidates[number], settings[number], dataset, folds[split], self.scoring, os.getpid(), search
             )
             for number, split in tasks
         )
-        # Closed at once if the user interrupts or the callback raises, so that no worker goes on.
+        # Closed at once if the user interrupts or the callback raises, so that no worker continues.
         with meter, closing(answers), _forgetting():
             for done, ((number, split), answer) in enumerate(zip(tasks, answers, strict=True), 1):
                 found[number].append(answer)
                 meter.advance(number, answer.seconds)
                 if self.callback is not None:
-                    score = score_rows(answer.row_scores, codes[folds[split]], self.scoring == "balanced_accuracy")
+                    score = score_rows(
+                        answer.row_scores, dataset.codes[folds[split]], self.scoring == "balanced_accuracy"
+                    )
                     self.callback(
                         SearchProgress(done, len(tasks), dict(settings[number]), split, score, answer.seconds)
                     )
         return found
 
     def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
-        """Distribution over the classes for each sample, known from fit or new, by `best_estimator_`.
+        """Distribution over the classes for each sample, of `fit` or new, by `best_estimator_`.
 
         Parameters
         ----------
@@ -343,24 +317,6 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
         check_is_fitted(self)
         return self.best_estimator_.transform(X, present)
 
-    def fit_transform(self, X: Any, y: ArrayLike | None = None, present: Masks = None) -> NDArray:
-        """Fit, then `transform` the same samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples.
-        y : array-like of shape (n,)
-            Labels, as in `fit`.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, r)
-        """
-        return self.fit(X, y, present).transform(X, present)  # type: ignore[arg-type]
-
     @property
     def _n_features_out(self) -> int:
         return self.best_estimator_._n_features_out
@@ -373,7 +329,7 @@ class LMSSCCV(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClassi
 
 
 def learned(estimator: MultiViewClassifier) -> dict[str, Any]:
-    """All that an estimator has and that is not one of its parameters.
+    """Attributes of an estimator that are not parameters.
 
     Examples
     --------
@@ -384,68 +340,9 @@ def learned(estimator: MultiViewClassifier) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name not in parameters}
 
 
-def read_grid(param_grid: Any, estimator: MultiViewClassifier) -> list[dict[str, Any]]:
-    """Settings of a grid in the order of scikit-learn's `ParameterGrid`, without repetition.
-
-    Examples
-    --------
-    >>> read_grid([{}, {"beta": [0.1, 0.2], "n_neighbors": [5]}], LMSSC())
-    [{}, {'beta': 0.1, 'n_neighbors': 5}, {'beta': 0.2, 'n_neighbors': 5}]
-    >>> read_grid({"beta": []}, LMSSC())
-    Traceback (most recent call last):
-        ...
-    ValueError: param_grid has no values for 'beta'; give at least one, or leave it out
-    """
-    wanted = "param_grid must be a dict of parameter name → list of values, or a list of such dicts"
-    grids = [param_grid] if isinstance(param_grid, Mapping) else param_grid
-    if not isinstance(grids, Sequence) or isinstance(grids, str) or not all(isinstance(g, Mapping) for g in grids):
-        raise TypeError(f"{wanted}, got {param_grid!r}")
-    if not grids:
-        raise ValueError(f"{wanted}; it is empty")
-    names = [name for name in type(estimator)._get_param_names() if name not in ("views", *RUNTIME_PARAMS)]
-    for grid in grids:
-        for name, values in grid.items():
-            if name not in names:
-                raise ValueError(
-                    f"param_grid has {name!r}, which is no parameter of {type(estimator).__name__} to choose; these "
-                    f"are: {', '.join(names)}"
-                )
-            if isinstance(values, str | Mapping) or not isinstance(values, Sequence | np.ndarray):
-                raise TypeError(f"{wanted}; {name!r} has {values!r}, which is no list: put [ ] around it")
-            if len(values) == 0:
-                raise ValueError(f"param_grid has no values for {name!r}; give at least one, or leave it out")
-    settings: list[dict[str, Any]] = []
-    for setting in ParameterGrid([dict(grid) for grid in grids]):
-        if setting not in settings:
-            settings.append(setting)
-    return settings
-
-
-def default_settings(estimator: MultiViewClassifier, raws: Sequence[RawView]) -> list[dict[str, Any]]:
-    """Settings of `DEFAULT_GRID` that the estimator has, and that the data have room for.
-
-    Examples
-    --------
-    >>> view = RawView("a", np.zeros((12, 20)), None)
-    >>> default_settings(LMSSC(), [view])
-    [{}, {'n_neighbors': 5}, {'label_weight': 0.5}, {'label_weight': 4.0}]
-    """
-    n_samples = raws[0].data.shape[0]
-    most = {
-        "n_neighbors": n_samples - 2,
-        "n_components": min(n_samples, sum(raw.data.shape[1] for raw in raws)) - 1,
-        "label_weight": np.inf,
-    }
-    return [
-        setting
-        for setting in ParameterGrid(DEFAULT_GRID)
-        if all(hasattr(estimator, name) and value <= most[name] for name, value in setting.items())
-    ]
-
-
 @contextmanager
 def _naming(setting: dict[str, Any]) -> Iterator[None]:
-    """Context in which a ValueError says with which setting of the grid it came."""
+    """Context that adds the setting of the grid to the message of a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -460,7 +357,7 @@ _CONTEXTS: dict[str, FitContext] = {}
 
 @contextmanager
 def _forgetting() -> Iterator[None]:
-    """Context after which this process holds nothing of the search."""
+    """Context after which the shared starts are dropped."""
     try:
         yield
     finally:
@@ -478,129 +375,24 @@ def _context_of(search: str) -> FitContext:
 def _answer(
     candidate: MultiViewClassifier,
     setting: dict[str, Any],
-    raws: list[RawView],
-    codes: NDArray,
+    dataset: Dataset,
     fold: NDArray,
     scoring: str,
-    main: int,
+    parent: int,
     search: str,
-) -> Answers:
-    """Fit with the labels of a fold hidden. `main` is the process that asked for it, `search` names what it is for."""
-    end_with(main)
+) -> FoldScores:
+    """Scores of a fit with the labels of a fold hidden. `parent` is the process that asked for it, `search` its id."""
+    end_with(parent)
     began = time.perf_counter()
-    views, present = {raw.name: raw.data for raw in raws}, {raw.name: raw.present for raw in raws}
-    # One thread, so that the result does not depend on how many fits are done at the same time.
+    # One thread, so that the result does not depend on `n_jobs`.
     with warnings.catch_warnings(), threadpool_limits(limits=1), _naming(setting):
-        warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
-        fitted = clone(candidate)._fit_in_context(views, hide(codes, fold), present, _context_of(search))
+        warnings.simplefilter("ignore")  # about the hidden labels, not about the data
+        fitted = clone(candidate)._fit_dataset(dataset.hide(fold), _context_of(search))
     seconds = time.perf_counter() - began
-    likelihood = fitted.label_distributions_[fold, codes[fold]].astype(float)
+    truth = dataset.codes[fold]  # folds leave each class a label, so the codes are those of the fit, too
+    likelihood = fitted.label_distributions_[fold, truth].astype(float)
     if scoring == "log_loss":
         row_scores = np.log(np.maximum(likelihood, np.finfo(float).eps))
     else:
-        row_scores = (fitted.transduction_[fold] == codes[fold]).astype(float)
-    return Answers(row_scores, np.log(np.maximum(likelihood, LEAST_LIKELIHOOD)), seconds)
-
-
-def score_rows(row_scores: NDArray, codes: NDArray, balanced: bool) -> float:
-    """Mean over the rows, or over the means of the classes.
-
-    Examples
-    --------
-    >>> row_scores, codes = np.array([1.0, 1.0, 0.0]), np.array([0, 0, 1])
-    >>> round(score_rows(row_scores, codes, balanced=False), 3), score_rows(row_scores, codes, balanced=True)
-    (0.667, 0.5)
-    """
-    return float(np.average(row_scores, weights=row_weights(codes) if balanced else None))
-
-
-def row_weights(codes: NDArray) -> NDArray:
-    """Weights of the rows that make all classes count the same; their mean is 1.
-
-    Examples
-    --------
-    >>> row_weights(np.array([0, 0, 0, 2]))
-    array([0.66666667, 0.66666667, 0.66666667, 2.        ])
-    """
-    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    return len(codes) / (len(counts) * counts[inverse])
-
-
-def tabulate(
-    settings: list[dict[str, Any]],
-    answers: list[list[Answers]],
-    folds: list[NDArray],
-    codes: NDArray,
-    place: NDArray,
-    *,
-    balanced: bool,
-) -> dict[str, Any]:
-    """What `LMSSCCV.cv_results_` has."""
-    results: dict[str, Any] = {"params": settings}
-    for name in sorted({name for setting in settings for name in setting}):
-        given = np.array([name in setting for setting in settings])
-        column = np.ma.MaskedArray(np.empty(len(settings), dtype=object), mask=~given)
-        for number in np.flatnonzero(given):
-            column[number] = settings[number][name]
-        results[f"param_{name}"] = column
-    if not folds:
-        for name in (
-            "mean_test_score",
-            "std_test_score",
-            "mean_evidence",
-            "evidence_error",
-            "mean_fit_time",
-            "std_fit_time",
-        ):
-            results[name] = np.full(len(settings), np.nan)
-        return results | {"rank_test_score": np.ones(len(settings), dtype=int)}
-    by_split = np.array(
-        [
-            [score_rows(one.row_scores, codes[fold], balanced) for one, fold in zip(row, folds, strict=True)]
-            for row in answers
-        ]
-    )
-    rows = np.concatenate(folds)
-    held, position = np.unique(place[rows], return_inverse=True)
-    weights = row_weights(codes[np.argsort(place)[held]]) if balanced else np.ones(len(held))
-
-    def by_row(parts: list[NDArray]) -> NDArray:
-        """Means over the repeats of what the folds have, weighted."""
-        return np.bincount(position, np.concatenate(parts)) / np.bincount(position) * weights
-
-    means = np.array([by_row([one.row_scores for one in row]).mean() for row in answers])
-    evidence = np.array([by_row([one.row_evidence for one in row]) for row in answers])
-    seconds = np.array([[one.seconds for one in row] for row in answers])
-    return (
-        results
-        | {f"split{split}_test_score": column for split, column in enumerate(by_split.T)}
-        | {
-            "mean_test_score": means,
-            "std_test_score": by_split.std(axis=1),
-            "rank_test_score": 1 + (means[:, None] < means - TIE).sum(axis=1),
-            "mean_evidence": (evidence - evidence[0]).mean(axis=1),
-            "evidence_error": (evidence - evidence[0]).std(axis=1, ddof=1) / np.sqrt(len(held)),
-            "mean_fit_time": seconds.mean(axis=1),
-            "std_fit_time": seconds.std(axis=1),
-        }
-    )
-
-
-def choose(results: Mapping[str, Any], margin: float | None) -> int:
-    """Number of the setting with the best score of those that are surely better than the first; else the first.
-
-    Examples
-    --------
-    >>> results = {
-    ...     "mean_test_score": np.array([0.80, 0.84, 0.82]),
-    ...     "mean_evidence": np.array([0.0, 0.02, 0.01]),
-    ...     "evidence_error": np.array([0.0, 0.03, 0.005]),
-    ... }
-    >>> choose(results, margin=1.0), choose(results, margin=3.0), choose(results, margin=None)
-    (2, 0, 1)
-    """
-    gain = np.nan_to_num(results["mean_test_score"] - results["mean_test_score"][0])
-    if margin is not None:
-        sure = results["mean_evidence"] > np.maximum(margin * results["evidence_error"], TIE)
-        gain = np.where(sure, gain, 0.0)
-    return int(np.argmax(gain >= gain.max() - TIE))
+        row_scores = (fitted.transduction_[fold] == dataset.classes[truth]).astype(float)
+    return FoldScores(row_scores, np.log(np.maximum(likelihood, MIN_LIKELIHOOD)), seconds)

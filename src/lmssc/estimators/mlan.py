@@ -1,8 +1,8 @@
-"""MLAN: one graph learned from weighted views and the labels over it."""
+"""MLAN: one graph, learned from weighted views and propagated labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +18,21 @@ from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NE
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, Views
 from lmssc.estimators.base import (
-    MultiViewClassifier,
     Problem,
     Solution,
     in_input_order,
-    resolve_neighbors,
     self_weights,
-    upgrade_neighbors,
 )
+from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
-
-DEFAULT_NEIGHBORS = 9
 
 
 class WeightedNeighbors:
-    """Nearest others under Σ_v w_v·d^v_ij, exactly, for weights that change little from call to call.
+    """Exact nearest neighbours under Σ_v w_v·d^v_ij, for weights that change little from call to call.
 
-    Each sample keeps a list of candidates from its last search, longer than what is asked for. With new weights w,
-    whoever is not in it is at least min_v(w_v/w⁰_v)·r away, where w⁰ are the weights and r the largest distance of
-    that search. Only samples whose nearest candidates are not nearer than that are searched again.
+    Each sample has a list of candidates from its last search, longer than needed. With new weights w, samples outside
+    of the list are at least min_v(w_v/w⁰_v)·r away, where w⁰ are the weights and r the largest distance of that search.
+    Only samples with a neighbour beyond this bound are searched again.
     """
 
     def __init__(self, views: Views, n_neighbors: int) -> None:
@@ -53,7 +49,7 @@ class WeightedNeighbors:
         self._radius = np.full(n, -np.inf)
 
     def find(self, weights: NDArray) -> tuple[NDArray, NDArray]:
-        """The nearest others of each sample, nearest first, and their squared distances d^v in each view."""
+        """The neighbours of each sample, nearest first, and their squared distances d^v in each view."""
         nearest, total = self._rank(weights)
         if not self._everyone or not self.n_searched:
             with np.errstate(divide="ignore"):
@@ -125,7 +121,7 @@ class MLANObjective:
         return self.propagate(replace(self.with_rows(state, indices, rows, by_view), weights=weights))
 
     def with_rows(self, state: MLANState, indices: NDArray, rows: NDArray, by_view: NDArray) -> MLANState:
-        """S from its rows, symmetrised, and Σ_ij d^v_ij·s_ij, which that does not change."""
+        """S from its rows, symmetrised, and Σ_ij d^v_ij·s_ij, which is the same before and after."""
         graph = symmetrise(graph_from_rows(indices, rows, len(indices)))
         energies = np.array([float(np.vdot(rows, distances)) for distances in by_view])
         return replace(state, graph=graph, energies=energies)
@@ -167,10 +163,10 @@ def nearest_rows(distances: NDArray, width: float | NDArray) -> NDArray:
     return rows
 
 
-class MLAN(MultiViewClassifier):
+class MLAN(FixedNeighborsClassifier):
     """Multi-view learning with adaptive neighbours: one graph for all views, learned with the labels.
 
-    Lowers, by turns in the weights w, the graph S and the class scores F,
+    Lowers, alternating between the weights w, the graph S and the class scores F,
 
         Σ_v √( Σ_ij d^v_ij·s_ij ) + α‖S‖² + λ·Σ_ij ‖f_i − f_j‖²·s_ij,    F_l = Y_l,
 
@@ -181,32 +177,32 @@ class MLAN(MultiViewClassifier):
         F_u = −L_uu⁻¹·L_ul·Y_l.
 
     At the start the weights are equal and S is the adaptive-neighbour graph of the mean distances, from which α, the
-    mean of ½·( k·d_{i,k+1} − Σ_{j≤k} d_ij ), is set for good.
+    mean of ½·( k·d_{i,k+1} − Σ_{j≤k} d_ij ), is set once.
 
     Parameters
     ----------
     views : list of int, list of slices, dict of name → columns, or None
-        How the columns of one 2-D X fall into views: widths, slices, or column numbers or names. None for a single
-        view, or if X is a list or dict of views.
+        How the columns of one 2-D X are split into views: widths, slices, or column indices or names. None for a
+        single view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample. "auto" is 9, or fewer for very few samples.
     label_weight : float
         Weight λ of the labels in the graph.
     scaling : "sample", "auto", "zscore", "mixed", "unit", "tfidf" or None, or a list or dict of these by view
-        "sample", the default, standardises each sample of each view, as the paper does; that makes a sparse view
-        dense, for which "unit" is an alternative, and leaves nothing of a view of fewer than 4 features, whose columns
-        are standardised instead. The others are as for `LMSSC`, but views are not brought to equal energy: that is what
-        w is for.
+        "sample", the default, standardises each sample of each view, as in the paper. That makes a sparse view dense
+        (an alternative is "unit"), and is meaningless for fewer than 4 features, whose columns are standardised
+        instead. The others are as for `LMSSC`, but without equal mean squared norms of the views: that is what w is
+        for.
     impute : {"median", "mean"} or None
-        What single missing values are replaced by, as for `LMSSC`. None refuses them.
+        Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
     max_iter : int
-        Most iterations.
+        Largest number of iterations.
     tol : float
         Stop when F changes by less than this share of itself.
     callback : callable, optional
         Called with an `IterationProgress` after each iteration.
     verbose : int
-        Print a line after each iteration.
+        If positive, print a line after each iteration.
 
     Attributes
     ----------
@@ -217,13 +213,13 @@ class MLAN(MultiViewClassifier):
     label_distributions_ : ndarray of shape (n, c)
         Distribution over the classes of each sample; rows sum to 1.
     unreached_ : ndarray of int
-        Samples in parts of the graph without a label; they have the frequencies of the labelled classes.
+        Samples in components of the graph without a label; they have the frequencies of the labelled classes.
     graph_ : csr_array of shape (n, n)
-        S: symmetric, no self-loops.
+        S: symmetric, without self-loops.
     view_weights_ : ndarray of shape (V,)
         w_v, in the order of the views.
     objective_ : ndarray of shape (n_iterations,)
-        The objective after each iteration. It may rise, because S is symmetrised and has k neighbours a row only.
+        The objective after each iteration. It may rise, because S is symmetrised and each row has only k neighbours.
     objective_terms_ : dict of str to ndarray
         Its terms: "views", "graph" and "labels".
     alpha_ : float
@@ -231,34 +227,34 @@ class MLAN(MultiViewClassifier):
     n_neighbors_ : int
         Number of neighbours k, given or chosen.
     n_iter_ : int
-        Iterations that were run.
+        Number of iterations.
     scalings_ : dict of str to str
         Scaling of each view.
     imputed_ : dict of str to ndarray of shape (d_v,)
-        Values that were filled in, for each column of each view; empty without `impute`.
+        Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
         Names of the views.
 
     See Also
     --------
-    GFHF : One graph of all views side by side.
-    AMGL : One graph a view, with learned weights.
+    GFHF : One graph of all views concatenated.
+    AMGL : One graph per view, with learned weights.
 
     Notes
     -----
-    The published program multiplies the weights into the distances again in each iteration, so that they pile up;
-    here, as in the paper, each iteration weighs the original distances.
+    The published program multiplies the weights into the distances again in each iteration, so that they accumulate;
+    here, as in the paper, each iteration weights the original distances.
 
-    Row i is projected over the k samples that are nearest under Σ_v w_v·d^v, as in the program. The weights are small
-    (the more samples, the smaller) and α is not, so that over all samples a row would have most of them as neighbours:
-    1081 of 1200 on Reuters. F starts from one propagation over the first graph.
+    Row i is projected over the k nearest samples under Σ_v w_v·d^v, as in the program. Over all samples a row would
+    have most of them as neighbours (1081 of 1200 on Reuters), because the weights are small, the more so the more
+    samples there are, and α is not. F starts from one propagation over the first graph.
 
-    The default λ and this choice of neighbours were made by what comes near the accuracies published for MLAN on Sonar,
-    not by held-out labels: λ = 1 is within 4 points at every label rate, λ = 10 is 6 to 7 above at 30 and 50 %.
-    On Handwritten and Reuters λ hardly matters.
+    The default λ and this choice of neighbours were tuned to the published accuracies of MLAN on Sonar, not to held-out
+    labels: λ = 1 is within 4 points at every label rate, λ = 10 is 6 to 7 points above at 30 and 50 %. On Handwritten
+    and Reuters λ hardly matters.
 
-    A view that a sample lacks counts as zeros after scaling. A new sample gets the mean of its neighbours'
-    distributions, found by Σ_v w_v·d^v, with adaptive-neighbour weights.
+    A missing view of a sample counts as zeros after scaling. A new sample gets the mean of the distributions of its
+    neighbours under Σ_v w_v·d^v, with adaptive-neighbour weights.
 
     References
     ----------
@@ -277,6 +273,7 @@ class MLAN(MultiViewClassifier):
     2
     """
 
+    _default_neighbors = 9
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "n_neighbors": COUNT_OR_AUTO,
@@ -310,11 +307,6 @@ class MLAN(MultiViewClassifier):
         self.callback = callback
         self.verbose = verbose
 
-    @classmethod
-    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
-        super()._upgrade(parameters, fitted, saved_by)
-        upgrade_neighbors(parameters, fitted, DEFAULT_NEIGHBORS)
-
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem, equalise=False)
         model, state = self._start(views, problem)
@@ -337,9 +329,9 @@ class MLAN(MultiViewClassifier):
 
     def _start(self, views: Views, problem: Problem) -> tuple[MLANObjective, MLANState]:
         """Equal weights, the adaptive-neighbour graph of the mean distances, α from it, one propagation."""
-        n_neighbors = resolve_neighbors(self.n_neighbors, views.n_samples, DEFAULT_NEIGHBORS, len(self._nodes))
+        n_neighbors = self._choose_neighbors(views.n_samples)
         equal = np.full(len(views), 1 / len(views))
-        # One more than k, for d_{k+1}.
+        # k + 1 neighbours, for d_{k+1}.
         indices, by_view = WeightedNeighbors(views, min(n_neighbors + 1, views.n_samples - 1)).find(equal)
         distances = weighted_sum(equal, by_view)
         own = adaptive_alpha(distances, n_neighbors, beta=0.5)

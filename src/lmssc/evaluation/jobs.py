@@ -1,4 +1,4 @@
-"""Many jobs done once and for all: in parallel, each on disk as soon as it is done, with progress."""
+"""Run many jobs in parallel; each result is on disk as soon as it is there, so a second start resumes."""
 
 import os
 import warnings
@@ -15,15 +15,15 @@ from lmssc.numerics.processes import end_with
 
 
 class Job(Protocol):
-    """Something whose result is a record with `fit_seconds`."""
+    """A job whose result is a record with `fit_seconds`."""
 
     @property
     def key(self) -> str:
-        """What tells it from any other; a job that is on disk under it need not be done again."""
+        """Unique key; a job whose record is on disk under this key is not run again."""
 
     @property
     def kind(self) -> Hashable:
-        """What it has in common with jobs that take as long."""
+        """Group of jobs that take about as long, to estimate the remaining time."""
 
 
 AnyJob = TypeVar("AnyJob", bound=Job)
@@ -37,21 +37,20 @@ def do_missing(
     *,
     progress: bool = False,
 ) -> None:
-    """Do all jobs that `store` does not have yet; each is in it, and on disk, as soon as it is done.
+    """Run all jobs that `store` does not have yet, and store each result at once.
 
     Parameters
     ----------
     jobs : iterable of Job
-        In the order in which they are to be done; one that is there twice is done once. One that failed in an earlier
-        start is tried again.
+        Jobs in the order to run them; duplicates run once. A job that failed in an earlier start is run again.
     do : callable
-        Job ↦ its record. Warnings are not shown, and numerical libraries have one thread.
+        Maps a job to its record. It runs without warnings, with one thread for the numerical libraries.
     store : Store
-        Where the records are and go.
+        The records.
     n_jobs : int, optional
-        Jobs at the same time, through joblib.
+        Number of parallel jobs, through joblib.
     progress : bool
-        Show how far it is.
+        Show a progress bar.
     """
     n_jobs = worker_count(n_jobs)
     by_key = {job.key: job for job in jobs}
@@ -69,7 +68,7 @@ def do_missing(
 
 
 def _do(job: AnyJob, do: Callable[[AnyJob], dict[str, Any]], store: Store, main: int) -> tuple[str, dict[str, Any]]:
-    """One job, on disk before it is returned. `main` is the process that asked for it."""
+    """Run a job and write its record. `main` is the id of the process that started the run."""
     end_with(main)
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Runs of methods on splits of data: what one is, how it is scored, and many of them done once and for all."""
+"""Runs of methods on splits of the data: define one, score it, and do many, resuming after an interruption."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.folds import labelled_folds
 from lmssc.data.labels import encode_labels
-from lmssc.data.validation import make_raw_views, read_collection
+from lmssc.data.missing_views import make_raw_views
+from lmssc.data.validation import read_collection
 from lmssc.data.views import RawView
 from lmssc.evaluation.jobs import do_missing
 from lmssc.evaluation.methods import fit_and_answer, scaled_concatenation
@@ -26,7 +27,7 @@ from lmssc.metrics import METRICS, PeakMemory, score
 from lmssc.persistence.provenance import version
 
 RECORD = ("method", "rate", "repeat", *METRICS, "fit_seconds", "peak_megabytes", "error")
-"""What the record of a run has."""
+"""Columns of the record of a run."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Data:
 
     @classmethod
     def read(cls, views: Sequence[Any] | Mapping[str, Any], y: ArrayLike) -> "Data":
-        """From what a user has; every row must have a label, or it could not be scored."""
+        """Validate views and labels; every row needs a label, to be scored."""
         raws = make_raw_views(read_collection(views, min_samples=2), None)
         codes = encode_labels(y, raws[0].data.shape[0]).codes
         if (codes < 0).any():
@@ -49,7 +50,7 @@ class Data:
 
     @cached_property
     def key(self) -> str:
-        """What tells these data from any other."""
+        """Digest of the views and classes."""
         digest = hashlib.sha256(np.ascontiguousarray(self.codes, dtype=np.int64).tobytes())
         for raw in self.raws:
             digest.update(raw.name.encode() + row_keys(raw).tobytes())
@@ -96,11 +97,11 @@ def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, pro
     runs : sequence of Run
         One that is there twice is done once.
     store : Store
-        Where the records are and go.
+        The records.
     n_jobs : int, optional
         Runs at the same time, through joblib.
     progress : bool
-        Show how far it is.
+        Show a progress bar.
     """
     # Repeat by repeat, each in an order by chance: what is done first is a fair sample to judge the time left by.
     do_missing(sorted(runs, key=lambda run: (run.repeat, run.key)), _do, store, n_jobs, progress=progress)

@@ -1,4 +1,4 @@
-"""Parameters of any method, chosen by the labelled rows alone: what the reproduction of the paper's tables uses."""
+"""Choose parameters of any method by the labelled rows alone, for the reproduction of the paper's tables."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lmssc.evaluation.methods import fit_and_answer
 def held_out_accuracy(
     estimator: Any, raws: list[RawView], codes: NDArray, folds: Sequence[NDArray], joined: Any = None
 ) -> float:
-    """Share of the held-out labels that are found by fits to all rows with the other labels.
+    """Accuracy on held-out labels, each fold predicted by a fit to all rows with the other labels.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def held_out_accuracy(
     for fold in folds:
         labels = hide(codes, fold)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
+            warnings.simplefilter("ignore")  # a fit with fewer labels may warn, but not about the data
             _, predicted = fit_and_answer(estimator, raws, labels, joined)
         answers = np.full(len(codes), -1)
         answers[labels < 0] = predicted
@@ -56,7 +56,7 @@ def held_out_accuracy(
 
 
 def best_setting(accuracies: Sequence[float]) -> int:
-    """Number of the best setting, the first of equals; NaN stands for one that failed.
+    """Index of the best setting, the first of equals; NaN marks a setting that failed.
 
     Examples
     --------

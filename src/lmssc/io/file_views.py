@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.validation import LARGEST
+from lmssc.data.missing_views import largest_value
 from lmssc.data.views import Matrix
 from lmssc.io.column_types import CATEGORY, YES_NO, Kind
 from lmssc.io.features import blank_cells, make_features
@@ -203,7 +203,7 @@ def _check_dense(
     data: NDArray, rows: Rows, columns: Sequence[str] | None, impute: str | None, notes: list[str]
 ) -> NDArray:
     """Return which rows are not all NaN; raise for infinite and too large values, and for NaN that is not imputed."""
-    largest = _largest(data.dtype)
+    largest = largest_value(data.dtype)
     if -largest <= data.min() <= data.max() <= largest:  # False if there is a NaN
         return np.ones(len(data), dtype=bool)
     blank = np.isnan(data)
@@ -238,16 +238,12 @@ def _describe_blanks(blank: NDArray, path: str, columns: Sequence[str] | None, i
 
 
 def _check_sparse(data: Any, rows: Rows) -> NDArray:
-    bad = np.flatnonzero(~(np.abs(data.data) <= _largest(data.dtype)))
+    bad = np.flatnonzero(~(np.abs(data.data) <= largest_value(data.dtype)))
     if len(bad):
         row = int(np.searchsorted(data.indptr, bad[0], side="right")) - 1
         complaint = _complaint(float(data.data[bad[0]]))
         raise InputFileError(f"{rows.place(row)}, column {int(data.indices[bad[0]]) + 1}: {complaint}")
     return np.ones(data.shape[0], dtype=bool)
-
-
-def _largest(dtype: np.dtype) -> float:
-    return LARGEST * float(np.sqrt(np.finfo(dtype).max))
 
 
 def _complaint(value: float) -> str:

@@ -1,4 +1,4 @@
-"""A fit done again with some labels hidden, or with a view left out: how right it is, and what each view is worth."""
+"""Fits repeated with some labels hidden or a view left out: how accurate they are, and what each view contributes."""
 
 import os
 import warnings
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from lmssc.core.fit_config import FitContext
-from lmssc.data.folds import FOLDS, hide, labelled_folds
-from lmssc.data.labels import encode_labels
+from lmssc.data.dataset import Dataset, validate
+from lmssc.data.folds import DEFAULT_FOLDS
+from lmssc.data.missing_views import has_any_view
 from lmssc.data.n_jobs import worker_count
-from lmssc.data.validation import check_rows, make_raw_views, read_collection
-from lmssc.data.views import RawView
+from lmssc.data.validation import Masks, is_view_collection
 from lmssc.numerics.processes import end_with
 
 
@@ -25,11 +25,11 @@ class HeldOut(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int of shape (m,)
-        Numbers of the rows; none if nothing could be hidden.
+        Rows; empty if nothing could be hidden.
     codes : ndarray of int of shape (m,)
         Their true classes, as columns of `distributions`.
     distributions : ndarray of shape (m, c)
-        Distributions over the classes, in sorted order; NaN for a row of which nothing was left.
+        Distributions over the classes, in sorted order; NaN for a row that had no view left.
     """
 
     rows: NDArray
@@ -59,39 +59,39 @@ class HeldOut(NamedTuple):
 
 def hold_out(
     clf: Any,
-    views: Sequence[Any] | Mapping[str, Any],
+    views: Any,
     y: ArrayLike,
-    present: Any = None,
+    present: Masks = None,
     *,
     without: Sequence[str | None] = (None,),
-    n_folds: int = FOLDS,
+    n_folds: int = DEFAULT_FOLDS,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str | None, HeldOut]:
-    """Hide the labels in three turns, fit all rows again each time, and collect the answers for the hidden ones.
+    """Hide the labels of each of three folds in turn, fit all rows, and collect the answers for the hidden labels.
 
     Parameters
     ----------
     clf : classifier of lmssc
-        Not changed; its parameters are used. Of one that chooses parameters, those that were chosen.
-    views : list or dict of views
+        Its parameters are used; it is not changed. Of an `LMSSCCV`, the parameters that it chose.
+    views : as X in `fit`
         As given to `fit`.
     y : array-like of shape (n,)
         As given to `fit`.
     present : list or dict of boolean arrays, optional
         As given to `fit`.
     without : sequence of str or None
-        Views to be left out, one at a time; None stands for leaving out none. Where fewer features are left than
-        `n_components` says, as many are taken as there are.
+        Views to leave out, one at a time; None leaves out none. `n_components` and `n_neighbors` are lowered where
+        fewer features or samples are left.
     n_folds : int
         How many of the three folds are hidden; the labels of the others stay given.
     random_state : int
-        Decides which labels are hidden together; the same for all of `without`.
+        Seed of the folds, which are the same for all of `without`.
     n_jobs : int, optional
         Fits at the same time, through joblib.
     progress : callable, optional
-        Called with the number of fits that are done and of all, after each.
+        Called after each fit with the number of finished fits and of all fits.
 
     Returns
     -------
@@ -108,22 +108,39 @@ def hold_out(
     >>> len(found[None].rows), found[None].accuracy > found["b"].accuracy > 0.5
     (60, True)
     """
-    check_rows(views, y, present)
-    blocks = read_collection(views)
-    raws = make_raw_views(blocks, present, gaps=True)  # each fit fills them in, or refuses them
-    classes, codes = encode_labels(y, raws[0].data.shape[0])
-    folds = labelled_folds(raws, codes, random_state)[:n_folds]
+    spec = None if is_view_collection(views) else clf.views
+    dataset = validate(views, y, views=spec, present=present)
+    return hold_out_labels(
+        clf, dataset, without=without, n_folds=n_folds, random_state=random_state, n_jobs=n_jobs, progress=progress
+    )
+
+
+def hold_out_labels(
+    clf: Any,
+    dataset: Dataset,
+    *,
+    without: Sequence[str | None] = (None,),
+    n_folds: int = DEFAULT_FOLDS,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str | None, HeldOut]:
+    """`hold_out` for a dataset that has been validated; its views are hashed once for all fits.
+
+    Examples
+    --------
+    >>> from lmssc import GFHF
+    >>> from lmssc.datasets import make_multiview
+    >>> data = make_multiview(200, labelled=0.3, random_state=0)
+    >>> found = hold_out_labels(GFHF(), validate(data.views, data.y))
+    >>> found[None].accuracy > 0.5
+    True
+    """
+    folds = dataset.folds(random_state)[:n_folds]
     jobs = [(name, fold) for name in without for fold in folds]
+    datasets = {name: dataset if name is None else dataset.without_view(name) for name in without}
     fits = Parallel(n_jobs=worker_count(n_jobs), return_as="generator")(
-        delayed(_answer)(
-            _prepare(clf, raws, name),
-            [raw for raw in raws if raw.name != name],
-            codes,
-            fold,
-            len(classes),
-            os.getpid(),
-        )
-        for name, fold in jobs
+        delayed(_answer)(_prepare(clf, dataset.names, name), datasets[name], fold, os.getpid()) for name, fold in jobs
     )
     answers: dict[str | None, list[NDArray]] = {name: [] for name in without}
     for done, ((name, _), answer) in enumerate(zip(jobs, fits, strict=True), 1):
@@ -131,19 +148,17 @@ def hold_out(
         if progress is not None:
             progress(done, len(jobs))
     rows = np.concatenate([*folds, np.array([], dtype=np.intp)]).astype(np.intp)
-    nothing = np.empty((0, len(classes)))
-    return {name: HeldOut(rows, codes[rows], np.vstack([nothing, *parts])) for name, parts in answers.items()}
+    nothing = np.empty((0, len(dataset.classes)))
+    return {name: HeldOut(rows, dataset.codes[rows], np.vstack([nothing, *parts])) for name, parts in answers.items()}
 
 
-def _prepare(clf: Any, raws: Sequence[RawView], without: str | None) -> Any:
-    """A classifier with the same parameters for the other views, that says nothing."""
+def _prepare(clf: Any, names: Sequence[str], without: str | None) -> Any:
+    """A silent classifier with the same parameters for all views but one."""
     fresh = clone(getattr(clf, "best_estimator_", clf))
     parameters = fresh.get_params(deep=False)
-    # The views come as a dict, whatever form they had.
     changes = {"views": None, "callback": None, "checkpoint": None, "verbose": 0}
     fresh.set_params(**{name: value for name, value in changes.items() if name in parameters})
     scaling = parameters.get("scaling")
-    names = [raw.name for raw in raws]
     if isinstance(scaling, Mapping):
         fresh.set_params(scaling={name: one for name, one in scaling.items() if str(name) != without})
     elif isinstance(scaling, list | tuple):
@@ -151,40 +166,42 @@ def _prepare(clf: Any, raws: Sequence[RawView], without: str | None) -> Any:
     return fresh
 
 
-def _answer(clf: Any, raws: list[RawView], codes: NDArray, fold: NDArray, n_classes: int, main: int) -> NDArray:
-    """Distributions of the rows of `fold`, whose labels are hidden; NaN where none of the views is there.
+def _answer(clf: Any, dataset: Dataset, fold: NDArray, parent: int) -> NDArray:
+    """Distributions of the rows of `fold`, whose labels are hidden; NaN for rows without a view.
 
-    `main` is the process that asked for it.
+    `parent` is the id of the process that started this one.
     """
-    end_with(main)
-    n = len(codes)
-    kept = np.flatnonzero(np.any([np.ones(n, bool) if raw.present is None else raw.present for raw in raws], axis=0))
-    labels = hide(codes, fold)
-    everyone = np.full((n, n_classes), np.nan)
-    if len(np.unique(labels[kept][labels[kept] >= 0])) > 1:
-        parts = [raw.take(kept) for raw in raws]
-        _make_room(clf, len(kept), sum(raw.data.shape[1] for raw in raws))
+    end_with(parent)
+    answers = np.full((dataset.n_samples, len(dataset.classes)), np.nan)
+    kept = np.flatnonzero(has_any_view(dataset.views))
+    part = dataset.hide(fold)
+    if len(kept) < dataset.n_samples:
+        part = part.take(kept)
+    if len(part.classes) > 1:
+        _lower_to_limits(clf, part)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a fit with fewer labels warns of is not about the data
-            views, present = {raw.name: raw.data for raw in parts}, {raw.name: raw.present for raw in parts}
+            warnings.simplefilter("ignore")  # about the hidden labels, not about the data
             # Ctrl-C ends all fits, not this one alone.
-            clf._fit_in_context(views, labels[kept], present, FitContext(interruptible=False))
-        everyone[kept] = 0.0
-        everyone[np.ix_(kept, clf.classes_)] = clf.label_distributions_
-    return everyone[fold]
+            clf._fit_dataset(part, FitContext(interruptible=False))
+        answers[kept] = 0.0
+        answers[np.ix_(kept, np.searchsorted(dataset.classes, clf.classes_))] = clf.label_distributions_
+    return answers[fold]
 
 
-def _make_room(clf: Any, n_samples: int, n_features: int) -> None:
-    """Lower, in place, numbers of components and neighbours that are more than there are without a view."""
-    most = {"n_components": min(n_samples, n_features), "n_neighbors": n_samples - 1}
+def _lower_to_limits(clf: Any, dataset: Dataset) -> None:
+    """Lower, in place, `n_components` and `n_neighbors` to what the samples and features that are left allow."""
+    limits = {
+        "n_components": min(dataset.n_samples, sum(dataset.layout.widths)),
+        "n_neighbors": dataset.n_samples - 1,
+    }
     parameters = clf.get_params(deep=False)
-    for name, limit in most.items():
+    for name, limit in limits.items():
         if isinstance(parameters.get(name), int | np.integer) and parameters[name] > limit:
             clf.set_params(**{name: limit})
 
 
 def shortened(clf: Any, max_iter: int) -> Any:
-    """The same classifier for answers alone: not fitted, at most `max_iter` iterations, confidence not calibrated.
+    """An unfitted classifier for quick comparisons: at most `max_iter` iterations, confidence not calibrated.
 
     Examples
     --------
@@ -201,18 +218,18 @@ def shortened(clf: Any, max_iter: int) -> Any:
 
 
 def view_shares(clf: Any) -> dict[str, float]:
-    """What each view has to do with the answer, by what the method itself learned.
+    """Share of each view in the fitted model.
 
     Parameters
     ----------
     clf : classifier of lmssc
-        Fitted. Of `LMSSC`, the share of each view in the reconstruction from the latent positions, ‖H·W^vᵀ‖² over the
-        sum for all views; of `AMGL` and `MLAN`, the learned weights over their sum.
+        Fitted. For `LMSSC`, the share of each view in the reconstruction from the latent positions, ‖H·W^vᵀ‖² over the
+        sum for all views; for `AMGL` and `MLAN`, the learned weights over their sum.
 
     Returns
     -------
     dict of str to float
-        Sum to 1; empty for a method that does not weigh views.
+        Shares that sum to 1; empty for a method that does not weight views.
 
     Examples
     --------
@@ -235,22 +252,22 @@ def view_shares(clf: Any) -> dict[str, float]:
     return dict(zip(fitted.view_names_, (energies / total).tolist(), strict=True))
 
 
-def sample_rows(codes: NDArray, most: int, random_state: int) -> NDArray:
-    """At most `most` rows, labelled and unlabelled in the proportion that they have.
+def sample_rows(codes: NDArray, max_rows: int, random_state: int) -> NDArray:
+    """A stratified sample of about `max_rows` rows, with the same share of labelled rows.
 
     Parameters
     ----------
     codes : ndarray of int of shape (n,)
         Class of each row, −1 without a label.
-    most : int
-        Rows that are wanted; all are taken if there are no more.
+    max_rows : int
+        Size of the sample; all rows are taken if there are no more.
     random_state : int
-        Decides which.
+        Seed of the sample.
 
     Returns
     -------
     ndarray of int
-        Row numbers, sorted.
+        Rows, sorted.
 
     Examples
     --------
@@ -259,13 +276,13 @@ def sample_rows(codes: NDArray, most: int, random_state: int) -> NDArray:
     >>> np.bincount(codes[rows] + 1)
     array([40,  5,  5])
     """
-    if len(codes) <= most:
+    if len(codes) <= max_rows:
         return np.arange(len(codes))
     rng = np.random.default_rng(random_state)
     chosen = []
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        # Two labels a class, where there are, can still be hidden in turn.
-        wanted = max(round(len(members) * most / len(codes)), min(2, len(members)) if code >= 0 else 0)
+        # At least two labels per class, if it has them, so that one can be hidden.
+        wanted = max(round(len(members) * max_rows / len(codes)), min(2, len(members)) if code >= 0 else 0)
         chosen.append(rng.choice(members, wanted, replace=False))
     return np.sort(np.concatenate(chosen))

@@ -1,25 +1,43 @@
 """Conjugate gradients for many right-hand sides at once."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.parallel import threaded_map
 
 Result = TypeVar("Result")
 
-# Rows that are taken for one long row; numbers of each array that are worked on at a time, as many as fit into the
-# cache; and such blocks that are enough for a thread.
-JOINED_ROWS = 64
-BLOCK_NUMBERS = 1 << 16
-BLOCKS_SHARED = 16
+
+@dataclass(frozen=True)
+class ColumnBatches:
+    """How arrays are cut into batches of rows.
+
+    Attributes
+    ----------
+    n_joined_rows : int
+        Rows that are reshaped to one long row, which numpy handles several times faster than short ones.
+    n_values : int
+        Entries of each array per batch: they fit into the cache.
+    n_per_task : int
+        Batches per task of a thread.
+    """
+
+    n_joined_rows: int = 64
+    n_values: int = 1 << 16
+    n_per_task: int = 16
+
+
+BATCHES = ColumnBatches()
 
 
 def solver_tolerance(dtype: np.dtype, tol: float = 1e-10) -> float:
-    """Relative residual that `dtype` can reach: `tol`, or what rounding leaves of it.
+    """Relative residual that is reachable in `dtype`: at least `tol`, and at least 8 ε.
 
     Examples
     --------
@@ -44,28 +62,28 @@ def conjugate_gradient(
 ) -> NDArray:
     """Solve M·X = B for a symmetric positive definite M, for all columns of B together.
 
-    Every column has its own step lengths, as if it were solved alone, but one call of `operator` serves them
-    all. The quadratic ½⟨x, Mx⟩ − ⟨b, x⟩ falls in each step, so a warm start is never made worse, whatever `tol`.
+    Every column has its own step lengths, as if it were solved alone, but all share the calls of `operator`. The
+    quadratic ½⟨x, Mx⟩ − ⟨b, x⟩ falls in each step, so the result is never worse than the start, whatever `tol`.
 
     Parameters
     ----------
     operator : callable
-        X ↦ M·X for an array of the shape of `rhs`; it may return the same array each time.
+        X ↦ M·X for an array of the shape of `rhs`. It may return the same array each time.
     rhs : ndarray of shape (n, m)
         B.
     start : ndarray of shape (n, m)
-        Where to begin. Columns whose right-hand side is zero begin (and end) at zero.
+        First guess of X. Columns with a right-hand side of zero are zero.
     precondition : callable
-        R ↦ an approximation of M⁻¹·R, symmetric positive definite; division by the diagonal of M, for example. It may
-        return the same array each time.
+        R ↦ an approximation of M⁻¹·R, symmetric positive definite, such as division by the diagonal of M. It may return
+        the same array each time.
     tol : float
-        A column is done when its residual is at most `tol` times its right-hand side.
+        A column is done when the norm of its residual is at most `tol` times that of its right-hand side.
     max_iter : int
-        Most steps.
+        Maximum number of steps.
     coupled : bool
-        The columns are one system of n·m unknowns, because the operator mixes them.
+        Whether the operator mixes the columns, which makes them one system of n·m unknowns.
     diagonal : ndarray of shape (n,), optional
-        That of M, to tell curvature from what rounding makes of none: a column ends where it has no more.
+        Diagonal of M. A column stops when the curvature ⟨p, Mp⟩ along its direction p is no more than rounding.
 
     Returns
     -------
@@ -106,23 +124,23 @@ def conjugate_gradient(
         previous = residual
         residual, left = columns.dots((R, Z), (R, R))
         ratio = np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0))
-        columns.turn(direction, ratio, Z)
+        columns.scale_and_add(direction, ratio, Z)
     return X
 
 
 class _Columns:
-    """Sums and multiples of the columns of arrays that have one shape, some rows at a time, many rows on all threads.
+    """Column-wise dot products and updates of arrays of one shape, in batches of rows on all threads.
 
-    Several short rows are taken for one long row, which numpy is several times faster with; arrays that change must be
-    stored by rows.
+    Arrays that are updated must be C-contiguous.
     """
 
     def __init__(self, shape: tuple[int, int], coupled: bool) -> None:
         n_rows, n_columns = shape
-        at_once = JOINED_ROWS * max(1, BLOCK_NUMBERS // (JOINED_ROWS * n_columns))
-        blocks = slices_of(n_rows, at_once)
-        self._shares = [blocks[share] for share in slices_of(len(blocks), BLOCKS_SHARED)]
-        self._repeats = min(at_once, n_rows)
+        joined = BATCHES.n_joined_rows
+        batch_size = joined * max(1, BATCHES.n_values // (joined * n_columns))
+        batches = list(gen_batches(n_rows, batch_size))
+        self._tasks = [batches[task] for task in gen_batches(len(batches), BATCHES.n_per_task)]
+        self._repeats = min(batch_size, n_rows)
         self._coupled = coupled
 
     def dots(self, *pairs: tuple[NDArray, NDArray]) -> NDArray:
@@ -134,7 +152,7 @@ class _Columns:
         return self._sum(lambda rows: [weights[rows] @ np.square(P[rows])])[0]
 
     def add(self, *sums: tuple[NDArray, NDArray, NDArray]) -> None:
-        """Add to each column of an array a multiple of that of another."""
+        """Add to each column of an array a multiple of the same column of another: (result, factors, other)."""
         repeated = [np.tile(factors, self._repeats) for _, factors, _ in sums]
 
         def add_rows(rows: slice) -> None:
@@ -144,30 +162,30 @@ class _Columns:
 
         self._map(add_rows)
 
-    def turn(self, result: NDArray, factors: NDArray, change: NDArray) -> None:
-        """Multiply each column, and add another to it."""
+    def scale_and_add(self, result: NDArray, factors: NDArray, change: NDArray) -> None:
+        """Multiply each column by its factor, then add the same column of `change`."""
         repeated = np.tile(factors, self._repeats)
 
-        def turn_rows(rows: slice) -> None:
+        def update(rows: slice) -> None:
             flat = result[rows].reshape(-1)
             flat *= repeated[: len(flat)]
             flat += change[rows].reshape(-1)
 
-        self._map(turn_rows)
+        self._map(update)
 
     def _sum(self, of_rows: Callable[[slice], list[NDArray]]) -> NDArray:
         sums = np.sum(self._map(of_rows), axis=0)
         return np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape) if self._coupled else sums
 
     def _map(self, of_rows: Callable[[slice], Result]) -> list[Result]:
-        """The function of each block."""
-        return list(chain.from_iterable(threaded_map(lambda share: [of_rows(rows) for rows in share], self._shares)))
+        """`of_rows` of each batch."""
+        return list(chain.from_iterable(threaded_map(lambda task: [of_rows(rows) for rows in task], self._tasks)))
 
 
 def _dots(P: NDArray, Q: NDArray) -> NDArray:
     """Σ_i p_ij·q_ij."""
-    n_columns = P.shape[1]
-    whole = len(P) - len(P) % JOINED_ROWS
-    joined = [part[:whole].reshape(-1, JOINED_ROWS * n_columns) for part in (P, Q)]
-    sums = np.einsum("ij,ij->j", *joined).reshape(JOINED_ROWS, n_columns).sum(axis=0)
+    n_columns, n_joined = P.shape[1], BATCHES.n_joined_rows
+    whole = len(P) - len(P) % n_joined
+    joined = [part[:whole].reshape(-1, n_joined * n_columns) for part in (P, Q)]
+    sums = np.einsum("ij,ij->j", *joined).reshape(n_joined, n_columns).sum(axis=0)
     return sums + np.einsum("ij,ij->j", P[whole:], Q[whole:])

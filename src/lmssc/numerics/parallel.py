@@ -1,7 +1,7 @@
-"""Threads: the linear algebra library has one, and what takes long is cut into pieces that run at the same time.
+"""Threads: BLAS gets one, and long computations are cut into batches that run in parallel.
 
-Most of what a fit multiplies is small, and there a library that shares it out takes two or three times as long as on
-one thread. Pieces that do not depend on how many threads there are also give the same digits on any number of them.
+Most matrix products of a fit are small, and a threaded BLAS takes two or three times as long for them as on one thread.
+The batches do not depend on the number of threads, so the result is the same to the last digit on any number of them.
 """
 
 from collections import deque
@@ -18,18 +18,18 @@ Result = TypeVar("Result")
 
 
 class _Team:
-    """So many threads, which wait for work once there was some."""
+    """A pool of `size` threads, started when it is first used."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
-        # What a thread does is not shared out again.
+        # Nested calls of `threaded_map` run on the thread that they are called from.
         return ThreadPoolExecutor(self.size, initializer=lambda: _team.set(_Team(1)))
 
     def dismiss(self) -> None:
-        """End the threads, if there are any."""
+        """Stop the threads, if they were started."""
         if "pool" in vars(self):
             self.pool.shutdown()
 
@@ -38,7 +38,7 @@ _team: ContextVar[_Team | None] = ContextVar("_team", default=None)
 
 
 def count_threads() -> int:
-    """How many threads there may be: as many as the numerical libraries may have, `OMP_NUM_THREADS` for example.
+    """Number of threads to use: as many as the numerical libraries may use, such as `OMP_NUM_THREADS`.
 
     Examples
     --------
@@ -54,7 +54,14 @@ def count_threads() -> int:
 
 @contextmanager
 def threads(n_jobs: int | None = None) -> Iterator[None]:
-    """Within, `threaded_map` uses `n_jobs` threads (`count_threads()` if None), and each call of linear algebra one."""
+    """Within this context `threaded_map` uses `n_jobs` threads (`count_threads()` if None), and BLAS one.
+
+    Examples
+    --------
+    >>> with threads(n_jobs=2):
+    ...     threaded_map(abs, [-1, 2])
+    [1, 2]
+    """
     if n_jobs is None and _team.get() is not None:
         yield
         return
@@ -70,7 +77,7 @@ def threads(n_jobs: int | None = None) -> Iterator[None]:
 
 
 def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Result]:
-    """The function of each item, or of each tuple if there are several iterables, on as many threads as there may be.
+    """List of `function(*args)` for the `args` zipped from the iterables, computed on `count_threads()` threads.
 
     Examples
     --------
@@ -81,7 +88,7 @@ def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Resu
     if len(lists[0]) < 2 or count_threads() == 1:
         return list(map(function, *lists))
     results: dict[int, Result] = {}
-    # Each thread takes the next item when it is done with one: a task for each would cost more than many of them take.
+    # Threads take the next item from a queue: one task per item would cost more than many of the items.
     numbers = deque(range(len(lists[0])))
 
     def work() -> None:
@@ -96,20 +103,9 @@ def threaded_map(function: Callable[..., Result], *items: Iterable) -> list[Resu
         team = _team.get()
         tasks = [team.pool.submit(work) for _ in range(team.size)]  # type: ignore[union-attr]
         try:
-            # After an error, or Ctrl-C, the other threads end with what they have begun.
+            # After an error or Ctrl-C the other threads finish the item that they are working on.
             for task in as_completed(tasks):
                 task.result()
         finally:
             numbers.clear()
     return [results[number] for number in range(len(lists[0]))]
-
-
-def slices_of(length: int, size: int) -> list[slice]:
-    """Slices of so many rows each, that no one's answer may depend on.
-
-    Examples
-    --------
-    >>> slices_of(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    return [slice(first, min(first + size, length)) for first in range(0, length, size)]

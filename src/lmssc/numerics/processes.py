@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive the process that started them."""
+"""Worker processes that end when the process that started them ends."""
 
 import os
 import threading
@@ -7,20 +7,20 @@ from functools import cache
 
 
 def end_with(parent: int) -> None:
-    """End this process soon after `parent`, if it is a child of that one.
+    """End this process soon after `parent` has ended, if it is a child of `parent`.
 
-    A parent may be killed while a worker waits for the rest of a message from it, and the worker would wait for ever.
+    Otherwise a worker whose parent is killed in the middle of a message would wait for the rest of it forever.
 
     Parameters
     ----------
     parent : int
-        Number of the process that this one works for.
+        Process id of the parent.
 
     Examples
     --------
-    >>> end_with(os.getpid())  # not a worker: nothing happens
+    >>> end_with(os.getpid())  # this process is not its own child: nothing happens
     """
-    if os.getppid() == parent:  # a worker on another machine has a parent of its own
+    if os.getppid() == parent:  # a worker on another machine has another parent
         _watch(parent)
 
 

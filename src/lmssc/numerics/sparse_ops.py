@@ -1,4 +1,4 @@
-"""Products with a large sparse matrix, on as many threads as the numerical libraries may use."""
+"""Products and stacks of large sparse matrices, on all threads."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,15 +9,15 @@ from scipy import sparse
 
 from lmssc.numerics.parallel import threaded_map
 
-# Rows that are multiplied at a time: their part of the result fits into the cache, and its memory is used again.
-ROWS_AT_ONCE = 8192
+ROWS_PER_BATCH = 8192
+"""Rows of a product that are computed at a time: they fit into the cache."""
 
 
 def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
-    """M ↦ (X ↦ M·X), some rows of M at a time on all threads.
+    """The function X ↦ M·X, computed in batches of rows on all threads.
 
-    The product is written to `out` if that is given, or added to it with `add`: to make a large array anew takes longer
-    than to fill it.
+    The function takes an optional array `out` for the result, and with `add=True` adds the product to it. Allocating a
+    large array takes longer than filling it.
 
     Examples
     --------
@@ -27,8 +27,8 @@ def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
            [1.]])
     """
     n_rows = matrix.shape[0]
-    # As many entries in each.
-    n_parts = max(1, max(matrix.shape) // ROWS_AT_ONCE)
+    # All batches have about the same number of entries.
+    n_parts = max(1, max(matrix.shape) // ROWS_PER_BATCH)
     shares = np.linspace(0, matrix.nnz, n_parts + 1)[1:-1]
     bounds = np.concatenate([[0], np.searchsorted(matrix.indptr, shares), [n_rows]])
     blocks = [slice(first, end) for first, end in pairwise(bounds)]
@@ -51,7 +51,7 @@ def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
 
 
 def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array:
-    """Some consecutive rows, without a copy of what is in them.
+    """Some consecutive rows, as a view of the entries.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array
     starts = matrix.indptr[block.start : block.stop + 1]
     entries = slice(starts[0], starts[-1])
     part = sparse.csr_array((len(starts) - 1, matrix.shape[1]), dtype=matrix.dtype)
-    # The constructor would copy them.
+    # The constructor would copy the entries.
     part.data, part.indices, part.indptr = matrix.data[entries], matrix.indices[entries], starts - starts[0]
     return part
 
 
 def stack_rows(parts: list[sparse.csr_array]) -> sparse.csr_array:
-    """Matrices one below the other, copied on all threads.
+    """Matrices stacked vertically, copied on all threads.
 
     Examples
     --------

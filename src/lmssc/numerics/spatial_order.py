@@ -1,4 +1,4 @@
-"""Numbering of the samples by where they are, so that what is near in the graph is near in memory."""
+"""An order of the samples in which neighbours in space are neighbours in memory."""
 
 from itertools import chain
 
@@ -7,25 +7,26 @@ from numpy.typing import NDArray
 
 from lmssc.numerics.parallel import threaded_map
 
-# Samples that are not told apart any more (a block of the coarse level), and samples that a direction is found from.
-SMALLEST_PART = 300
-SAMPLED = 2000
+LEAF_SIZE = 300
+"""Parts of up to this size are not split (a block of the two-level preconditioner)."""
+MAX_SAMPLES_FOR_DIRECTION = 2000
+"""Number of points that the direction of a split is computed from."""
 
 
 def spatial_order(points: NDArray) -> NDArray:
-    """An order in which samples that are near each other stand near each other.
+    """An order in which points that are close in space have close indices.
 
-    The samples are halved across the direction in which they spread most, and each half again.
+    The points are split in half along their first principal direction, and each half again.
 
     Parameters
     ----------
     points : ndarray of shape (n, r)
-        Where the samples are.
+        Positions of the samples.
 
     Returns
     -------
     ndarray of int of shape (n,)
-        Samples in their new order.
+        Indices of the samples in the new order.
 
     Examples
     --------
@@ -40,17 +41,18 @@ def spatial_order(points: NDArray) -> NDArray:
     def halve(part: tuple[int, int]) -> list[tuple[int, int]]:
         first, end = part
         middle, chosen = (first + end) // 2, order[first:end]
-        along = points[chosen] @ _widest_direction(points[chosen[:: max(1, len(chosen) // SAMPLED)]])
+        sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
+        along = points[chosen] @ _principal_direction(points[sample])
         order[first:end] = chosen[np.argpartition(along, middle - first)]
         return [(first, middle), (middle, end)]
 
     while parts:
-        large = [(first, end) for first, end in parts if end - first > SMALLEST_PART]
+        large = [(first, end) for first, end in parts if end - first > LEAF_SIZE]
         parts = list(chain.from_iterable(threaded_map(halve, large)))
     return order
 
 
-def _widest_direction(points: NDArray) -> NDArray:
-    """The first principal direction."""
+def _principal_direction(points: NDArray) -> NDArray:
+    """First principal direction of the points."""
     centred = points - points.mean(axis=0)
     return np.linalg.eigh(centred.T @ centred)[1][:, -1]

@@ -1,41 +1,59 @@
-"""A coarse level for the propagation: what blocks of samples have in common is solved for at once."""
+"""Coarse level of a two-level preconditioner for label propagation: one unknown per block of samples."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.utils import gen_batches
 
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, threaded_product
 
-# Samples to a block, at least, and how many blocks there are at most. Halves of halves fit the numbering.
-SAMPLES_PER_BLOCK = 150
-MOST_BLOCKS = 2048
-# Blocks that a thread works on at a time.
-BLOCKS_SHARED = 128
-# What keeps the coarse matrix from being singular, in units of its diagonal.
-RIDGE = 1e-6
+
+@dataclass(frozen=True)
+class CoarseSettings:
+    """Settings of the coarse level.
+
+    Attributes
+    ----------
+    min_block_size, max_blocks : int
+        There is a power of two of blocks, which fits the halves of `spatial_order`: at most `max_blocks`, each of at
+        least `min_block_size` samples.
+    blocks_per_task : int
+        Blocks per task of a thread.
+    ridge : float
+        Relative increase of the diagonal, which keeps the coarse matrix from being singular.
+    """
+
+    min_block_size: int = 150
+    max_blocks: int = 2048
+    blocks_per_task: int = 128
+    ridge: float = 1e-6
+
+
+SETTINGS = CoarseSettings()
 
 
 def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None]:
-    """Approximate inverse of L_uu on scores that are the same within each block of samples.
+    """Approximate inverse of L_uu for scores that are constant within blocks of consecutive samples.
 
-    A step along it mends at once what conjugate gradients otherwise carry from neighbour to neighbour. With P the
-    samples' membership in blocks of consecutive ones, it is P·(PᵀL_uuP)⁻¹·Pᵀ. It helps only if consecutive samples are
-    close in space, as `spatial_order` numbers them.
+    It is P·(PᵀL_uuP)⁻¹·Pᵀ, with P the membership of the samples in the blocks. It corrects smooth errors at once, which
+    conjugate gradients alone only carry from neighbour to neighbour. It helps only if consecutive samples are close in
+    space, as `spatial_order` numbers them.
 
     Parameters
     ----------
     laplacian : csr_array of shape (n, n)
-        L, of samples in spatial order.
+        L.
     known : ndarray of bool of shape (n,)
-        Samples whose scores are known.
+        Whether the score of a sample is known.
 
     Returns
     -------
     callable
-        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, nothing where scores are known.
+        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, zero where scores are known.
 
     Examples
     --------
@@ -49,7 +67,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     (True, True)
     """
     n_samples = len(known)
-    n_blocks = min(MOST_BLOCKS, 2 ** int(np.log2(max(1.0, n_samples / SAMPLES_PER_BLOCK))))
+    n_blocks = min(SETTINGS.max_blocks, 2 ** int(np.log2(max(1.0, n_samples / SETTINGS.min_block_size))))
     starts = np.arange(n_blocks) * n_samples // n_blocks
     factor = _factor(laplacian, known, starts)
     sizes = np.diff(starts, append=n_samples)
@@ -68,10 +86,10 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
 
 
 def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:
-    """Cholesky factor of PᵀL_uuP, whose diagonal is summed from weights, so that rounding cannot make it indefinite."""
+    """Cholesky factor of PᵀL_uuP. Its diagonal is a sum of weights, so rounding cannot make it indefinite."""
     n_blocks = len(starts)
     ends = np.append(starts[1:], len(known))
-    # What is known counts as one more block, which has no row.
+    # Known samples form one more block, which has no row.
     block = np.repeat(np.arange(n_blocks, dtype=laplacian.indices.dtype), ends - starts)
     block[known] = n_blocks
 
@@ -80,13 +98,13 @@ def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDA
         own = known[starts[share][0] : ends[share][-1]]
         entries = np.where(np.repeat(own, np.diff(rows.indptr)), 0, rows.data).astype(np.float64)
         bounds = np.append(rows.indptr[starts[share] - starts[share][0]], rows.nnz)
-        # Entries of the same place are added.
+        # Duplicate entries are summed.
         return sparse.csr_array((entries, block[rows.indices], bounds), shape=(len(bounds) - 1, n_blocks + 1)).toarray()
 
-    weights = -np.concatenate(threaded_map(rows_of, slices_of(n_blocks, BLOCKS_SHARED)))
-    coarse = -(weights[:, :-1] + weights[:, :-1].T) / 2  # single precision sums the two sides a little differently
+    weights = -np.concatenate(threaded_map(rows_of, gen_batches(n_blocks, SETTINGS.blocks_per_task)))
+    coarse = -(weights[:, :-1] + weights[:, :-1].T) / 2  # symmetric up to rounding in single precision
     np.fill_diagonal(coarse, 0)
     diagonal = weights[:, -1] - coarse.sum(axis=1)
     diagonal[diagonal <= 0] = 1  # a block of known samples
-    np.fill_diagonal(coarse, (1 + RIDGE) * diagonal)
+    np.fill_diagonal(coarse, (1 + SETTINGS.ridge) * diagonal)
     return linalg.cholesky(coarse, lower=True, overwrite_a=True, check_finite=False).astype(laplacian.dtype, copy=False)

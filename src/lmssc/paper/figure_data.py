@@ -31,7 +31,6 @@ from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import mean_interval
 from lmssc.persistence.atomic import open_atomically
 from lmssc.persistence.provenance import version
-from lmssc.plotting import principal_plane
 
 # The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
 DIMENSIONS = (5, 10, 15, 20, 25)
@@ -207,8 +206,6 @@ class Fit:
     """
 
     terms: dict[str, NDArray]
-    coordinates: NDArray
-    explained: tuple[float, float]
     predicted: NDArray
     given: NDArray
     n_iter: int
@@ -217,7 +214,7 @@ class Fit:
 
 
 def fit_once(figures: FigureSet) -> Fit:
-    """Fit LMSSC on one split: the terms of J, the map of the latent space, the graphs before and after learning.
+    """Fit LMSSC on one split: the terms of J, the predictions, the graphs before and after learning.
 
     Parameters
     ----------
@@ -241,10 +238,7 @@ def fit_once(figures: FigureSet) -> Fit:
             to_the_end.fit({raw.name: raw.data for raw in raws}, labels)
             before = first_graph(raws, labels)[back][:, back]
         after = model.graph_[back][:, back]
-        coordinates, explained = principal_plane(model.latent_[back])
         arrays = {
-            "coordinates": coordinates,
-            "explained": np.array(explained),
             "predicted": model.transduction_[back],
             "given": (labels >= 0)[back],
             "n_iter": np.array(model.n_iter_),
@@ -261,11 +255,8 @@ def fit_once(figures: FigureSet) -> Fit:
         )
         for name in ("before", "after")
     }
-    first, second = arrays["explained"].tolist()
     return Fit(
         {name.removeprefix("term_"): values for name, values in arrays.items() if name.startswith("term_")},
-        arrays["coordinates"],
-        (first, second),
         arrays["predicted"],
         arrays["given"],
         int(arrays["n_iter"]),

@@ -15,6 +15,7 @@ from lmssc._optional import import_optional
 from lmssc.datasets import load
 from lmssc.estimators.lmssc import LMSSC, paper_settings
 from lmssc.metrics import expected_calibration_error
+from lmssc.numerics.graph_layout import graph_layout
 from lmssc.paper.figure_data import (
     CALIBRATION_REPEATS,
     DIMENSIONS,
@@ -265,7 +266,7 @@ def _draw_dimension(sheet: Sheet, rows: list[dict[str, Any]]) -> None:
 
 
 def draw_fit(sheet: Sheet, figures: FigureSet) -> None:
-    """Convergence, graphs and latent map of one fit."""
+    """Convergence, graphs and map of one fit."""
     fit = fit_once(figures)
     name, title = figures.name, TITLES.get(figures.name, figures.name)
     where = f"{title}, {100 * FIT_RATE:.0f} % labels"
@@ -332,29 +333,19 @@ def _draw_graphs(sheet: Sheet, name: str, where: str, fit: Fit, truth: Any) -> N
 def _draw_map(sheet: Sheet, name: str, where: str, fit: Fit, truth: Any, classes: Any) -> None:
     predicted = classes[fit.predicted]
     mistaken = predicted != truth
-    hidden = ~fit.given
+    coordinates = graph_layout(fit.after)
 
     def chart(figure: Any) -> None:
-        figure.suptitle(f"{where}: the latent space, by predicted class")
-        display = LatentMapDisplay(
-            fit.coordinates, predicted, classes, given=fit.given, mistaken=mistaken, explained=fit.explained
-        )
-        whole, middle = figure.subplots(1, 2)
-        display.plot(ax=whole).ax_.set_title("all samples")
-        whole.get_legend().remove()
-        display.plot(ax=middle).ax_.set_title("their middle, enlarged")
-        middle.set_ylabel("")
-        (left, bottom), (right, top) = _middle(fit.coordinates)
-        middle.set(xlim=(left, right), ylim=(bottom, top))
-        whole.plot([left, right, right, left, left], [bottom, bottom, top, top, bottom], color="0.4", ls="--", lw=0.9)
+        display = LatentMapDisplay(coordinates, predicted, classes, given=fit.given, mistaken=mistaken)
+        display.plot(ax=figure.subplots()).ax_.set_title(f"{where}: the learned graph, by predicted class")
 
     sheet.table(
         f"latent-map-{name}",
         [
             {
                 "sample": i,
-                "x": fit.coordinates[i, 0],
-                "y": fit.coordinates[i, 1],
+                "x": coordinates[i, 0],
+                "y": coordinates[i, 1],
                 "truth": truth[i],
                 "predicted": predicted[i],
                 "label_given": int(fit.given[i]),
@@ -363,22 +354,15 @@ def _draw_map(sheet: Sheet, name: str, where: str, fit: Fit, truth: Any, classes
         ],
     )
     caption = Caption(
-        "Latent maps",
-        f"{where}: the latent positions in the plane of their largest variance",
-        f"{hidden.sum()} labels were hidden; {mistaken.sum()} of them were guessed wrong (crosses). Rings are the "
-        f"{fit.given.sum()} samples whose label was given. The plane holds {100 * sum(fit.explained):.0f} % of the "
-        "variance; the dashed box is enlarged on the right. Classes that overlap here may be apart in the other "
-        "dimensions. One split, our defaults.",
+        "Maps of the learned graph",
+        f"{where}: a layout of the learned graph",
+        "Samples that the graph links lie close together; distances between clusters mean little. "
+        f"{(~fit.given).sum()} labels were hidden; {mistaken.sum()} of them were predicted wrong (crosses). Rings are "
+        f"the {fit.given.sum()} samples whose label was given. The layout (t-SNE with this graph) knows no labels, but "
+        "the given labels take part in learning the graph. One split, our defaults.",
         f"Scatter plot of {len(truth)} samples, marked by predicted class; {mistaken.sum()} crosses mark wrong labels.",
     )
-    sheet.figure(f"latent-map-{name}", chart, 3.3, caption)
-
-
-def _middle(points: Any) -> Any:
-    """Corners of the box that reaches three median deviations from the median: where most samples crowd."""
-    centre = np.median(points, axis=0)
-    reach = 3 * np.median(np.abs(points - centre), axis=0)
-    return np.maximum(centre - reach, points.min(axis=0)), np.minimum(centre + reach, points.max(axis=0))
+    sheet.figure(f"latent-map-{name}", chart, 4.6, caption)
 
 
 def draw_calibration(sheet: Sheet, figures: FigureSet) -> None:

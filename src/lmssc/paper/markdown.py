@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
+from typing import Any
 
-from lmssc.report.html import box
+from markupsafe import Markup, escape
+
+from lmssc.report.rendering import environment
 
 # Code, bold, or a character after a backslash, whichever comes first.
 _INLINE = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|\\([\\*_|`])")
 
 
 def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown.
+    r"""A table in Markdown. "99.4 ± 0.5" stays on one line, however narrow the column.
 
     Examples
     --------
@@ -19,11 +21,14 @@ def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     | a | b |
     | --- | --- |
     | 1 | 2 |
+    >>> markdown_table(["a"], [["1 ± 2"]])[-9:]
+    '| 1\xa0±\xa02 |'
     """
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(cell.replace(" ± ", "\xa0±\xa0") for cell in row) + " |" for row in rows)
 
 
-def markdown_to_html(text: str, prefix: str) -> str:
+def markdown_to_html(text: str, prefix: str) -> Markup:
     r"""Markdown with headings, paragraphs and tables as HTML.
 
     Parameters
@@ -35,37 +40,28 @@ def markdown_to_html(text: str, prefix: str) -> str:
 
     Returns
     -------
-    str
+    Markup
         HTML, with all text escaped. Tables stand in boxes that scroll, named by the heading above.
 
     Examples
     --------
-    >>> markdown_to_html("## A & B\n\nSee `x<y`, **not** \\*.", "p")
-    '<h3>A &amp; B</h3>\n<p>See <code>x&lt;y</code>, <strong>not</strong> *.</p>'
+    >>> print(markdown_to_html("## A & B\n\nSee `x<y`, **not** \\*.", "p"))
+    <h3>A &amp; B</h3>
+    <p>See <code>x&lt;y</code>, <strong>not</strong> *.</p>
     """
-    parts: list[str] = []
-    heading = ""
+    blocks: list[dict[str, Any]] = []
+    caption = Markup()
     for number, block in enumerate(re.split(r"\n\s*\n", text.strip())):
         if block.startswith("#"):
-            heading = block.lstrip("#").strip()
-            parts.append(f"<h3>{_inline(heading)}</h3>")
+            caption = _inline(block.lstrip("#").strip())
+            blocks.append({"kind": "heading", "text": caption})
         elif block.startswith("|"):
-            parts.append(_table(block, f"{prefix}-{number}", heading))
+            head, _, *body = ([_inline(cell) for cell in _cells(line)] for line in block.splitlines())
+            name = f"{prefix}-{number}"
+            blocks.append({"kind": "table", "name": name, "caption": caption, "head": head, "rows": body})
         else:
-            parts.append(f"<p>{_inline(' '.join(block.splitlines()))}</p>")
-    return "\n".join(parts)
-
-
-def _table(block: str, name: str, heading: str) -> str:
-    head, _, *body = (_cells(line) for line in block.splitlines())
-    columns = "".join(f'<th scope="col">{_inline(text)}</th>' for text in head)
-    lines = "".join(
-        f'<tr><th scope="row">{_inline(line[0])}</th>'
-        + "".join(f"<td>{_inline(text)}</td>" for text in line[1:])
-        + "</tr>"
-        for line in body
-    )
-    return box(name, _inline(heading), f"<thead><tr>{columns}</tr></thead><tbody>{lines}</tbody>")
+            blocks.append({"kind": "paragraph", "text": _inline(" ".join(block.splitlines()))})
+    return Markup(environment("lmssc.paper").get_template("markdown.html").render(blocks=blocks).strip())
 
 
 def _cells(line: str) -> list[str]:
@@ -73,8 +69,8 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
 
 
-def _inline(text: str) -> str:
-    return _INLINE.sub(_mark_up, escape(text, quote=False))
+def _inline(text: str) -> Markup:
+    return Markup(_INLINE.sub(_mark_up, str(escape(text))))
 
 
 def _mark_up(match: re.Match[str]) -> str:

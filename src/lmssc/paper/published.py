@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lmssc.core.graph import simplex_rows
-from lmssc.core.loadings import pivoted_loadings
+from lmssc.core.loadings import nonnegative_loadings
 from lmssc.data.canonical_order import canonical_order
 from lmssc.data.views import RawView
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
@@ -135,7 +135,7 @@ def published_program(
     laplacian = np.zeros((n, n))
     n_rounds, settled = 0, False
     while n_rounds < max_rounds and not settled:
-        loadings = pivoted_loadings(np.asarray(data.T @ latent), latent.T @ latent, loadings)
+        loadings = nonnegative_loadings(np.asarray(data.T @ latent), latent.T @ latent, loadings)
         latent = _latent(loadings.T @ loadings, np.asarray(data @ loadings), laplacian, beta, latent)
         _rewrite(graph, _squared_distances(latent), _squared_distances(scores[kept]), beta, gamma)
         laplacian = np.diag(graph.sum(axis=1)) - graph

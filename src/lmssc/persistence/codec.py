@@ -1,10 +1,9 @@
-"""Values of a fitted model as a JSON tree and blocks of numbers, and back; what is read back is data, never code."""
+"""Encoding of fitted models as a JSON tree and blocks of numbers. Decoding yields data and never runs code."""
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import getattr_static
 from typing import Any
 
@@ -13,24 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-# Parts of fitted models that are neither numbers nor lists of them. A file can name these and nothing else.
-SERIALIZABLE_TYPES = {
-    "Calibration": "lmssc.core.calibration",
-    "CanonicalOrder": "lmssc.data.canonical_order",
-    "LabelRegressor": "lmssc.core.label_regression",
-    "NystroemFeatures": "lmssc.core.label_regression",
-    "GroupedCalibration": "lmssc.core.calibration",
-    "Embedding": "lmssc.core.embedding",
-    "Layout": "lmssc.data.validation",
-    "NewSampleProbe": "lmssc.core.new_samples",
-    "Outliers": "lmssc.data.outliers",
-    "RawView": "lmssc.data.views",
-    "Targets": "lmssc.core.targets",
-    "Trust": "lmssc.core.new_samples",
-    "View": "lmssc.data.views",
-    "ViewScaling": "lmssc.data.scaling",
-}
-# Earlier names of types and of fitted attributes, in the files of that time.
+from lmssc.persistence.container import DamagedFileError, is_fortran_ordered
+
+# Earlier names of types and of fitted attributes, for files of that time.
 RENAMED_TYPES = {
     "ContentOrder": "CanonicalOrder",
     "Expectation": "LabelRegressor",
@@ -44,39 +28,75 @@ RENAMED_ATTRIBUTES = {
     "_newcomers": "_probe",
     "_places": "_embedded",
 }
-# Parameters that are about one run and not about the model.
+# Parameters that belong to one run and not to the model.
 RUNTIME_PARAMS = ("callback", "checkpoint", "n_jobs", "verbose")
-# Booleans, integers, floats, bytes and text, little-endian; a file of any other dtype is refused.
+# Booleans, integers, floats, bytes and text, little-endian; any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
-# What is copied, at most, as a multiple of the file.
-MOST_COPIED = 4
-# Dimensions beyond this are in no file that fits on a disk.
-LONGEST = 1 << 48
 
 
-class DamagedTreeError(ValueError):
-    """A tree that no encoder has written."""
+@dataclass(frozen=True)
+class TypeTable:
+    """The classes that a file may name; any other is refused.
+
+    Attributes
+    ----------
+    estimators : mapping of str to type
+        Estimators by class name.
+    parts : mapping of str to type
+        Dataclasses and named tuples that fitted estimators hold, by class name.
+    """
+
+    estimators: Mapping[str, type] = field(default_factory=dict)
+    parts: Mapping[str, type] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DecodingLimits:
+    """Limits that keep a forged file from exhausting the memory.
+
+    Attributes
+    ----------
+    max_copied : int
+        Bytes copied while decoding, as a multiple of the file size.
+    max_length : int
+        Length of an array along one axis; no file that fits on a disk has more.
+    max_ndim : int
+        Axes of an array.
+    """
+
+    max_copied: int = 4
+    max_length: int = 1 << 48
+    max_ndim: int = 8
+
+
+LIMITS = DecodingLimits()
 
 
 class Encoder:
-    """Turns values into a JSON tree; the numbers of arrays are left in `blocks`, which the tree refers to by number.
+    """Turns values into a JSON tree; arrays are collected in `blocks`, which the tree refers to by index.
+
+    Parameters
+    ----------
+    types : TypeTable
+        Classes that may be encoded, besides numbers, text, arrays and collections of these.
 
     Examples
     --------
-    >>> encoder = Encoder()
-    >>> encoder.encode({"a": (1, None)}, "it")
+    >>> encoder = Encoder(TypeTable())
+    >>> encoder.encode({"a": (1, None)}, "value")
     {'dict': [['a', {'tuple': [1, None]}]]}
-    >>> encoder.encode(np.array([1.0, 2.0]), "it"), encoder.blocks
+    >>> encoder.encode(np.array([1.0, 2.0]), "value"), encoder.blocks
     ({'array': {'block': 0, 'dtype': '<f8', 'shape': [2], 'order': 'C'}}, [array([1., 2.])])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, types: TypeTable) -> None:
+        self._types = types
         self.blocks: list[NDArray] = []
-        # An array that stands in two places is kept once; the array itself is held so that its id stays its own.
+        # An array that occurs twice is stored once. The reference to the array keeps its id from being reused.
         self._seen: dict[int, tuple[NDArray, int]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
-        """The tree of a value; `where` is its name in error messages."""
+        """Tree of a value; `where` is its name in error messages."""
         if value is None or isinstance(value, bool | str) or (type(value) is int):
             return value
         if type(value) is float:
@@ -98,28 +118,28 @@ class Encoder:
         if isinstance(value, sparse.csr_array):
             parts = [self._array(part, where) for part in (value.data, value.indices, value.indptr)]
             return {"csr": {"shape": list(value.shape), "parts": parts}}
-        if estimators().get(type(value).__name__) is type(value):
+        if self._types.estimators.get(type(value).__name__) is type(value):
             return {"estimator": self.encode_estimator(value, where)}
-        if SERIALIZABLE_TYPES.get(type(value).__name__) == type(value).__module__:
+        if self._types.parts.get(type(value).__name__) is type(value):
             names = _field_names(type(value))
             return {
                 "part": type(value).__name__,
                 "fields": {name: self.encode(getattr(value, name), f"{where}.{name}") for name in names},
             }
         raise TypeError(
-            f"{where} cannot be kept in a model file: it is a {type(value).__module__}.{type(value).__qualname__}. "
+            f"{where} cannot be saved to a model file: it is a {type(value).__module__}.{type(value).__qualname__}. "
             f"{_advice(value, where)}"
         )
 
     def encode_estimator(self, estimator: BaseEstimator, where: str) -> dict[str, Any]:
-        """The tree of an estimator: its class, its parameters, and all else that it holds."""
+        """Tree of an estimator: its class, its parameters and its fitted attributes."""
         parameters = estimator.get_params(deep=False)
-        kept = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMS}
+        saved = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMS}
         fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
         prefix = f"{where}." if where else ""
         return {
             "class": type(estimator).__name__,
-            "parameters": {name: self.encode(value, prefix + name) for name, value in kept.items()},
+            "parameters": {name: self.encode(value, prefix + name) for name, value in saved.items()},
             "fitted": {name: self.encode(value, prefix + name) for name, value in fitted.items()},
         }
 
@@ -127,18 +147,18 @@ class Encoder:
         dtype = array.dtype.newbyteorder("<")
         if not DTYPES.fullmatch(dtype.str) or dtype.metadata:
             raise TypeError(
-                f"{where} cannot be kept in a model file: it is an array of {array.dtype}. Booleans, integers, floats "
-                "up to float64 and text can"
+                f"{where} cannot be saved to a model file: it is an array of {array.dtype}. Booleans, integers, "
+                "floats up to float64 and text can be saved"
             )
         if id(array) not in self._seen:
             self._seen[id(array)] = (array, len(self.blocks))
             self.blocks.append(array.astype(dtype, copy=False))
         number = self._seen[id(array)][1]
-        order = "F" if is_by_columns(self.blocks[number]) else "C"
+        order = "F" if is_fortran_ordered(self.blocks[number]) else "C"
         return {"block": number, "dtype": dtype.str, "shape": list(array.shape), "order": order}
 
     def _objects(self, array: NDArray, where: str) -> dict[str, Any]:
-        """An array of Python objects, such as labels: the different ones, and which is where."""
+        """Array of Python objects, such as labels: its distinct values, and the index of each element among them."""
         numbers: dict[tuple[type, Any], int] = {}
         codes = np.empty(array.size, dtype=np.int32)
         different: list[Any] = []
@@ -150,49 +170,41 @@ class Encoder:
         return {"objects": {"different": different, "codes": self._array(codes.reshape(array.shape), where)}}
 
 
-def is_by_columns(array: NDArray) -> bool:
-    """Whether an array is stored column by column; it stays so, because sums depend on it to the last bit.
-
-    Examples
-    --------
-    >>> is_by_columns(np.ones((2, 3))), is_by_columns(np.ones((2, 3)).T)
-    (False, True)
-    """
-    return array.flags.f_contiguous and not array.flags.c_contiguous
-
-
 def _advice(value: Any, where: str) -> str:
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return "Use an integer as random_state"
     if callable(value):
-        return "Functions are code, which a model file never has; use a value instead"
-    return f"Numbers, text, arrays, and lists and dicts of these can; delete it first (del clf.{where}) if it is yours"
+        return "Functions are code, which a model file never contains; use a value instead"
+    return (
+        "Numbers, text, arrays, and lists and dicts of these can be saved. If you added the attribute, delete it first "
+        f"(del clf.{where})"
+    )
 
 
 class Decoder:
-    """Turns a tree back into values, with the arrays that `read` gives.
+    """Turns a tree back into values.
 
     Parameters
     ----------
-    read : callable
-        (block number, number of bytes) ↦ an array of that many bytes, the same for the same block; raises
-        `DamagedTreeError` if the file does not have them.
-    upgrade : callable
-        (class, parameters, fitted attributes) ↦ None: fills in, in place, what a file of an earlier version lacks.
+    read_block : callable
+        (index of a block, number of bytes) ↦ an array of that many bytes, the same one for the same block; raises
+        `DamagedFileError` if the file does not have them.
+    types : TypeTable
+        Classes that the tree may name.
     n_bytes : int
         Size of the file. Arrays are views of its blocks, and what has to be copied is at most a few times as large:
-        one block that a file refers to many times takes no more memory than once.
+        a block that the tree refers to many times takes its memory once.
+    saved_by : str
+        Version of lmssc that wrote the tree; the estimators' `_upgrade` fills in what earlier versions lack.
     """
 
     def __init__(
-        self,
-        read: Callable[[int, int], NDArray],
-        upgrade: Callable[[type, dict[str, Any], dict[str, Any]], None],
-        n_bytes: int,
+        self, read_block: Callable[[int, int], NDArray], types: TypeTable, n_bytes: int, saved_by: str = "unknown"
     ) -> None:
-        self._read = read
-        self._upgrade = upgrade
-        self._most_copied = MOST_COPIED * n_bytes
+        self._read_block = read_block
+        self._types = types
+        self._saved_by = saved_by
+        self._bytes_to_copy = LIMITS.max_copied * n_bytes
         self._arrays: dict[tuple, NDArray] = {}
         self._sparse: dict[tuple, sparse.csr_array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
@@ -209,7 +221,7 @@ class Decoder:
         }
 
     def decode(self, tree: Any) -> Any:
-        """The value of a tree."""
+        """Value of a tree."""
         if tree is None or isinstance(tree, bool | int | float | str):
             return tree
         if isinstance(tree, list):
@@ -218,28 +230,28 @@ class Decoder:
             return self._part(tree)
         ((kind, body),) = tree.items()
         if kind not in self._readers:
-            raise DamagedTreeError(f"it has a value of the unknown kind {kind!r}")
+            raise DamagedFileError(f"it has a value of the unknown kind {kind!r}")
         return self._readers[kind](body)
 
     def decode_estimator(self, tree: Any) -> Any:
-        """The estimator of a tree."""
+        """Estimator of a tree."""
         name = tree["class"]
-        if name not in estimators():
-            raise DamagedTreeError(f"it is a model of the class {name!r}, which this version of lmssc does not have")
-        cls = estimators()[name]
+        if name not in self._types.estimators:
+            raise DamagedFileError(f"it is a model of the class {name!r}, which this version of lmssc does not have")
+        cls: Any = self._types.estimators[name]
         parameters = {key: self.decode(value) for key, value in _typed(tree["parameters"], dict).items()}
         fitted = {
             RENAMED_ATTRIBUTES.get(key, key): self.decode(value) for key, value in _typed(tree["fitted"], dict).items()
         }
-        self._upgrade(cls, parameters, fitted)
+        cls._upgrade(parameters, fitted, self._saved_by)
         known = set(cls._get_param_names())
         strange = sorted(set(parameters) - known)
         if strange:
-            raise DamagedTreeError(f"{name} has no parameter {strange[0]!r} in this version of lmssc")
+            raise DamagedFileError(f"{name} has no parameter {strange[0]!r} in this version of lmssc")
         for key in fitted:
-            # An attribute must not stand in for a method, nor be one that Python itself looks at.
+            # An attribute must neither replace a method nor be special to Python.
             if not key.isidentifier() or key.startswith("__") or key in known or _is_of_class(cls, key):
-                raise DamagedTreeError(f"{name} cannot have a fitted attribute {key!r}")
+                raise DamagedFileError(f"{name} cannot have a fitted attribute {key!r}")
         estimator = cls(**parameters)
         vars(estimator).update(fitted)
         return estimator
@@ -247,30 +259,30 @@ class Decoder:
     def _array(self, body: Any) -> NDArray:
         shape, text = _shape(body["shape"]), _typed(body["dtype"], str)
         if not DTYPES.fullmatch(text):
-            raise DamagedTreeError(f"it has an array of the unknown dtype {text!r}")
+            raise DamagedFileError(f"it has an array of the unknown dtype {text!r}")
         dtype = np.dtype(text)
         order = "F" if body["order"] == "F" else "C"
         key = (_typed(body["block"], int), text, shape, order)
         if key in self._arrays:
             return self._arrays[key]
-        flat = self._read(_typed(body["block"], int), dtype.itemsize * math.prod(shape))
+        flat = self._read_block(_typed(body["block"], int), dtype.itemsize * math.prod(shape))
         if dtype.kind == "b" and flat.max(initial=0) > 1:
-            raise DamagedTreeError("it has booleans that are neither true nor false")
+            raise DamagedFileError("it has booleans that are neither true nor false")
         if dtype.kind == "U" and flat.view("<u4").max(initial=0) > 0x10FFFF:
-            raise DamagedTreeError("it has text with characters that do not exist")
+            raise DamagedFileError("it has text with characters that do not exist")
         native = flat.view(dtype).astype(dtype.newbyteorder("="), copy=False)
         self._arrays[key] = native.reshape(shape, order=order)
         return self._arrays[key]
 
-    def _copy(self, *arrays: NDArray) -> None:
-        """These are about to be copied."""
-        self._most_copied -= sum(array.nbytes for array in arrays)
-        if self._most_copied < 0:
-            raise DamagedTreeError("it refers to its numbers so often that they would not fit into memory")
+    def _count_copies(self, *arrays: NDArray) -> None:
+        """Count arrays that are about to be copied."""
+        self._bytes_to_copy -= sum(array.nbytes for array in arrays)
+        if self._bytes_to_copy < 0:
+            raise DamagedFileError("it refers to its blocks so often that copies of them would not fit into memory")
 
     def _masked(self, body: Any) -> np.ma.MaskedArray:
         values, mask = (self.decode(part) for part in _typed(body, list, 2))
-        self._copy(values, mask)
+        self._count_copies(values, mask)
         return np.ma.MaskedArray(values, mask)
 
     def _objects(self, body: Any) -> NDArray:
@@ -279,8 +291,8 @@ class Decoder:
             different[i] = self.decode(item)
         codes = self._array(body["codes"])
         if codes.dtype != np.int32 or (codes.size and not 0 <= codes.min() <= codes.max() < len(different)):
-            raise DamagedTreeError("it has an array of labels that refers to a label it does not have")
-        self._copy(codes)
+            raise DamagedFileError("it has an array of labels that refers to a label it does not have")
+        self._count_copies(codes)
         return different[codes]
 
     def _csr(self, body: Any) -> sparse.csr_array:
@@ -289,7 +301,7 @@ class Decoder:
         key = (id(data), id(indices), id(indptr), shape)
         if key in self._sparse:
             return self._sparse[key]
-        self._copy(indices, indptr)
+        self._count_copies(indices, indptr)
         matrix = sparse.csr_array((data, indices, indptr), shape=shape)
         # The compiled code that multiplies sparse matrices trusts the indices.
         matrix.check_format(full_check=True)
@@ -301,28 +313,14 @@ class Decoder:
 
     def _part(self, tree: Any) -> Any:
         name = RENAMED_TYPES.get(tree["part"], tree["part"])
-        if name not in SERIALIZABLE_TYPES:
-            raise DamagedTreeError(f"it has a part {name!r}, which this version of lmssc does not have")
-        cls = getattr(import_module(SERIALIZABLE_TYPES[name]), name)
+        if name not in self._types.parts:
+            raise DamagedFileError(f"it has a part {name!r}, which this version of lmssc does not have")
+        cls = self._types.parts[name]
         values = {key: self.decode(value) for key, value in _typed(tree["fields"], dict).items()}
         strange = sorted(set(values) - set(_field_names(cls)))
         if strange:
-            raise DamagedTreeError(f"{name} has no field {strange[0]!r} in this version of lmssc")
+            raise DamagedFileError(f"{name} has no field {strange[0]!r} in this version of lmssc")
         return cls(**values)
-
-
-def estimators() -> dict[str, Any]:
-    """The classes whose models can be kept: the classifiers that `lmssc` offers, by name.
-
-    Examples
-    --------
-    >>> {"LMSSC", "GFHF", "AMGL", "MLAN"} <= set(estimators())
-    True
-    """
-    import lmssc
-
-    offered = {name: getattr(lmssc, name) for name in lmssc.__all__ if name[0].isupper()}
-    return {name: cls for name, cls in offered.items() if isinstance(cls, type) and issubclass(cls, BaseEstimator)}
 
 
 def _field_names(cls: Any) -> Sequence[str]:
@@ -330,25 +328,25 @@ def _field_names(cls: Any) -> Sequence[str]:
 
 
 def _is_of_class(cls: type, name: str) -> bool:
-    """Whether `name` is a method, a table or the like of the class; a default of None may be replaced."""
+    """Whether the class itself has an attribute `name`; a default of None may be replaced."""
     return getattr_static(cls, name, None) is not None
 
 
 def _typed(value: Any, kind: type, length: int | None = None) -> Any:
-    """`value`, if it is of that kind and length."""
+    """`value`, if it is of this type and length."""
     if type(value) is not kind or (length is not None and len(value) != length):  # type: ignore[arg-type]
-        raise DamagedTreeError("its header does not have the form that a model's has")
+        raise DamagedFileError("its header is malformed")
     return value
 
 
 def _shape(value: Any) -> tuple[int, ...]:
     sizes = [_typed(size, int) for size in _typed(value, list)]
-    if len(sizes) > 8 or any(not 0 <= size <= LONGEST for size in sizes):
-        raise DamagedTreeError(f"it has an array of the impossible shape {sizes}")
+    if len(sizes) > LIMITS.max_ndim or any(not 0 <= size <= LIMITS.max_length for size in sizes):
+        raise DamagedFileError(f"it has an array of the impossible shape {sizes}")
     return tuple(sizes)
 
 
 def _special_float(text: Any) -> float:
     if text not in ("nan", "inf", "-inf"):
-        raise DamagedTreeError(f"it has the unknown number {text!r}")
+        raise DamagedFileError(f"it has the unknown number {text!r}")
     return float(text)

@@ -37,7 +37,7 @@ class ConvergenceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     lines_ : dict of str to matplotlib Line2D
@@ -64,12 +64,12 @@ class ConvergenceDisplay:
         estimator : LMSSC
             Fitted model, with `objective_` and `objective_terms_`.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         ConvergenceDisplay
-            What was drawn.
+            The display, drawn.
         """
         return cls(estimator.objective_, estimator.objective_terms_).plot(ax=ax)
 
@@ -79,12 +79,12 @@ class ConvergenceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         ConvergenceDisplay
-            This object.
+            The display itself.
         """
         n_iterations = len(np.asarray(self.objective))
         if not n_iterations:

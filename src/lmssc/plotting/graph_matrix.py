@@ -36,7 +36,7 @@ class GraphDisplay:
     chance_ : float
         That share if every sample chose its neighbours at random.
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     image_ : matplotlib AxesImage
@@ -67,12 +67,12 @@ class GraphDisplay:
         y : array-like of shape (n_samples,), default=None
             True labels to sort by; the labels that the model gave if None.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         GraphDisplay
-            What was drawn.
+            The display, drawn.
         """
         return cls(estimator.graph_, estimator.transduction_ if y is None else y).plot(ax=ax)
 
@@ -82,12 +82,12 @@ class GraphDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         GraphDisplay
-            This object.
+            The display itself.
         """
         colors = import_optional("matplotlib.colors", purpose="figures", extra="plot")
         ax = new_axes(ax)

@@ -1,4 +1,4 @@
-"""Whether the confidence of methods is what their answers deserve."""
+"""Calibration: is a method right as often as its confidence says?"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FEW = 20
 
 
-class Answers(NamedTuple):
+class ScoredAnswers(NamedTuple):
     """For each answer of a method: whether it is right, and the method's confidence in it."""
 
     right: NDArray[np.bool_]
@@ -84,7 +84,7 @@ class CalibrationDisplay:
         y_true : array-like of shape (n_samples,)
             True labels.
         y : array-like of shape (n_samples,), default=None
-            The labels as they were passed to `fit`; samples whose label was given do not count.
+            Labels as passed to `fit`; samples whose label was given do not count.
         name : str, default=None
             Name in the legend; the class of the estimator if None.
         n_bins : int, default=10
@@ -95,7 +95,7 @@ class CalibrationDisplay:
         Returns
         -------
         CalibrationDisplay
-            What was drawn.
+            The display, drawn.
         """
         truth = np.asarray(y_true)
         counted = np.ones(len(truth), dtype=bool) if y is None else ~known_labels(y)[1]
@@ -135,7 +135,7 @@ class CalibrationDisplay:
         Returns
         -------
         CalibrationDisplay
-            What was drawn.
+            The display, drawn.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class CalibrationDisplay:
                     f"distributions[{method!r}] must have the shape ({len(truth)}, {len(names)}) of samples and "
                     f"classes, got {proba.shape}"
                 )
-            answers[method] = Answers(names[proba.argmax(axis=1)] == truth, proba.max(axis=1))
+            answers[method] = ScoredAnswers(names[proba.argmax(axis=1)] == truth, proba.max(axis=1))
         return cls(answers, n_bins=n_bins).plot(ax=ax)
 
     def plot(self, ax: "tuple[Axes, Axes] | None" = None) -> Self:
@@ -169,7 +169,7 @@ class CalibrationDisplay:
         Returns
         -------
         CalibrationDisplay
-            This object.
+            The display itself.
         """
         if not COUNT.accepts(self.n_bins):
             raise ValueError(f"n_bins must be {COUNT.wanted}, got {self.n_bins!r}")
@@ -204,7 +204,7 @@ class CalibrationDisplay:
             title=f"hollow: fewer than {FEW} answers",
             loc="upper center",
             bbox_to_anchor=(0.5, 0.0),
-            # below the label of the axis, whatever the height of the axes
+            # Below the axis label, whatever the height of the axes.
             bbox_transform=transforms.offset_copy(histogram.transAxes, histogram.figure, y=-34, units="points"),
             borderaxespad=0.0,
             frameon=False,
@@ -215,9 +215,9 @@ class CalibrationDisplay:
         return self
 
 
-def _checked(name: str, right: ArrayLike, confidence: ArrayLike) -> Answers:
-    """Answers as arrays, if they can be answers."""
-    answers = Answers(np.asarray(right, dtype=bool), np.asarray(confidence, dtype=float))
+def _checked(name: str, right: ArrayLike, confidence: ArrayLike) -> ScoredAnswers:
+    """Answers as arrays; raises if they are not valid."""
+    answers = ScoredAnswers(np.asarray(right, dtype=bool), np.asarray(confidence, dtype=float))
     if answers.right.shape != answers.confidence.shape or answers.right.ndim != 1 or not answers.right.size:
         raise ValueError(
             f"answers[{name!r}] must have as many confidences as answers, and at least one; got the shapes "

@@ -70,7 +70,7 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            What was drawn.
+            The display, drawn.
         """
         usual = (LMSSC() if estimator.estimator is None else estimator.estimator).get_params(deep=False)
         absent = [name for name in PARAMETERS if name not in usual]
@@ -103,7 +103,7 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            What was drawn.
+            The display, drawn.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            This object.
+            The display itself.
         """
         scores = 100 * np.asarray(self.scores, dtype=float)
         n_components, beta, gamma = list(self.n_components), list(self.beta), list(self.gamma)

@@ -36,7 +36,7 @@ class ViewContributionDisplay:
     marks_ : matplotlib Line2D, or None
         The accuracies without each view.
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of `ax_`.
 
@@ -91,12 +91,12 @@ class ViewContributionDisplay:
         n_jobs : int, default=None
             Fits at the same time, through joblib.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         ViewContributionDisplay
-            What was drawn.
+            The display, drawn.
         """
         shares = view_shares(estimator)
         if not shares:
@@ -121,12 +121,12 @@ class ViewContributionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
 
         Returns
         -------
         ViewContributionDisplay
-            This object.
+            The display itself.
         """
         names = list(self.shares)
         shares = _checked("shares", [self.shares[name] for name in names])

@@ -1,30 +1,30 @@
-"""The page about one fitted model: what went in, how sure the labels are, a map, and what to look at first."""
+"""A page about one fitted model: its input, how sure its labels are, a map, and what to label next."""
 
 import base64
 import hashlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lmssc.data.dataset import make_dataset
 from lmssc.data.folds import count_folds
 from lmssc.data.labels import encode_labels
+from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.views import RawView
-from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_shares
+from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
 from lmssc.report import page
-from lmssc.report.html import style_sheet
 from lmssc.report.refit_plan import RefitBudget, plan_refits
+from lmssc.report.rendering import environment, source
 from lmssc.report.subject import Subject
 
 __all__ = ["write_report"]
@@ -57,31 +57,31 @@ def write_report(
     Parameters
     ----------
     path : str or path
-        Name of the file; it appears once it is complete.
+        Name of the file, which appears when it is complete.
     clf : classifier of lmssc
         Fitted.
     views : as X in `fit`, optional
-        As given to `fit`. Without them nothing is fitted again.
+        As passed to `fit`. Without them there are no refits.
     y : array-like of shape (n,), optional
-        As given to `fit`; needed with `views`.
+        As passed to `fit`; needed with `views`.
     ids : sequence of str, optional
-        Names of the samples. Without them, those of the index of a pandas frame among `views`, or row numbers from 0.
+        Names of the samples. Defaults to the index of a pandas frame among `views`, or to row numbers from 0.
     title : str, optional
-        Heading of the page; else it names the class of the model and the number of samples.
+        Heading of the page; defaults to the class of the model and the number of samples.
     command : str, optional
-        What to type to run it again; else the line of Python.
+        The command that repeats the run; defaults to a line of Python.
     present : as in `fit`, optional
-        As given to `fit`.
+        As passed to `fit`.
     notes : sequence of str
-        What was understood about the input, a sentence each.
+        How the input was understood, one sentence per entry.
     first : sequence of int, optional
-        Rows of the samples to look at first, if they are known; else `clf.most_informative` finds them.
+        Rows of the samples to label next; defaults to those of `clf.most_informative`.
     random_state : int
-        Decides which labels are hidden together, and which samples are shown if there are many.
+        Seed for the folds of hidden labels, and for the samples on the map if there are many.
     n_jobs : int, optional
-        Fits at the same time, through joblib.
+        Number of parallel refits, through joblib.
     progress : callable, optional
-        Called after each refit with the number of refits done and of all.
+        Called after each refit with the number done and the total.
 
     Examples
     --------
@@ -124,22 +124,23 @@ def write_report(
     if title is None:
         title = f"{type(clf).__name__}: labels for {n_samples:,} samples"
     with open_atomically(Path(path)) as file:
-        # Half of a character, which text from a file may have, has no encoding.
+        # Text from a file may contain a lone surrogate, which has no encoding.
         file.write(readable(_fill(subject, title)).encode(errors="replace"))
 
 
 def _raw_views(clf: Any, views: Any, y: ArrayLike | None, present: Any) -> list[RawView] | None:
-    """The views in the order of fit, which they must match; None without them."""
+    """The views, checked against those of `fit` and in the same order; None if not given."""
     if views is None and y is None and present is None:
         return None
     if views is None or y is None:
-        raise ValueError("views and y belong together: give both, as they were given to fit, or neither")
+        raise ValueError("views and y belong together: pass both, as they were passed to fit, or neither")
     check_rows(views, y, present)
-    raws = clf._read_views(views, present=present, reset=False)
+    raws = clf._read_views(views, present=present)
     n_samples, n_fitted = raws[0].data.shape[0], len(clf.transduction_)
     if n_samples != n_fitted:
         raise ValueError(
-            f"the views have {n_samples} samples, but {type(clf).__name__} was fitted to {n_fitted}: give those of fit"
+            f"the views have {n_samples} samples, but {type(clf).__name__} was fitted to {n_fitted}: "
+            "pass the views of fit"
         )
     return raws
 
@@ -148,11 +149,13 @@ def _given_codes(clf: Any, y: ArrayLike | None) -> NDArray:
     """Class of each sample whose label was given, −1 for the others."""
     if y is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fit has said it
+            warnings.simplefilter("ignore")  # fit has warned already
             return encode_labels(y, len(clf.transduction_))[1]
     labelled = getattr(clf, "_labelled", None)
     if labelled is None:
-        raise ValueError("the model was saved by a version that did not keep which labels were given: give views and y")
+        raise ValueError(
+            "the model was saved by a version that did not store which labels were given: pass views and y"
+        )
     return np.where(labelled, np.searchsorted(clf.classes_, clf.transduction_), -1)
 
 
@@ -174,7 +177,7 @@ def _hide_labels(
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]:
-    """What a `Subject` knows from fits with labels hidden, with all views and without each."""
+    """Fields of `Subject` that come from refits with labels hidden, with all views and without each."""
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
@@ -183,13 +186,12 @@ def _hide_labels(
     plan = plan_refits(len(codes), count_folds(codes), len(removable), calibrated=calibrated, budget=BUDGET)
     n_fits = plan.n_folds + plan.n_view_folds * (1 + len(removable))
 
+    data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes)
+
     def refit(model: Any, rows: NDArray, n_folds: int, without: Sequence[str | None], done_before: int) -> Any:
-        parts = [raw.take(rows) for raw in raws]
-        return hold_out(
+        return hold_out_labels(
             model,
-            {raw.name: raw.data for raw in parts},
-            codes[rows],
-            {raw.name: raw.present for raw in parts},
+            data.take(rows),
             without=without,
             n_folds=n_folds,
             random_state=random_state,
@@ -221,32 +223,16 @@ def _rows_rich_in_labels(codes: NDArray, n: int, random_state: int) -> NDArray:
 
 
 def _fill(subject: Subject, title: str) -> str:
-    folder = files("lmssc.report")
-    script = folder.joinpath("map.js").read_text(encoding="utf-8")
+    script = source("map.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    drawn, data, place_of = page.latent_map(subject)
-    sections = {
-        "short": ("In short", page.in_short(subject)),
-        "input": ("What went in", page.what_went_in(subject)),
-        "sure": ("How sure the labels are", page.how_sure(subject)),
-        "map": ("The map", drawn),
-        "view-contributions": ("What each view contributes", page.what_views_contribute(subject)),
-        "graph": ("The graph", page.about_the_graph(subject)),
-        "look": ("The samples to look at first", page.look_first(subject, place_of)),
-        "again": ("How to run it again, how to cite", page.run_again(subject)),
-    }
-    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        version=escape(version("lmssc")),
-        n_samples=f"{len(subject.codes):,}",
-        style=style_sheet(),
-        script_hash=f"sha256-{digest}",
-        scripts=f"{data}<script>{script}</script>" if data else "",
-        contents="<ul>"
-        + "".join(f'<li><a href="#{name}">{text}</a></li>' for name, (text, _) in sections.items())
-        + "</ul>",
-        sections="\n".join(
-            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{text}</h2>{html}</section>'
-            for name, (text, html) in sections.items()
-        ),
+    return (
+        environment()
+        .get_template("model.html")
+        .render(
+            title=title,
+            version=version("lmssc"),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            **page.page_context(subject),
+        )
     )

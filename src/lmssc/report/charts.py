@@ -1,34 +1,40 @@
-"""Charts and the map as SVG, written by hand so that a report needs no drawing library."""
+"""The chart and the map of a report as SVG: coordinates from here, elements from templates, no drawing library."""
 
 import json
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from lmssc.model_selection.intervals import wilson
+from lmssc.plotting.latent_map import densest_point
 from lmssc.plotting.style import COLOURS
+from lmssc.report.rendering import render_macro
 
 WIDTH = 1000
 MARGIN = 30
-# Shapes of the dots of a class, in turn, told apart without colours; with ten of these they make twenty pairs.
+MAX_HEIGHT = 660
+# Shapes of the dots of a class, in turn, so that classes differ without colours too.
 SHAPES = ("disc", "square", "ring", "frame")
+# Size of a class name on the map, and the length from which it is cut.
+NAME_SIZE = 24
+MAX_NAME_LENGTH = 24
 
 
-def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
-    """Accuracy over confidence: a dot a bin, the larger the more answers it has, with the 95 % interval of accuracy.
+def calibration_chart(bins: Sequence[dict[str, Any]]) -> Markup:
+    """Accuracy over confidence: a dot for each bin, larger with more answers, with the 95 % interval of the accuracy.
 
     Parameters
     ----------
     bins : sequence of dict
-        What `lmssc.plotting.reliability.reliability` gives.
+        From `lmssc.plotting.reliability.reliability`.
 
     Returns
     -------
-    str
-        An SVG element; a table beside it has to have the numbers.
+    Markup
+        An SVG element; the page needs a table with the numbers beside it.
 
     Examples
     --------
@@ -37,31 +43,23 @@ def calibration_chart(bins: Sequence[dict[str, Any]]) -> str:
     True
     """
     most = max(one["n"] for one in bins)
-    ticks = "".join(
-        f'<path d="M{57 + 3 * t} 340v5M57 {340 - 3 * t}h-5" class="axis"/>'
-        f'<text x="{57 + 3 * t}" y="360" text-anchor="middle">{t}</text>'
-        f'<text x="48" y="{344 - 3 * t}" text-anchor="end">{t}</text>'
-        for t in range(0, 101, 20)
-    )
-    marks = ""
+    marks = []
     for one in bins:
-        x = f"{57 + 300 * one['confidence']:.4g}"
-        low, high = (340 - 300 * bound for bound in wilson(one["accuracy"], one["n"]))
-        radius = 4 + 8 * (one["n"] / most) ** 0.5
-        marks += (
-            f'<path d="M{x} {low:.4g}V{high:.4g}" class="interval"/>'
-            f'<circle cx="{x}" cy="{340 - 300 * one["accuracy"]:.4g}" r="{radius:.3g}" class="mark"/>'
+        low, high = wilson(one["accuracy"], one["n"])
+        marks.append(
+            {
+                "x": f"{57 + 300 * one['confidence']:.4g}",
+                "y": f"{340 - 300 * one['accuracy']:.4g}",
+                "low": f"{340 - 300 * low:.4g}",
+                "high": f"{340 - 300 * high:.4g}",
+                "radius": f"{4 + 8 * (one['n'] / most) ** 0.5:.3g}",
+            }
         )
-    return (
-        '<svg viewBox="0 0 380 400" role="img" class="chart" aria-label="Share of right answers over confidence; '
-        'the table has the numbers"><path d="M57 340L357 40" class="guide"/><path d="M57 40V340H357" class="axis"/>'
-        f'{ticks}{marks}<text x="207" y="385" text-anchor="middle">confidence (%)</text>'
-        '<text x="-190" y="14" text-anchor="middle" transform="rotate(-90)">right (%)</text></svg>'
-    )
+    return render_macro("charts.html", "calibration", marks)
 
 
 def place(coordinates: NDArray) -> tuple[NDArray, int]:
-    """Positions in a picture `WIDTH` wide, with the proportions kept unless it would be a strip or a tower.
+    """Scale positions to a picture `WIDTH` wide and at most `MAX_HEIGHT` high inside its margins.
 
     Parameters
     ----------
@@ -71,9 +69,9 @@ def place(coordinates: NDArray) -> tuple[NDArray, int]:
     Returns
     -------
     positions : ndarray of shape (n, 2)
-        The second coordinate downwards.
+        The second coordinate downwards; the proportions are kept.
     height : int
-        Of the picture.
+        Height of the picture.
 
     Examples
     --------
@@ -82,83 +80,112 @@ def place(coordinates: NDArray) -> tuple[NDArray, int]:
     ([[30.0, 500.0], [970.0, 30.0]], 530)
     """
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
-    span = np.maximum(high - low, np.finfo(float).tiny)
-    inner = WIDTH - 2 * MARGIN
-    height = float(np.clip(inner * (span[1] / span[0]), 0.4 * inner, 0.7 * inner))
-    unit = (coordinates - low) / span
-    positions = np.column_stack([MARGIN + inner * unit[:, 0], MARGIN + height * (1 - unit[:, 1])])
-    return positions.round(1), round(height) + 2 * MARGIN
+    inner = np.array([WIDTH - 2 * MARGIN, MAX_HEIGHT])
+    scale = float(np.min(inner / np.maximum(high - low, np.finfo(float).tiny ** 0.5)))
+    size = np.array([inner[0], max(scale * (high - low)[1], 0.4 * inner[0])])
+    centred = (coordinates - (low + high) / 2) * scale * [1, -1]
+    return (MARGIN + size / 2 + centred).round(1), round(size[1]) + 2 * MARGIN
 
 
-def map_svg(positions: NDArray, height: int, codes: NDArray, given: NDArray, first: Sequence[int], label: str) -> str:
-    """The samples as dots of constant size; those of `first` can be reached by the tab key.
+def map_svg(
+    positions: NDArray,
+    height: int,
+    codes: NDArray,
+    given: NDArray,
+    first: Sequence[int],
+    label: str,
+    names: Sequence[str] = (),
+) -> Markup:
+    """Draw the samples as dots of constant size, with class names on their clusters.
 
     Parameters
     ----------
     positions : ndarray of shape (n, 2)
         From `place`.
     height : int
-        Of the picture.
+        Height of the picture.
     codes : ndarray of int of shape (n,)
         Class of each sample, for its colour and shape.
     given : ndarray of bool of shape (n,)
         Samples whose label was given; they get a black rim.
     first : sequence of int
-        Samples that get a stop of the tab key, in this order.
+        Samples that the tab key reaches, in this order.
     label : str
-        What the map shows.
+        What the map shows, for screen readers.
+    names : sequence of str
+        Names of the classes.
 
     Returns
     -------
-    str
+    Markup
         An SVG element.
 
     Examples
     --------
-    >>> drawn = map_svg(np.array([[5.0, 7.5]]), 100, np.array([0]), np.array([True]), [0], "a map")
-    >>> '<path class="rim" d="M5 7.5h.01"/>' in drawn
-    True
+    >>> drawn = map_svg(np.array([[5.0, 7.5]]), 100, np.array([0]), np.array([True]), [0], "a map", ["<b>"])
+    >>> '<path class="rim" d="M5 7.5h.01"/>' in drawn, '<text x="5" y="7.5" data-class="0">&lt;b&gt;</text>' in drawn
+    (True, True)
     """
     dots = [f"M{x:g} {y:g}h.01" for x, y in positions.tolist()]
     layers = []
     # Unlabelled samples first: the few labelled ones stay visible on top.
     for rim in (False, True):
-        for code in np.unique(codes):
+        for code in np.unique(codes).tolist():
             here = np.flatnonzero((codes == code) & (given == rim))
             if len(here):
-                path = "".join(dots[i] for i in here)
-                if rim:
-                    layers.append(f'<path class="rim" d="{path}"/>')
-                layers.append(_dots(int(code), path))
-    stops = "".join(f'<path class="stop" tabindex="0" role="img" data-i="{i}" d="{dots[i]}"/>' for i in first)
-    return (
-        f'<svg id="map-svg" viewBox="0 0 {WIDTH} {height}" tabindex="0" role="group" aria-label="{escape(label)}" '
-        f'aria-describedby="map-help">{"".join(layers)}{stops}<path id="map-cursor" d=""/></svg>'
+                layers.append(
+                    {
+                        "path": "".join(dots[i] for i in here),
+                        "rim": rim,
+                        "code": code,
+                        "colour": colour(code),
+                        "ends": " square" if shape(code) in ("square", "frame") else "",
+                        "hole": shape(code) in ("ring", "frame"),
+                    }
+                )
+    return render_macro(
+        "charts.html",
+        "map",
+        WIDTH,
+        height,
+        label,
+        layers,
+        place_names(positions, codes, names),
+        [{"dot": i, "path": dots[i]} for i in first],
     )
 
 
-def _dots(code: int, path: str) -> str:
-    """All dots of a class; a line of no length is as round or square as its ends, however far the map is zoomed."""
-    ends = " square" if shape(code) in ("square", "frame") else ""
-    drawn = f'<path class="dots{ends}" data-class="{code}" stroke="{colour(code)}" d="{path}"/>'
-    if shape(code) in ("ring", "frame"):
-        drawn += f'<path class="hole{ends}" data-class="{code}" d="{path}"/>'
-    return drawn
+def place_names(positions: NDArray, codes: NDArray, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Class names at the densest part of each class, largest class first; a name that would cover another is left out.
+
+    Examples
+    --------
+    >>> spots = np.array([[100.0, 100.0], [100.0, 100.0], [110.0, 100.0], [400.0, 100.0]])
+    >>> [name["text"] for name in place_names(spots, np.array([0, 0, 1, 2]), ["ant", "bee", "cow"])]
+    ['ant', 'cow']
+    """
+    counts = np.bincount(codes, minlength=len(names))
+    placed: list[dict[str, Any]] = []
+    for code in np.argsort(-counts[: len(names)], kind="stable").tolist():
+        if not counts[code]:
+            continue
+        text = names[code] if len(names[code]) <= MAX_NAME_LENGTH else names[code][: MAX_NAME_LENGTH - 1] + "…"
+        x, y = densest_point(positions, codes == code)
+        half = 0.3 * NAME_SIZE * len(text)
+        if all(abs(x - one["x"]) > half + one["half"] or abs(y - one["y"]) > NAME_SIZE for one in placed):
+            placed.append({"x": round(x, 1), "y": round(y, 1), "half": half, "code": code, "text": text})
+    return [{**one, "x": f"{one['x']:g}", "y": f"{one['y']:g}"} for one in placed]
 
 
-def mark(code: int) -> str:
+def mark(code: int) -> Markup:
     """The dot of a class for a legend, ten wide and high.
 
     Examples
     --------
-    >>> mark(0)
-    '<circle cx="5" cy="5" r="5" fill="#332288"/>'
+    >>> print(mark(0))
+    <circle cx="5" cy="5" r="5" fill="#332288"/>
     """
-    if shape(code) in ("disc", "ring"):
-        drawn = f'<circle cx="5" cy="5" r="5" fill="{colour(code)}"/>'
-        return drawn + ('<circle cx="5" cy="5" r="2.2" fill="#fff"/>' if shape(code) == "ring" else "")
-    drawn = f'<rect width="10" height="10" fill="{colour(code)}"/>'
-    return drawn + ('<rect x="3" y="3" width="4" height="4" fill="#fff"/>' if shape(code) == "frame" else "")
+    return render_macro("charts.html", "mark", shape(code), colour(code))
 
 
 def shape(code: int) -> str:
@@ -183,12 +210,13 @@ def colour(code: int) -> str:
     return COLOURS[code % len(COLOURS)]
 
 
-def as_data(value: Any) -> str:
+def as_data(value: Any) -> Markup:
     r"""JSON that can stand in a script element: nothing in it ends the element.
 
     Examples
     --------
-    >>> as_data(["</script>"])
-    '["\\u003c/script>"]'
+    >>> print(as_data(["</script>"]))
+    ["\u003c/script>"]
     """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))

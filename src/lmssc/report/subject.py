@@ -28,15 +28,15 @@ class Subject:
     missing : dict of str to int, or None
         Samples that lack each view; None without the views.
     notes : list of str
-        What was understood about the input.
+        How the input was understood.
     command : str
-        What made it.
+        The command that repeats the run.
     first : list of int
-        Samples to look at first.
+        Samples to label next.
     shares : dict of str to float
-        What the method itself learned about the views.
+        Share of each view according to the method.
     random_state : int
-        Seed of all that is drawn by chance here.
+        Seed of all random draws.
     held_out : HeldOut or None
         Predictions for hidden labels; None without the views, which refits need.
     without : dict of str or None to HeldOut
@@ -74,10 +74,10 @@ class Subject:
 
     @property
     def from_files(self) -> bool:
-        """Whether `lmssc classify` made the model, and wrote other files with it."""
+        """Whether `lmssc classify` fitted the model and wrote other files with it."""
         return hasattr(self.clf, "files_")
 
     @cached_property
     def predicted(self) -> NDArray:
-        """Class that each sample got, as a number."""
+        """Predicted class of each sample, as a number."""
         return np.searchsorted(self.clf.classes_, self.clf.transduction_)

@@ -1,1 +1,1 @@
-"""Nearest neighbours: exact, updated after small moves, and approximate."""
+"""Nearest neighbours: exact, and approximate with a measured recall."""

@@ -1,57 +1,90 @@
-"""Nearest neighbours of very many points: from an index, with the share that it finds measured and held."""
+"""Approximate nearest neighbours of many points, with a recall that is measured and held."""
 
-from importlib.util import find_spec
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
-from lmssc._optional import import_optional
 from lmssc.numerics.knn.exact import (
     BruteForceL2,
-    IncrementalKNN,
+    ExactKNN,
     Neighbors,
+    indices_of_keys,
     listed_distances,
-    numbers_of,
     other_neighbors,
-    sortable,
+    sort_keys,
+    values_of_keys,
     without_self,
 )
 from lmssc.numerics.knn.ivf import IVFIndex
-from lmssc.numerics.parallel import slices_of, threaded_map
+from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
 
-# Share of the nearest neighbours that has to be found by default.
 TARGET = 0.95
-# What the clusters near to a sample may miss, in units of what may be missed in the end: those near to the samples
-# around it have most of the rest, which leaves some for the moves to come.
-MISSED_FIRST = 3.0
-# Samples on which the share is measured.
-SAMPLED = 100
-# Points to each neighbour that bound how far it is, and points that are looked at at a time.
-SAMPLED_POINTS = 500
-BLOCK_POINTS = 4096
-# Rows of lists that are ranked at a time: they fit into the cache.
-RANKED_ROWS = 4096
-# Length of the lists that are kept, in units of the neighbours that are needed.
-KEPT = 3
-# Rows that are too few for a search by index to be worth it.
-FEW_ROWS = 100
+"""Recall of the neighbours by default."""
+
+
+@dataclass(frozen=True)
+class ApproximateSettings:
+    """Settings of the approximate search.
+
+    Attributes
+    ----------
+    missed_by_probes : float
+        The clusters nearest to a query may miss this many times the neighbours that may be missed in the end. The
+        clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves.
+    n_measured : int
+        Number of queries on which the recall is measured.
+    sample_per_neighbor : int
+        The exact search first bounds the distance of the farthest neighbour, in a sample of this many points per
+        neighbour.
+    exact_batch_size : int
+        Number of points per batch of the exact search.
+    sort_batch_size : int
+        Number of lists that are sorted at a time: they fit into the cache.
+    list_factor : int
+        Length of the stored lists, relative to the number of neighbours needed.
+    max_exact_rows : int
+        `search_more` searches up to this many rows exactly.
+    """
+
+    missed_by_probes: float = 3.0
+    n_measured: int = 100
+    sample_per_neighbor: int = 500
+    exact_batch_size: int = 4096
+    sort_batch_size: int = 4096
+    list_factor: int = 3
+    max_exact_rows: int = 100
+
+
+SETTINGS = ApproximateSettings()
 
 
 class ApproximateKNN:
-    """Neighbours of points that move a little from one search to the next, most of them.
+    """Approximate neighbours of points that move a little from one search to the next.
 
-    Lists are made from clusters of the points, of which as many are looked into as the target needs, and are sorted
-    again by where the points are now. When the share of the true neighbours that they hold, measured on some
-    points against an exact search, falls below the target, they are made anew.
+    The first search takes candidate lists from an inverted file. Later ones only sort these lists by the present
+    distances, as long as the recall, measured on some points against an exact search, meets the target; when it does
+    not, the index is built again.
+
+    Parameters
+    ----------
+    target : float
+        Recall to hold, from 0 to 1.
+
+    Attributes
+    ----------
+    recall : float
+        Measured recall of the last search.
+    n_full_searches : int
+        How many times an index was built.
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
-    >>> near = ApproximateKNN()
-    >>> near.search(points, 5, 12).indices.shape, near.recall >= 0.95
+    >>> search = ApproximateKNN()
+    >>> search.search(points, 5, 12).indices.shape, search.recall >= 0.95
     ((3000, 12), True)
     """
 
@@ -62,105 +95,111 @@ class ApproximateKNN:
         self._lists: NDArray | None = None
 
     def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
-        """Nearest others of every point: `length` of each, of which the first `needed` are held to the target."""
-        rows = np.linspace(0, len(points) - 1, min(SAMPLED, len(points)), dtype=np.intp)
+        """Nearest other points of every point: `length` of each; the recall is that of the first `needed`."""
+        measured = _measured_rows(len(points))
         everyone = np.arange(len(points))
-        truth = without_self(_exact(points, points[rows], needed + 1), rows)
+        truth = without_self(_exact(points, points[measured], needed + 1), measured)
         if self._lists is not None:
-            # The first part of the lists is enough as long as it is good enough.
-            for part in (length, self._lists.shape[1]):
-                distances = _sort(points, points[rows], self._lists[rows, :part], rows)
+            # The first part of the lists is sorted alone as long as its recall is high enough.
+            for n_sorted in (length, self._lists.shape[1]):
+                distances = _sort(points, points[measured], self._lists[measured, :n_sorted], measured)
                 self.recall = _recall(distances, truth)
                 if self.recall >= self._target:
-                    # Where the points are now tells better which part comes first.
-                    distances = _sort(points, points, self._lists[:, :part], everyone, length)
+                    distances = _sort(points, points, self._lists[:, :n_sorted], everyone, length)
                     return Neighbors(self._lists[:, :length], distances)
         self.n_full_searches += 1
-        kept = min(max(length, KEPT * needed), len(points) - 1)
-        # One more: the point itself, or among many duplicates another, comes last.
-        found, self.recall = _from_clusters(points, points, kept + 1, truth, rows, self._target, everyone)
+        list_length = min(max(length, SETTINGS.list_factor * needed), len(points) - 1)
+        # One more for the point itself, which comes last (or, among many duplicates, another one does).
+        found, self.recall = _search_index(points, points, list_length + 1, truth, measured, self._target, everyone)
         self._lists = found.indices[:, :-1]
         return Neighbors(self._lists[:, :length], found.squared_distances[:, :length])
 
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
-        """Longer lists of the points `rows` than those of `search`: those that are kept, or exact ones."""
-        # Whoever asks has seen half of that.
-        if len(rows) <= FEW_ROWS:
+        """Longer lists of the points `rows`, after `search`: the stored lists, or exact ones."""
+        if len(rows) <= SETTINGS.max_exact_rows:
             return without_self(_exact(points, points[rows], length + 1), rows)
+        # The caller has seen half of `length` already.
         if self._lists is None or length // 2 >= self._lists.shape[1]:
             return other_neighbors(points, length, rows)
         listed = self._lists[rows]
-        distances = _sort(points, points[rows], listed, rows)
-        return Neighbors(listed, distances)
+        return Neighbors(listed, _sort(points, points[rows], listed, rows))
 
     def renumber(self, order: NDArray) -> None:
-        """From now on the points come in another order."""
+        """Adapt to points that come in another order from now on."""
         if self._lists is not None:
             self._lists = np.argsort(order).astype(self._lists.dtype)[self._lists[order]]
 
-    def kept(self) -> NDArray | None:
-        """The lists."""
+    def state(self) -> NDArray | None:
+        """The candidate lists."""
         return self._lists
 
-    def keep(self, lists: NDArray | None) -> None:
-        """Go on from what `kept` gave."""
-        self._lists = lists
+    def set_state(self, state: NDArray | None) -> None:
+        """Continue from what `state` returned."""
+        self._lists = state
 
 
 def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int, target: float = TARGET) -> Neighbors:
-    """Nearest points of each query: `length` of each, with a recall of the first `needed` of `target` at least.
+    """Nearest points of each query, approximately: `length` of each; the first `needed` have a recall of `target`.
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8))
     >>> bool((nearest_by_index(points, points[:9], 5, 12).indices[:, 0] == np.arange(9)).all())
     True
     """
-    some = np.linspace(0, len(queries) - 1, min(SAMPLED, len(queries)), dtype=np.intp)
-    truth = _exact(points, queries[some], needed)
-    return _from_clusters(points, queries, length, truth, some, target)[0]
+    measured = _measured_rows(len(queries))
+    truth = _exact(points, queries[measured], needed)
+    return _search_index(points, queries, length, truth, measured, target)[0]
 
 
-def _from_clusters(
+def _measured_rows(n_rows: int) -> NDArray:
+    """Evenly spaced rows on which the recall is measured."""
+    return np.linspace(0, n_rows - 1, min(SETTINGS.n_measured, n_rows), dtype=np.intp)
+
+
+def _search_index(
     points: NDArray,
     queries: NDArray,
     length: int,
     truth: Neighbors,
-    some: NDArray,
+    measured: NDArray,
     target: float,
     own: NDArray | None = None,
 ) -> tuple[Neighbors, float]:
-    """Nearest points of each query, and the recall of the true ones of `some`; `own`: which points the queries are."""
+    """Nearest points of each query by a new index, and the recall.
+
+    `truth` has the true neighbours of the queries `measured`; `own` is the index of each query among the points, if the
+    queries are points.
+    """
     single = np.ascontiguousarray(points, dtype=np.float32)
-    clusters = IVFIndex(single)
-    looked_for = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
-    cluster = clusters.own if own is not None else clusters.assign(looked_for)
-    share = max(0.0, 1 - MISSED_FIRST * (1 - target))
-    n_probe = clusters.count_needed(looked_for[some], truth.indices, share)
+    index = IVFIndex(single)
+    single_queries = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
+    clusters = index.own if own is not None else index.assign(single_queries)
+    probed = max(0.0, 1 - SETTINGS.missed_by_probes * (1 - target))
+    n_probe = index.n_probe(single_queries[measured], truth.indices, probed)
     while True:
-        listed = clusters.search(looked_for, cluster, n_probe, length)
+        listed = index.search(single_queries, clusters, n_probe, length)
         distances = _sort(points, queries, listed, own)
-        recall = _recall(distances[some], truth)
-        if recall >= target or n_probe >= clusters.size:
+        recall = _recall(distances[measured], truth)
+        if recall >= target or n_probe >= index.n_clusters:
             return Neighbors(listed, distances), recall
         n_probe *= 2
 
 
 def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
-    """Nearest points of a few queries among very many, by an exact search."""
-    some = points[:: max(1, len(points) // max(SAMPLED, SAMPLED_POINTS * needed))]
-    # Among fewer points the last is no nearer; what is beyond it is not looked at.
-    distances, errors = BruteForceL2.of(some).distances(queries)
+    """Nearest points of a few queries among many points, exactly."""
+    sample_size = max(SETTINGS.n_measured, SETTINGS.sample_per_neighbor * needed)
+    sample = points[:: max(1, len(points) // sample_size)]
+    # The farthest neighbour in a sample is no nearer than the farthest one of all; points beyond it are skipped.
+    distances, errors = BruteForceL2.of(sample).distances(queries)
     limits = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + 2 * errors
 
-    def find_near(block: slice) -> tuple[NDArray, NDArray]:
-        distances, errors = BruteForceL2.of(points[block]).distances(queries)
+    def find_near(batch: slice) -> tuple[NDArray, NDArray]:
+        distances, errors = BruteForceL2.of(points[batch]).distances(queries)
         row, column = np.divmod(np.flatnonzero(distances <= (limits + errors)[:, None]), distances.shape[1])
-        return row, block.start + column
+        return row, batch.start + column
 
-    found = threaded_map(find_near, slices_of(len(points), BLOCK_POINTS))
+    found = threaded_map(find_near, gen_batches(len(points), SETTINGS.exact_batch_size))
     row, column = (np.concatenate(part) for part in zip(*found, strict=True))
     squared_distances = listed_distances(points, queries[row], column[:, None])[:, 0]
     order = np.lexsort((squared_distances, row))
@@ -170,65 +209,59 @@ def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
 
 
 def _recall(squared_distances: NDArray, truth: Neighbors) -> float:
-    """Share of the nearest others that was found: those that are no further than the last of them."""
+    """Share of the true neighbours that was found: points at most as far as the farthest of them."""
     needed = truth.indices.shape[1]
     near = squared_distances <= (1 + 1e-6) * truth.squared_distances[:, -1:]
     return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
 
 
-def _distances(points: NDArray, queries: NDArray, listed: NDArray) -> NDArray:
-    """`listed_distances`; of single precision several times faster."""
-    if points.dtype != np.float32 or not points.flags.c_contiguous:
-        return listed_distances(points, queries, listed)
-    faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
-    result = np.empty(listed.shape, dtype=np.float32)
-    single, numbers = np.ascontiguousarray(queries), np.ascontiguousarray(listed, dtype=np.int64)
-    pointers = [faiss.swig_ptr(array) for array in (result, single, points, numbers)]
-    faiss.fvec_L2sqr_by_idx(*pointers, points.shape[1], *listed.shape)
-    return result
-
-
 def _sort(
     points: NDArray, queries: NDArray, listed: NDArray, own: NDArray | None = None, length: int | None = None
 ) -> NDArray:
-    """Sort what is listed of each query, nearest first, in place; squared distances to the first `length`, or to all.
+    """Sort the lists of the queries in place, nearest first; squared distances of the first `length`, or of all.
 
-    A query that is a point itself, `own`, is the furthest from itself.
+    A query that is a point itself, with index `own`, counts as infinitely far from itself.
     """
     result = np.empty((len(queries), listed.shape[1] if length is None else length), dtype=points.dtype)
 
-    def sort_block(block: slice) -> None:
-        distances = _distances(points, queries[block], listed[block])
+    def sort_batch(batch: slice) -> None:
+        distances = listed_distances(points, queries[batch], listed[batch])
         if own is not None:
-            distances[listed[block] == own[block, None]] = np.inf
-        listed[block], distances = _by_distance(listed[block], distances)
-        result[block] = distances[:, : result.shape[1]]
+            distances[listed[batch] == own[batch, None]] = np.inf
+        listed[batch], distances = _by_distance(listed[batch], distances)
+        result[batch] = distances[:, : result.shape[1]]
 
-    threaded_map(sort_block, slices_of(len(queries), RANKED_ROWS))
+    threaded_map(sort_batch, gen_batches(len(queries), SETTINGS.sort_batch_size))
     return result
 
 
 def _by_distance(listed: NDArray, distances: NDArray) -> tuple[NDArray, NDArray]:
-    """Both, nearest first."""
+    """Lists and distances, nearest first."""
     if distances.dtype == np.float32:
-        both = sortable(distances, listed)
-        both.sort(axis=1)
-        return numbers_of(both), (both >> 32).astype(np.int32).view(np.float32)
+        keys = sort_keys(distances, listed)
+        keys.sort(axis=1)
+        return indices_of_keys(keys), values_of_keys(keys)
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(listed, order, 1), np.take_along_axis(distances, order, 1)
 
 
 def has_index(n_samples: int, target: float = TARGET) -> bool:
-    """Whether so many samples are searched by an index: they are many, some may be missed, and faiss is installed."""
-    return is_large(n_samples) and target < 1 and find_spec("faiss") is not None
-
-
-def choose_search(n_samples: int, target: float = TARGET) -> IncrementalKNN | ApproximateKNN:
-    """Exact neighbours, or for very many samples, if faiss is installed, such a share of them.
+    """Whether neighbours come from an index: there are many samples, and the recall may be below 1.
 
     Examples
     --------
-    >>> type(choose_search(1000)).__name__
-    'IncrementalKNN'
+    >>> has_index(1000), has_index(100_000), has_index(100_000, target=1)
+    (False, True, False)
     """
-    return ApproximateKNN(target) if has_index(n_samples, target) else IncrementalKNN()
+    return is_large(n_samples) and target < 1
+
+
+def choose_search(n_samples: int, target: float = TARGET) -> ExactKNN | ApproximateKNN:
+    """The search for this number of samples: exact, or for many samples approximate with this recall.
+
+    Examples
+    --------
+    >>> type(choose_search(1000)).__name__, type(choose_search(100_000)).__name__
+    ('ExactKNN', 'ApproximateKNN')
+    """
+    return ApproximateKNN(target) if has_index(n_samples, target) else ExactKNN()

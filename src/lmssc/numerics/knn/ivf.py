@@ -1,128 +1,155 @@
-"""Very many points in clusters: near a query are those of the clusters that are nearest to it."""
+"""An inverted file (IVF): points in clusters, and a search of the clusters nearest to each query."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
-from lmssc._optional import import_optional
-from lmssc.numerics.knn.exact import BLOCK_DISTANCES, BruteForceL2, argtopk, runs
+from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
+from lmssc.numerics.knn.kmeans import TwoLevelKMeans, rows_by_cluster
 from lmssc.numerics.parallel import threaded_map
 
-# Clusters for each root of a point, as long as each has so many; points that each is learned from, and rounds of
-# learning.
-CLUSTERS_PER_ROOT = 10
-SMALLEST_CLUSTER = 150
-SAMPLES_PER_CLUSTER = 25
-CLUSTER_ROUNDS = 4
-# The clusters nearest to a query are looked for among so many times as many that are nearest to its own.
-NEAR_OWN = 16
+
+@dataclass(frozen=True)
+class IVFSettings:
+    """Settings of `IVFIndex`.
+
+    Attributes
+    ----------
+    clusters_per_root, min_cluster_size : int
+        n_clusters = min(clusters_per_root·√n, n / min_cluster_size).
+    n_near : int
+        A query's nearest centroid is looked for among this many centroids that are nearest to the one that two-level
+        k-means found. With 32, neighbours are spread over as few clusters as with flat k-means.
+    n_near_per_probe : int
+        The `n_probe` clusters nearest to a query are looked for among `n_near_per_probe · n_probe` clusters that are
+        nearest to its own.
+    """
+
+    clusters_per_root: int = 10
+    min_cluster_size: int = 150
+    n_near: int = 32
+    n_near_per_probe: int = 16
+
+
+SETTINGS = IVFSettings()
 
 
 class IVFIndex:
-    """Clusters of points, by k-means of faiss, and a search in those that are near.
+    """Clusters of points, and a search of the clusters nearest to each query.
 
-    The queries of a cluster share their candidates: the points of all clusters that are near to one of them. So their
-    distances are one matrix product.
+    Queries of the same cluster share their candidates: the points of all clusters that are near to at least one of
+    them. So their distances are one matrix product.
 
     Parameters
     ----------
     points : ndarray of float32 of shape (n, d)
         The points.
 
+    Attributes
+    ----------
+    own : ndarray of int of shape (n,)
+        Cluster of each point.
+
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("faiss")
     >>> points = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
-    >>> clusters = IVFIndex(points)
-    >>> found = clusters.search(points[:9], clusters.own[:9], n_probe=3, length=5)
+    >>> index = IVFIndex(points)
+    >>> found = index.search(points[:9], index.own[:9], n_probe=3, length=5)
     >>> found.shape, bool((found == np.arange(9)[:, None]).any(axis=1).all())
     ((9, 5), True)
     """
 
     def __init__(self, points: NDArray) -> None:
-        faiss = import_optional("faiss", purpose="approximate neighbours", extra="large")
-        n_points, n_features = points.shape
-        n_clusters = int(min(CLUSTERS_PER_ROOT * np.sqrt(n_points), n_points / SMALLEST_CLUSTER)) or 1
-        some = np.ascontiguousarray(points[:: max(1, n_points // (n_clusters * SAMPLES_PER_CLUSTER))])
-        means = faiss.Kmeans(n_features, n_clusters, niter=CLUSTER_ROUNDS, min_points_per_centroid=1)
-        means.train(some)
-        self._index = means.index
-        self._centroids = BruteForceL2.of(means.centroids)
+        n_points = len(points)
+        limits = SETTINGS.clusters_per_root * np.sqrt(n_points), n_points / SETTINGS.min_cluster_size
+        self._kmeans = TwoLevelKMeans(points, max(1, int(min(limits))))
+        self._centroids = BruteForceL2.of(self._kmeans.centroids)
         self.own = self.assign(points)
-        self._sizes = np.bincount(self.own, minlength=n_clusters)
+        self._sizes = np.bincount(self.own, minlength=self.n_clusters)
         self._starts = np.cumsum(self._sizes) - self._sizes
-        self._members = self._by_cluster(self.own).astype(np.int32)
-        self._blocks = BruteForceL2.of(points[self._members])
+        self._members = np.concatenate(rows_by_cluster(self.own, self.n_clusters)).astype(np.int32)
+        self._points = BruteForceL2.of(points[self._members])
 
     @property
-    def size(self) -> int:
-        """How many there are."""
-        return len(self._sizes)
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(self._kmeans.centroids)
 
     def assign(self, queries: NDArray) -> NDArray:
-        """The cluster of each query."""
-        return self._index.search(queries, 1)[1][:, 0]
+        """Cluster of each query: the nearest centroid, almost always."""
+        clusters = self._kmeans.assign(queries)
+        assigned = np.empty_like(clusters)
 
-    def count_needed(self, queries: NDArray, neighbors: NDArray, share: float) -> int:
-        """In how many of the clusters that are nearest to each query this share of their neighbours is."""
-        distances = self._centroids.distances(queries)[0]
-        theirs = np.take_along_axis(distances, self.own[neighbors], 1)
-        nearer = [np.count_nonzero(distances < column[:, None], axis=1) for column in theirs.T]
-        return int(np.quantile(nearer, share, method="higher")) + 1
+        def fill(near: NDArray, rows: NDArray) -> None:
+            # The candidates come in no order; sorting them breaks ties by index.
+            near = np.sort(near)
+            assigned[rows] = near[self._centroids.take(near).distances(queries[rows])[0].argmin(axis=1)]
 
-    def search(self, queries: NDArray, own: NDArray, n_probe: int, length: int) -> NDArray:
-        """The nearest points of each query in the clusters that are nearest to it or to another of its cluster.
+        self._for_each_cluster(fill, clusters, SETTINGS.n_near)
+        return assigned
+
+    def n_probe(self, queries: NDArray, neighbors: NDArray, recall: float) -> int:
+        """How many of the clusters nearest to each query hold this share of the queries' `neighbors`.
 
         Parameters
         ----------
         queries : ndarray of float32 of shape (m, d)
-            What is looked for.
-        own : ndarray of int of shape (m,)
-            Cluster of each.
+            Some queries.
+        neighbors : ndarray of int of shape (m, k)
+            Their true neighbours.
+        recall : float
+            Share of the neighbours, from 0 to 1.
+        """
+        distances = self._centroids.distances(queries)[0]
+        to_neighbors = np.take_along_axis(distances, self.own[neighbors], 1)
+        ranks = [np.count_nonzero(distances < column[:, None], axis=1) for column in to_neighbors.T]
+        return int(np.quantile(ranks, recall, method="higher")) + 1
+
+    def search(self, queries: NDArray, clusters: NDArray, n_probe: int, length: int) -> NDArray:
+        """Nearest points of each query in the clusters that are nearest to it or to another query of its cluster.
+
+        Parameters
+        ----------
+        queries : ndarray of float32 of shape (m, d)
+            The queries.
+        clusters : ndarray of int of shape (m,)
+            Cluster of each query, from `assign`.
         n_probe : int
-            How many clusters each query adds to those that are looked into; all are if these have too few points.
+            Number of clusters searched for each query. All clusters are searched if these hold too few points.
         length : int
-            How many points are wanted of each query, in no order; no more than there are.
+            Number of points per query, at most n.
 
         Returns
         -------
         ndarray of int32 of shape (m, length)
+            Indices of the points, in no order.
         """
         found = np.empty((len(queries), length), dtype=np.int32)
-        order = self._by_cluster(own)
-        clusters, first = np.unique(own[order], return_index=True)
-        groups = np.split(order, first[1:])
-        n_clusters = self.size
-        n_probe = min(n_probe, n_clusters)
+        n_probe = min(n_probe, self.n_clusters)
 
-        def fill(near: NDArray, group: NDArray) -> None:
-            centroids = self._centroids._replace(extended=self._centroids.extended[near])
-            distances = centroids.distances(queries[group])[0]
+        def fill(near: NDArray, rows: NDArray) -> None:
+            distances = self._centroids.take(near).distances(queries[rows])[0]
             limits = np.partition(distances, n_probe - 1, axis=1)[:, n_probe - 1]
             near = near[(distances <= limits[:, None]).any(axis=0)]
             if self._sizes[near].sum() < length:
-                near = np.arange(n_clusters)
-            places = runs(self._starts[near], self._sizes[near])
-            candidates = self._members[places]
-            blocks = self._blocks._replace(extended=self._blocks.extended[places])
-            n_rows = max(1, BLOCK_DISTANCES // len(candidates))
-            for start in range(0, len(group), n_rows):
-                rows = group[start : start + n_rows]
-                found[rows] = candidates[argtopk(blocks.distances(queries[rows])[0], length)]
+                near = np.arange(self.n_clusters)
+            positions = concat_ranges(self._starts[near], self._sizes[near])
+            candidates, points = self._members[positions], self._points.take(positions)
+            for batch in gen_batches(len(rows), BATCHES.rows_of_distances(len(candidates))):
+                nearest = argtopk(points.distances(queries[rows[batch]])[0], length)
+                found[rows[batch]] = candidates[nearest]
 
-        at_once = max(1, BLOCK_DISTANCES // n_clusters)
-        for start in range(0, len(clusters), at_once):
-            part = slice(start, start + at_once)
-            near = argtopk(self._between(clusters[part]), min(NEAR_OWN * n_probe, n_clusters))
-            threaded_map(fill, near, groups[part])
+        self._for_each_cluster(fill, clusters, SETTINGS.n_near_per_probe * n_probe)
         return found
 
-    def _by_cluster(self, own: NDArray) -> NDArray:
-        """An order of points by their cluster."""
-        # Small numbers are sorted by their digits, which is many times as fast.
-        return np.argsort(own.astype(np.uint16) if self.size <= 1 << 16 else own, kind="stable")
-
-    def _between(self, clusters: NDArray) -> NDArray:
-        """Squared distances of clusters to all."""
-        centroids = self._centroids.extended[clusters, :-2] + self._centroids.centre
-        return self._centroids.distances(centroids)[0]
+    def _for_each_cluster(self, function: Callable[[NDArray, NDArray], None], clusters: NDArray, n_near: int) -> None:
+        """Call `function(near, rows)` for each cluster: the `n_near` clusters nearest to it, and its rows."""
+        members = rows_by_cluster(clusters, self.n_clusters)
+        used = np.unique(clusters)
+        n_near = min(n_near, self.n_clusters)
+        for batch in gen_batches(len(used), BATCHES.rows_of_distances(self.n_clusters)):
+            near = argtopk(self._centroids.distances(self._kmeans.centroids[used[batch]])[0], n_near)
+            threaded_map(function, near, [members[cluster] for cluster in used[batch]])

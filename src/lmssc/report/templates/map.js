@@ -21,6 +21,8 @@
       y: clamp(next.y, 0, height - height / scale),
     };
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${width / scale} ${height / scale}`);
+    // The names of the classes have the same size on the screen at every zoom.
+    byId("map-names").style.fontSize = `${18 * width / scale / svg.getBoundingClientRect().width}px`;
     // On a touch screen the page scrolls over the whole map, and the map moves once it is zoomed.
     svg.style.touchAction = scale > 1 ? "none" : "pan-y";
     byId("map-out").disabled = scale <= 1;
@@ -180,7 +182,7 @@
     const on = button.getAttribute("aria-pressed") !== "true";
     document.querySelectorAll("button[data-class]").forEach((one) => one.setAttribute("aria-pressed", "false"));
     button.setAttribute("aria-pressed", String(on));
-    svg.querySelectorAll(".dots, .hole").forEach((dots) => {
+    svg.querySelectorAll(".dots, .hole, .names text").forEach((dots) => {
       dots.classList.toggle("faint", on && dots.dataset.class !== button.dataset.class);
     });
   }));
@@ -191,6 +193,7 @@
     bring(Number(link.dataset.i));
   }));
 
+  addEventListener("resize", () => show(view));
   byId("map-controls").hidden = false;
   show(view);
 })();

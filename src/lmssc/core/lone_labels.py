@@ -1,0 +1,152 @@
+"""Components of the graph whose labels are all of one class: how much these labels say about the rest of the component.
+
+Propagation can only answer that class there, with certainty, and no hidden label can tell how often it is wrong: hiding
+the only label of a component cuts it off. But labels elsewhere tell how often two samples agree that are within as many
+samples of each other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from lmssc.core.targets import Targets
+
+# Labelled samples around which agreement is measured, at least and at most, and the samples visited in all.
+MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
+# Concentration where labels agree no more often than by chance.
+MAX_CONCENTRATION = 1e3
+
+
+class LoneComponents(NamedTuple):
+    """Unlabelled samples in components whose labels are all of one class.
+
+    Attributes
+    ----------
+    samples : ndarray of int of shape (m,)
+        The samples.
+    n_labels : ndarray of int of shape (m,)
+        Number of labelled samples in the component of each.
+    sizes : ndarray of int of shape (m,)
+        Number of samples in the component of each.
+    """
+
+    samples: NDArray
+    n_labels: NDArray
+    sizes: NDArray
+
+    @classmethod
+    def of(cls, graph: sparse.csr_array, targets: Targets) -> "LoneComponents":
+        """Find them.
+
+        Examples
+        --------
+        >>> chain = sparse.csr_array(([1.0, 1.0, 1.0], ([0, 1, 3], [1, 2, 4])), shape=(5, 5))
+        >>> LoneComponents.of(chain, Targets.from_codes(np.array([0, -1, 1, 1, -1]), 2))
+        LoneComponents(samples=array([4]), n_labels=array([1]), sizes=array([2]))
+        """
+        n_components, component = connected_components(graph, directed=False)
+        labelled = targets.labelled
+        pairs = np.unique(component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled])
+        lone = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
+        # A sample whose own labels disagree stands for several classes.
+        lone[component[targets.mixed]] = False
+        samples = np.flatnonzero(lone[component] & ~labelled)
+        own = component[samples]
+        n_labels = np.bincount(component[labelled], minlength=n_components)[own]
+        return cls(samples, n_labels, np.bincount(component, minlength=n_components)[own])
+
+
+def shrink_lone(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> tuple[NDArray, LoneComponents]:
+    """Class scores in which labels that are alone in their component count as much as labels elsewhere allow.
+
+    The classes in a component are draws from a Dirichlet distribution around the class frequencies f, with the
+    concentration κ: n labels of one class give the others (n·p + κ·f) / (n + κ). κ follows from how often two labelled
+    samples agree that are no further apart than the component is large: never more often than by chance is κ → ∞,
+    always is κ = 0.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Class scores, not negative.
+    graph : csr_array of shape (n, n)
+        S.
+    targets : Targets
+        The labels.
+
+    Returns
+    -------
+    scores : ndarray of shape (n, c)
+        The same array if nothing changes.
+    changed : LoneComponents
+        The samples whose confidence falls by more than 0.05.
+
+    Examples
+    --------
+    >>> edges = np.arange(9), np.arange(1, 10)
+    >>> chains = sparse.block_diag([sparse.csr_array((np.ones(9), edges), shape=(10, 10))] * 2, format="csr")
+    >>> codes = np.full(20, -1)
+    >>> codes[:10], codes[15] = [0, 1] * 5, 0
+    >>> scores = np.repeat([[0.5, 0.5], [1.0, 0.0]], 10, axis=0)
+    >>> shrunk, changed = shrink_lone(scores, chains, Targets.from_codes(codes, 2))
+    >>> shrunk[[0, 14]].round(2), len(changed.samples)
+    (array([[0.5 , 0.5 ],
+           [0.55, 0.45]]), 9)
+    """
+    lone = LoneComponents.of(graph, targets)
+    nothing = LoneComponents(*(part[:0] for part in lone))
+    if not len(lone.samples):
+        return scores, nothing
+    agreement = _agreement(graph, targets, lone.sizes)
+    uncertain = agreement < 1
+    if not uncertain.any():
+        return scores, nothing
+    lone = LoneComponents(*(part[uncertain] for part in lone))
+    frequencies = targets.frequencies
+    by_chance = float((frequencies**2).sum())
+    better = np.maximum(agreement[uncertain] - by_chance, 0)
+    concentration = np.minimum((1 - agreement[uncertain]) / np.maximum(better, 1e-12), MAX_CONCENTRATION)[:, None]
+    n_labels = lone.n_labels[:, None]
+    own = scores[lone.samples] / scores[lone.samples].sum(axis=1, keepdims=True)
+    shrunk = (n_labels * own + concentration * frequencies) / (n_labels + concentration)
+    result = scores.copy()
+    result[lone.samples] = shrunk
+    material = own.max(axis=1) - shrunk.max(axis=1) > 0.05
+    return result, LoneComponents(*(part[material] for part in lone))
+
+
+def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
+    """How often a labelled sample has the class of another that is among its nearest so many; 1 if that is unknown.
+
+    Nearest in steps over the graph. One more pair that agrees is counted, so that a single pair does not decide.
+    """
+    largest = int(sizes.max())
+    centres = np.flatnonzero(targets.labelled)
+    n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
+    centres = centres[np.linspace(0, len(centres) - 1, min(n_centres, len(centres))).astype(int)]
+    both_ways = sparse.csr_array(graph + graph.T)
+    ranks, agree = [], []
+    for centre in centres:
+        nearest = _nearest_by_steps(both_ways, int(centre), largest)
+        found = np.flatnonzero(targets.codes[nearest] >= 0)[1:]  # the first is the centre
+        ranks.append(found)
+        agree.append(targets.codes[nearest[found]] == targets.codes[centre])
+    rank, same = np.concatenate(ranks), np.concatenate(agree)
+    order = np.argsort(rank, kind="stable")
+    n_agreeing, n_pairs = np.cumsum(same[order]), np.arange(1, len(order) + 1)
+    shares = np.append(1.0, (n_agreeing + 1) / (n_pairs + 1))
+    return shares[np.searchsorted(rank[order], sizes, side="left")]
+
+
+def _nearest_by_steps(graph: sparse.csr_array, centre: int, n: int) -> NDArray:
+    """The centre and the nearest samples by steps over the graph, n in all; equally near ones by number."""
+    found = frontier = np.array([centre])
+    seen = np.zeros(graph.shape[0], dtype=bool)
+    while len(found) < n and len(frontier):
+        seen[frontier] = True
+        reached = np.unique(graph[frontier].indices)
+        frontier = reached[~seen[reached]]
+        found = np.concatenate([found, frontier])
+    return found[:n]

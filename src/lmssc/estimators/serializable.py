@@ -1,0 +1,34 @@
+"""The types that fitted estimators hold besides numbers, text and arrays: what model files and checkpoints may name."""
+
+from lmssc.core.calibration import Calibration, GroupedCalibration
+from lmssc.core.embedding import Embedding
+from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
+from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.targets import Targets
+from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.layout import Layout
+from lmssc.data.outliers import Outliers
+from lmssc.data.scaling import ViewScaling
+from lmssc.data.views import RawView, View
+from lmssc.persistence.codec import TypeTable
+
+SERIALIZABLE_TYPES: dict[str, type] = {
+    part.__name__: part
+    for part in (
+        Calibration,
+        CanonicalOrder,
+        Embedding,
+        GroupedCalibration,
+        LabelRegressor,
+        Layout,
+        NewSampleProbe,
+        NystroemFeatures,
+        Outliers,
+        RawView,
+        Targets,
+        Trust,
+        View,
+        ViewScaling,
+    )
+}
+CHECKPOINT_TYPES = TypeTable(parts=SERIALIZABLE_TYPES)

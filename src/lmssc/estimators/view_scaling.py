@@ -1,0 +1,64 @@
+"""Scaling of the views, learned in `fit` and applied to new samples."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from numpy.typing import NDArray
+
+from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.layout import Layout
+from lmssc.data.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.data.views import Matrix, RawView, Views
+from lmssc.estimators.problem import Problem
+from lmssc.numerics.matrices import stored_like
+
+
+class ViewScalingMixin:
+    """Scales views as the parameter `scaling` says."""
+
+    scaling: str | Sequence[str | None] | Mapping[str, str | None] | None
+    view_names_: list[str]
+    feature_names_in_: NDArray
+    _order: CanonicalOrder
+    _layout: Layout
+    _scalings: list[ViewScaling]
+    _storage: list[Matrix]
+
+    def _fit_scalings(self, problem: Problem, *, used: Sequence[int] | None = None, equalise: bool = True) -> Views:
+        """Learn the scalings and apply them.
+
+        `used` are the indices, in canonical order, of the views that `problem` has, if not all.
+        """
+        wanted = scaling_by_view(self.scaling, self.view_names_)
+        numbers = [self._order.views[v] for v in (range(len(wanted)) if used is None else used)]
+        self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
+        kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
+        self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        for v, scaling in zip(numbers, self._scalings, strict=True):
+            if scaling.outliers is not None:
+                warnings.warn(
+                    f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
+                    "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
+                    "as the mean if they are rare, and other values as the largest or smallest of the rest. To use "
+                    "them as they are, scale the view yourself and pass scaling=None for it",
+                    UserWarning,
+                    stacklevel=5,
+                )
+        self._storage = [raw.data[:0].copy() for raw in problem.views]
+        # The views of a problem are copies, which nothing else uses.
+        return scale_views(problem.views, self._scalings, in_place=True)
+
+    def _column_names(self, v: int) -> list[str] | None:
+        """Column names of view `v` of the input, if it came as a data frame."""
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_[self._layout.columns[v]]]
+        names = getattr(self, "_view_columns", {}).get(self.view_names_[v])
+        return None if names is None else [str(name) for name in names]
+
+    def _scale_new(self, raws: Sequence[RawView]) -> Views:
+        """Scale new samples, stored like those of `fit`, so that their `points` have the same offset."""
+        alike = [
+            replace(raw, data=stored_like(example, raw.data)) for raw, example in zip(raws, self._storage, strict=True)
+        ]
+        return scale_views(alike, self._scalings)

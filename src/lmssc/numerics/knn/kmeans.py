@@ -1,0 +1,132 @@
+"""k-means in two levels: coarse clusters, then clusters within each, at a fraction of the cost of flat k-means."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from lmssc.numerics.knn.exact import BruteForceL2
+from lmssc.numerics.parallel import threaded_map
+
+
+@dataclass(frozen=True)
+class KMeansSettings:
+    """Settings of `TwoLevelKMeans`.
+
+    Attributes
+    ----------
+    samples_per_cluster : int
+        Size of the training sample, per cluster.
+    n_iter : int
+        Lloyd iterations at each level. The clusters have to be compact, not optimal.
+    batch_size : int
+        Number of queries whose distances to all centroids are computed at a time.
+    """
+
+    samples_per_cluster: int = 25
+    n_iter: int = 4
+    batch_size: int = 4096
+
+
+SETTINGS = KMeansSettings()
+
+
+class TwoLevelKMeans:
+    """k clusters of many points: k-means into √k coarse clusters, then k-means within each of these.
+
+    Training and assignment compare a point with about 2·√k centroids instead of k. Nothing is random: centroids start
+    at evenly spaced rows, so the result depends only on the points and their order, not on the number of threads.
+
+    Parameters
+    ----------
+    points : ndarray of float32 of shape (n, d)
+        The points.
+    n_clusters : int
+        k, from 1 to n. Empty coarse clusters are dropped and the others have at least one cluster each, so the
+        number of centroids can differ a little from k.
+
+    Attributes
+    ----------
+    centroids : ndarray of float32 of shape (k, d)
+        Mean of each cluster in the training sample.
+
+    Examples
+    --------
+    >>> points = np.repeat(np.eye(4, dtype=np.float32), 100, axis=0)
+    >>> TwoLevelKMeans(points, 4).assign(points[::100])
+    array([0, 1, 2, 3])
+    """
+
+    def __init__(self, points: NDArray, n_clusters: int) -> None:
+        sample = points[:: max(1, len(points) // (n_clusters * SETTINGS.samples_per_cluster))]
+        coarse = lloyd(sample, max(1, round(np.sqrt(n_clusters))))
+        own = nearest_centroid(BruteForceL2.of(coarse), sample)
+        used, own = np.unique(own, return_inverse=True)
+        self._coarse = BruteForceL2.of(coarse[used])
+        members = rows_by_cluster(own, len(used))
+        # Rounding the cumulative shares makes the numbers of clusters add up to k.
+        ends = np.round(np.cumsum([0, *map(len, members)]) * n_clusters / len(sample))
+        counts = np.maximum(np.diff(ends), 1).astype(int)
+        parts = threaded_map(lambda rows, count: lloyd(sample[rows], count), members, counts)
+        self.centroids = np.concatenate(parts)
+        self._parts = [BruteForceL2.of(part) for part in parts]
+        self._first = np.cumsum(counts) - counts
+
+    def assign(self, queries: NDArray) -> NDArray:
+        """Cluster of each query: the nearest centroid within the nearest coarse cluster."""
+        members = rows_by_cluster(nearest_centroid(self._coarse, queries), len(self._parts))
+        clusters = np.empty(len(queries), dtype=np.intp)
+
+        def fill(rows: NDArray, part: BruteForceL2, first: int) -> None:
+            if len(rows):
+                clusters[rows] = first + nearest_centroid(part, queries[rows])
+
+        threaded_map(fill, members, self._parts, self._first)
+        return clusters
+
+
+def lloyd(points: NDArray, n_clusters: int) -> NDArray:
+    """Centroids of k-means by Lloyd's algorithm, started at evenly spaced points. An empty cluster keeps its centroid.
+
+    Examples
+    --------
+    >>> lloyd(np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32), 2)
+    array([[0.5],
+           [8.5]], dtype=float32)
+    """
+    centroids = points[np.linspace(0, len(points) - 1, n_clusters, dtype=np.intp)]
+    ones, bounds = np.ones(len(points), dtype=points.dtype), np.arange(len(points) + 1)
+    for _ in range(SETTINGS.n_iter):
+        own = nearest_centroid(BruteForceL2.of(centroids), points)
+        sizes = np.bincount(own, minlength=n_clusters)[:, None]
+        sums = sparse.csc_array((ones, own, bounds), shape=(n_clusters, len(points))) @ points
+        centroids = np.where(sizes > 0, sums / np.maximum(sizes, 1), centroids).astype(points.dtype)
+    return centroids
+
+
+def nearest_centroid(centroids: BruteForceL2, queries: NDArray) -> NDArray:
+    """Index of the centroid that is nearest to each query.
+
+    Examples
+    --------
+    >>> nearest_centroid(BruteForceL2.of(np.array([[0.0], [5.0]])), np.array([[4.0], [1.0]]))
+    array([1, 0])
+    """
+    batches = gen_batches(len(queries), SETTINGS.batch_size)
+    return np.concatenate(threaded_map(lambda rows: centroids.distances(queries[rows])[0].argmin(axis=1), batches))
+
+
+def rows_by_cluster(clusters: NDArray, n_clusters: int) -> list[NDArray]:
+    """Rows of each cluster, in ascending order.
+
+    Examples
+    --------
+    >>> rows_by_cluster(np.array([1, 0, 1]), 2)
+    [array([1]), array([0, 2])]
+    """
+    # The stable sort of 16-bit integers is a radix sort, many times as fast as a comparison sort.
+    keys = clusters.astype(np.uint16) if n_clusters <= 1 << 16 else clusters
+    sizes = np.bincount(clusters, minlength=n_clusters)
+    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
