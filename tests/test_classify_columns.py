@@ -153,7 +153,7 @@ def test_types_can_be_told(capsys):
     write_table(x=X, day=DAYS, zip=[f"0{10 + row % 4}" for row in range(N)], label=LABELS)
     assert main(["classify", "t.csv", "--type", "day=text", "--type", "zip=category", "--out", "out", "-q"]) == 0
     kinds = lmssc.load("out/model.lmssc").files_["views"]["t"]["kinds"]
-    assert kinds == {"zip": {"role": "category", "levels": ["010", "011", "012", "013"]}}
+    assert kinds == {"zip": {"role": "category", "levels": ["010", "011", "012", "013"], "blank": False}}
     found = understood(capsys, "t.csv", "--type", "day=text")
     assert [(view["name"], view["kind"]) for view in found["views"]] == [("t", "feature"), ("day", "word")]
     # The zeros in front are there in new files, too.
@@ -223,8 +223,8 @@ def test_predict_takes_the_columns_as_classify_did(capsys):
     capsys.readouterr()
     model = lmssc.load("out/model.lmssc")
     assert model.files_["views"]["t"]["kinds"] == {
-        "paid": {"role": "yes/no"},
-        "colour": {"role": "category", "levels": ["blue", "green", "red"]},
+        "paid": {"role": "yes/no", "blank": False},
+        "colour": {"role": "category", "levels": ["blue", "green", "red"], "blank": False},
         "share": {"role": "number", "unit": "%"},
     }
     before = [row["label"] for row in read_rows("out/predictions.csv")]
@@ -255,7 +255,7 @@ def test_an_unseen_answer_beside_yes_and_no_is_blank(capsys):
     assert run("predict out/model.lmssc t.csv --out p.csv") == 0
     told = capsys.readouterr().out
     assert "column 'paid': 1 cell with neither yes nor no (perhaps); taken as blank." in told
-    assert "t.csv: 1 blank cell filled in with the column median: paid (1)." in told
+    assert "column 'paid': 1 blank cell, of which the model saw none; taken as none of the values" in told
 
 
 def amounts(cell, n=N):
@@ -370,11 +370,12 @@ def test_one_blank_cell_does_not_stop_everything(capsys):
     z = RNG.normal(size=N).round(3)
     write_table(x=holed(X, 3), z=holed(z, 7, 8), colour=holed(COLOURS, 9), label=LABELS)
     assert run("classify t.csv --out out") == 0
-    told = "t.csv: 4 blank cells filled in with the column median: x (1), z (2), colour (1)."
-    assert told in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "t.csv: 3 blank cells filled in with the column median: x (1), z (2)." in told
+    assert "colour (3, 1 blank as a value of their own)" in told
     model = lmssc.load("out/model.lmssc")
     assert model.impute == "median"
-    assert model.imputed_["t"].tolist() == [1, 2, 1, 1, 1]
+    assert model.imputed_["t"].tolist() == [1, 2, 0, 0, 0, 0]
     filled = numbers_of("t.csv")
     median = np.nanmedian(filled, axis=0)
     full = np.where(np.isnan(filled), median, filled)

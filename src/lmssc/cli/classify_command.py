@@ -56,12 +56,14 @@ views:
 columns of tables (anything but plain numbers and text is reported):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
                        are detected in files delimited by ';' or tabs; otherwise use --decimal
+  times                5:00 or 1:05:00, as numbers of seconds
   yes/no, true/false   become 1 and 0
-  categories           few values, each in several rows: one feature for each of the 20 most frequent
+  categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
+                       and lower case are the same; blank cells are a value of their own
   text                 word counts with tf-idf weights
   dates, ids           not used, nor are columns with a single value
-  --type NAMES=KIND overrides this: number, category or text. Blank cells are filled in with the median of
-  their column (--impute).
+  --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
+  '#DIV/0!', are filled in with the median of their column (--impute).
 
 rows:
   Rows with the same "id" (or the column given by --id) are the same sample, whatever their order. Without

@@ -16,9 +16,10 @@ examples:
 
 A file belongs to the view of the same name (or NAME=FILE), else to the view whose columns it has. Columns
 may come in any order; further columns are ignored. Rows are joined as by 'lmssc classify'. Columns are read
-the same way, too: an unknown category value counts as none of the known ones, and a blank cell is filled in
-with the value learned by the fit. A sample may lack some of the views, but not all; a view that no file has
-is missing for all samples. Samples that the model was fitted to get the labels they got then.
+the same way, too: an unknown category value counts as none of the known ones, and a blank cell among
+numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not all; a
+view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
+got then.
 
 The output has the columns id (under its name in the files), label, confidence, runner_up, and p_<class>
 for each class. It cannot be one of the files that are read, not even with --force.

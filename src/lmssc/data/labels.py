@@ -12,6 +12,10 @@ from sklearn.utils.validation import column_or_1d
 MISSING_WORDS = frozenset(
     ["", "#N/A", "-1", "-1.0", "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null"]
 )
+# Text that may stand for a missing value, but is taken as a class, with a warning.
+DOUBTFUL_WORDS = frozenset(
+    ["?", "??", "-", "--", ".", "unknown", "unlabelled", "unlabeled", "not labelled", "not labeled", "missing", "tbd"]
+)
 
 
 class ClassName(str):
@@ -55,6 +59,31 @@ def is_missing_word(label: Any) -> bool:
     [True, True, False, False, False]
     """
     return isinstance(label, str) and not isinstance(label, ClassName) and label.strip() in MISSING_WORDS
+
+
+def is_doubtful(label: Any) -> bool:
+    """Whether a class may stand for a missing label, as "unknown" and "?" do; a `ClassName` never does.
+
+    Examples
+    --------
+    >>> [is_doubtful(label) for label in ("Unknown", "?", "cat", ClassName("?"), 3)]
+    [True, True, False, False, False]
+    """
+    return isinstance(label, str) and not isinstance(label, ClassName) and label.strip().lower() in DOUBTFUL_WORDS
+
+
+def case_twins(labels: Iterable[Any]) -> list[list[str]]:
+    """Classes that differ in case only; a `ClassName` is meant as it is written.
+
+    Examples
+    --------
+    >>> case_twins(["Cat", "dog", "cat"])
+    [['Cat', 'cat']]
+    """
+    spellings: dict[str, list[str]] = {}
+    for label in sorted({label for label in labels if isinstance(label, str) and not isinstance(label, ClassName)}):
+        spellings.setdefault(label.casefold(), []).append(str(label))
+    return [same for same in spellings.values() if len(same) > 1]
 
 
 def check_twins(labels: Iterable[Any]) -> None:
@@ -190,6 +219,30 @@ def _check_discrete(labels: NDArray) -> None:
         )
 
 
+def _warn_of_classes(classes: NDArray) -> None:
+    """Warn of classes that may be none: "unknown", "a" beside "A", 255 beside 0, 1 and 2."""
+    names = classes.tolist()
+    complaints = []
+    doubtful = [str(name) for name in names if is_doubtful(name)]
+    if doubtful:
+        complaints.append(
+            f"y has the class {' and the class '.join(map(repr, doubtful))}. If that means unlabelled, put None there"
+        )
+    twins = case_twins(names)
+    if twins:
+        same = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins)
+        complaints.append(f"y has classes that differ in case only: {same}. If they are one class, write them alike")
+    if classes.dtype.kind == "u" and len(names) > 1:
+        largest = np.iinfo(classes.dtype).max
+        if names[-1] == largest and names[-2] < largest // 2:
+            complaints.append(
+                f"y is {classes.dtype} and has the class {largest}, which is what -1 becomes in it. If that means "
+                "unlabelled, make y a signed array and put -1 there"
+            )
+    for complaint in complaints:
+        warnings.warn(complaint, UserWarning, stacklevel=4)
+
+
 def encode_labels(y: ArrayLike, n_samples: int | None = None) -> Labels:
     """Classes and codes of the labels `y` of `n_samples` samples, or of as many as there are labels.
 
@@ -212,6 +265,7 @@ def encode_labels(y: ArrayLike, n_samples: int | None = None) -> Labels:
     _check_discrete(labels[known])
     classes, known_codes = np.unique(labels[known], return_inverse=True)
     check_twins(classes.tolist())
+    _warn_of_classes(classes)
     if classes.dtype == object:
         classes[:] = [str(name) for name in classes]  # plain text, also of a `ClassName`
     if len(classes) < 2:

@@ -34,6 +34,9 @@ class OutlierCriteria:
         Share of outliers, and of codes, among the values that are neither 0 nor the median.
     min_inflation : float
         Outliers matter if the standard deviation with them is this many times that without them.
+    max_rare_share, code_offset : float
+        Codes in a larger share of the rows than this may tell the classes apart. They are not replaced by the mean,
+        but stay outside of the other values, by this many standard deviations of those.
     """
 
     min_rows: int = 100
@@ -47,6 +50,8 @@ class OutlierCriteria:
     max_share: float = 0.1
     max_code_share: float = 0.5
     min_inflation: float = 2
+    max_rare_share: float = 0.15
+    code_offset: float = 1
 
 
 CRITERIA = OutlierCriteria()
@@ -82,9 +87,10 @@ class Outliers:
     columns : ndarray of int of shape (c,)
         Which columns.
     low, high, mean : ndarray of shape (c,)
-        The smallest and the largest number that is no outlier, and the mean of these.
+        The smallest and the largest number that is no outlier, and the mean of these. On the side of frequent codes a
+        number beyond that, which they become.
     has_codes : ndarray of bool of shape (c,)
-        Whether the outliers are codes for "unknown".
+        Whether the outliers are codes for "unknown", and not frequent.
     counts : ndarray of int of shape (c,)
         Number of outliers.
     first, last : ndarray of shape (c,)
@@ -280,7 +286,21 @@ def _judge(
     decided = deviation[found] >= CRITERIA.min_inflation * without
     if not decided.any():
         return None
-    return replace(outliers, mean=mean)._take(decided), without[decided]
+    outliers = _keep_frequent(replace(outliers, mean=mean), without, present_count(raw))
+    return outliers._take(decided), without[decided]
+
+
+def _keep_frequent(outliers: Outliers, deviation: NDArray, n_rows: int) -> Outliers:
+    """Keep codes of many rows outside of the other values, so that these rows still differ from the others."""
+    frequent = outliers.has_codes & (outliers.counts > CRITERIA.max_rare_share * n_rows)
+    offset = CRITERIA.code_offset * deviation
+    below, above = outliers.first < outliers.low, outliers.last > outliers.high
+    return replace(
+        outliers,
+        has_codes=outliers.has_codes & ~frequent,
+        low=np.where(frequent & below, outliers.low - offset, outliers.low),
+        high=np.where(frequent & above, outliers.high + offset, outliers.high),
+    )
 
 
 def _last_ordinary_bin(counts: NDArray, codes: NDArray) -> int:

@@ -190,7 +190,13 @@ def _is_recipe(value: Any) -> bool:
         and (value["kind"] != "numbered" or type(value.get("first")) is int)
         and type(value.get("kinds", {})) is dict
         and all(_is_kind(kind) for kind in value.get("kinds", {}).values())
+        and type(value.get("ranges", {})) is dict
+        and all(_is_range(one) for one in value.get("ranges", {}).values())
     )
+
+
+def _is_range(value: Any) -> bool:
+    return type(value) is list and len(value) == 2 and all(type(end) is float for end in value)
 
 
 def _is_kind(value: Any) -> bool:
@@ -201,6 +207,7 @@ def _is_kind(value: Any) -> bool:
         and are_texts(value.get("levels", []))
         and type(value.get("unit", "")) is str
         and _is_one_of(value.get("decimal", "."), (".", ","))
+        and type(value.get("blank", False)) is bool
     )
 
 

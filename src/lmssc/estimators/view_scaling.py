@@ -40,7 +40,8 @@ class ViewScalingMixin:
                 warnings.warn(
                     f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
                     "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
-                    "as the mean, and other values as the largest or smallest of the rest",
+                    "as the mean if they are rare, and other values as the largest or smallest of the rest. To use "
+                    "them as they are, scale the view yourself and pass scaling=None for it",
                     UserWarning,
                     stacklevel=5,
                 )

@@ -4,7 +4,9 @@ import csv
 import gzip
 import io
 import re
+import sys
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,11 +14,12 @@ from itertools import islice
 from typing import BinaryIO, TextIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmssc.io.numerals import COMMA, POINT, Numerals, are_long_integers, is_missing, is_mostly_numbers, is_plain, marks
 from lmssc.io.spreadsheet import unescape_formula
 from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, counted
-from lmssc.io.unpacking import open_gzip
+from lmssc.io.unpacking import Unpacked, open_gzip
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 # A first line that tells Excel the delimiter; it is not part of the table.
@@ -30,6 +33,10 @@ LINES_BELOW = 10
 # Cells per chunk, few enough for the processor's cache; but at least some rows, because the first chunk decides which
 # columns are numbers.
 CHUNK_CELLS, MIN_CHUNK_ROWS = 30_000, 200
+# Memory per row (its line number and id), per number, and per text besides its characters, until the views are made.
+ROW_BYTES, NUMBER_BYTES, TEXT_BYTES = 100, 24, 24
+# Distinct texts per column that are stored once, however often they occur.
+MAX_SHARED_TEXTS = 1 << 14
 MAGIC = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx): save the sheet as CSV",
     b"PAR1": "a Parquet file: its name should end in .parquet",
@@ -271,17 +278,21 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
     rows = iter(numbered)
     names = _names(rows, path, delimiter)
     columns = [_Cells(name, path, decimal, text=keep_text(name)) for name in names]
-    lines: list[int] = []
+    lines = array("q")
+    # What a few bytes of a packed file take in memory counts, too: "1," is a number, a text, a line and an id.
+    held = Unpacked(path) if path.lower().endswith(".gz") else None
     for numbers, cells in _chunks(rows, names, path):
         if not lines:
             _refuse_spaces(names, cells[0][0], path)
-        lines += numbers
+        lines.extend(numbers)
         for column, values in zip(columns, cells, strict=True):
             column.extend(values, numbers)
+        if held is not None:
+            held.reach(ROW_BYTES * len(lines) + sum(column.n_bytes for column in columns))
     if not lines:
         raise InputFileError(f"{path} has a header but no rows")
     made = {column.name: column.finish() for column in columns}
-    return Table(Rows(path, len(lines), np.array(lines)), made, decimal=decimal)
+    return Table(Rows(path, len(lines), np.frombuffer(lines, dtype=np.int64)), made, decimal=decimal)
 
 
 def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:
@@ -337,7 +348,9 @@ class _Cells:
         self._numbers = Numerals(
             lambda line: f"{path}, line {line}, column {name!r}", decimal or POINT, told=decimal is not None
         )
-        self._texts: list[str | None] = []
+        self._texts: list[NDArray] = []
+        self._shared: dict[str | None, str | None] = {}  # equal texts are held once
+        self.n_bytes = 0  # held in memory
 
     def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Add cells, with their line numbers."""
@@ -346,21 +359,41 @@ class _Cells:
         if self._kind is None:
             self._n_blank += len(cells)
         elif self._kind == TEXT:
-            self._texts += cells
+            self._texts.append(self._clean(cells))
         else:
             self._numbers.extend(cells, lines)
+        self.n_bytes += (TEXT_BYTES if self._kind == TEXT else NUMBER_BYTES) * len(cells)
+
+    def _clean(self, cells: Sequence[str]) -> NDArray:
+        texts = clean_texts(cells)
+        for row, text in enumerate(texts):
+            if text is not None and text[0] == "'":
+                text = unescape_formula(text)
+            shared = self._shared.get(text, self)
+            if shared is self:
+                shared = text
+                self.n_bytes += sys.getsizeof(text)
+                if len(self._shared) < MAX_SHARED_TEXTS:
+                    self._shared[text] = text
+            texts[row] = shared
+        return texts
 
     def finish(self) -> Column:
         """Return the complete column."""
         if self._kind == TEXT:
-            texts = clean_texts([None] * self._n_blank + self._texts)
-            for row, text in enumerate(texts):
-                if text is not None and text[0] == "'":
-                    texts[row] = unescape_formula(text)
+            texts = np.concatenate([np.full(self._n_blank, None, dtype=object), *self._texts])
+            self._texts.clear()
             return Column(TEXT, lambda: texts)
         numbers = self._numbers.finish()
         values = np.concatenate([np.full(self._n_blank, np.nan), numbers.values])
-        return Column(NUMBER, lambda: values, numbers.fault, unit=numbers.unit, grouped=numbers.grouped)
+        return Column(
+            NUMBER,
+            lambda: values,
+            numbers.fault,
+            unit=numbers.unit,
+            grouped=numbers.grouped,
+            odd_blanks=numbers.odd_blanks,
+        )
 
 
 def _guess(cells: Sequence[str]) -> str | None:

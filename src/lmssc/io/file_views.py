@@ -1,5 +1,6 @@
 """Columns and matrices of a file become a view: numbers, words or a matrix, checked."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,11 @@ from scipy import sparse
 
 from lmssc.data.missing_views import largest_value
 from lmssc.data.views import Matrix
-from lmssc.io.column_types import Kind
-from lmssc.io.features import make_features
+from lmssc.io.column_types import CATEGORY, YES_NO, Kind
+from lmssc.io.features import blank_cells, make_features
 from lmssc.io.options import Options
 from lmssc.io.sources import Source
-from lmssc.io.table import NUMBER, InputFileError, Rows, counted, some
+from lmssc.io.table import NUMBER, InputFileError, Rows, Table, counted, some
 from lmssc.io.words import count_words
 
 
@@ -92,10 +93,41 @@ def number_view(
         width = 1 if part.ndim == 1 else part.shape[1]
         data[:, place : place + width] = part.reshape(len(part), -1)
         place += width
+    data[_rows_of_blanks(table, kinds, data, names)] = np.nan
     present = _check_dense(data, table.rows, names, options.impute, notes)
     special = {name: kind.as_data() for name, kind in kinds.items() if kind != Kind(NUMBER)}
-    recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special}
+    recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special, "ranges": _ranges(data, names, kinds)}
     return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe)
+
+
+def _ranges(data: NDArray, names: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, list[float]]:
+    """The smallest and the largest number of each numeric column."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column of NaN only
+        low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    return {
+        name: [float(low[place]), float(high[place])]
+        for place, name in enumerate(names)
+        if kinds[name].role == NUMBER and np.isfinite(low[place])
+    }
+
+
+def _rows_of_blanks(table: Table, kinds: Mapping[str, Kind], data: NDArray, names: Sequence[str]) -> NDArray:
+    """Rows that are blank in every column, although blank cells of categories have features.
+
+    If all columns are categories, only empty cells count as blank: "NA" may be the answer in all of them.
+    """
+    special = {name: kind for name, kind in kinds.items() if kind.role in (CATEGORY, YES_NO) and kind.blank is not None}
+    if not special:
+        return np.zeros(len(data), dtype=bool)
+    blank = np.ones(len(data), dtype=bool)
+    for place, name in enumerate(names):
+        if name not in special:
+            blank &= np.isnan(data[:, place])
+    for name, kind in special.items():
+        if blank.any():
+            blank &= blank_cells(table, name, kind, empty=len(special) == len(kinds))
+    return blank
 
 
 def text_view(source: Source, view: str, column: str, words: Sequence[str]) -> FileView:

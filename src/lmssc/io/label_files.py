@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.labels import ClassName, check_twins, is_missing_word
+from lmssc.data.labels import ClassName, case_twins, check_twins, is_doubtful, is_missing_word
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
 from lmssc.io.key_columns import find_label_ids
@@ -80,7 +80,8 @@ def find_labels(
     """
     if not paths:
         table, column, ids = _in_views(sources, options)
-        return _encode(_labels_of(table, column, ids, joined, unlabelled, notes), f"{table.path}, column {column!r}")
+        labels = _labels_of(table, column, ids, joined, unlabelled, notes)
+        return _encode(labels, f"{table.path}, column {column!r}", notes)
     for source in sources:
         if source.label_column is not None and source.table.path not in paths:
             notes.append(
@@ -101,7 +102,7 @@ def find_labels(
             refuse_labels_in_other_order(table, column, sources, options)
         name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
         found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
-    return _encode(_merge(found, joined), "; ".join(found))
+    return _encode(_merge(found, joined), "; ".join(found), notes)
 
 
 def _labels_of(
@@ -233,6 +234,10 @@ def _without_blanks(values: NDArray, unlabelled: str | None, notes: list[str]) -
                 "that is a class, pass --unlabelled '')."
             )
         y = np.array([None if value in words else value for value in values], dtype=object)
+        for word, count in sorted(Counter(value for value in y if is_doubtful(value)).items()):
+            notes.append(
+                f"{count:,} labels are {word!r}, taken as a class (if it means not labelled: --unlabelled {word!r})."
+            )
     else:
         # All other values are classes, even "NA".
         y = np.array(
@@ -251,7 +256,7 @@ def _is_whole(value: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 18 and str(int(value)) == value
 
 
-def _encode(y: NDArray, source: str) -> KnownLabels:
+def _encode(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
     known = np.array([value is not None for value in y], dtype=bool)
     labels = y[known].tolist()
     if not labels:
@@ -268,6 +273,11 @@ def _encode(y: NDArray, source: str) -> KnownLabels:
         check_twins(classes)
     except ValueError as error:
         raise InputFileError(f"{source}: {error}") from error
+    twins = case_twins(map(str, classes))
+    for spellings in twins:
+        notes.append(f"The classes {' and '.join(spellings)} differ in case only; if they are one, write them alike.")
+    if twins or any(is_doubtful(value) for value in classes):  # told of here, and not once more by fit
+        y = np.array([None if value is None else ClassName(value) for value in y], dtype=object)
     counts = Counter(labels)
     if all(_is_whole(value) for value in classes) and UNKNOWN_NUMBER not in classes:
         numbers = np.full(len(y), -1, dtype=np.int64)

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.io.column_types import Kind
 from lmssc.io.file_views import FileView, block_view, number_view, text_view
 from lmssc.io.options import Options
 from lmssc.io.sources import Source, feature_columns
-from lmssc.io.table import NUMBER, InputFileError, some
+from lmssc.io.table import NUMBER, InputFileError, Table, some
 
 
 def match_views(sources: Sequence[Source], model: Any, options: Options, notes: list[str]) -> list[FileView]:
@@ -118,7 +120,35 @@ def _make(
         return text_view(source, name, columns[0], recipe["words"])
     special = recipe.get("kinds", {})
     kinds = {column: Kind.from_data(special.get(column, {"role": NUMBER})) for column in columns}
-    return number_view(source, name, kinds, options, notes, unknown=notes)
+    view = number_view(source, name, kinds, options, notes, unknown=notes)
+    grouped = [column for column in columns if table.columns[column].grouped]
+    if grouped:
+        notes.append(f"{table.path}: numbers with separated thousands: {some(grouped)}.")
+    if options.decimal is None:
+        for column in grouped:
+            _check_thousands(table, column, recipe.get("ranges", {}).get(column))
+    return view
+
+
+def _check_thousands(table: Table, column: str, fitted: Sequence[float] | None) -> None:
+    """Refuse "9,686" as 9686 if the model was made of numbers like 9.686."""
+    if fitted is None:
+        return
+    values = table.numbers(column)
+    values = values[np.isfinite(values)]
+    low, high = fitted
+    margin = (high - low) / 2
+
+    def share(numbers: NDArray) -> float:
+        return float(((numbers >= low - margin) & (numbers <= high + margin)).mean())
+
+    grouped = np.abs(values) >= 1000
+    if grouped.any() and share(values[grouped]) < 0.5 < share(values[grouped] / 1000):
+        raise InputFileError(
+            f"{table.path}, column {column!r}: read with separated thousands, its numbers go up to {values.max():g}, "
+            f"but those of the model are from {low:g} to {high:g}; if the commas are decimal commas say --decimal , "
+            "and if they are not --decimal ."
+        )
 
 
 def _renumber(view: FileView, recipe: dict[str, Any], width: int) -> FileView:

@@ -1,6 +1,7 @@
 """Numbers as people write them: separated thousands, a decimal comma, a unit, a percent or currency sign."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,12 @@ from numpy.typing import NDArray
 
 # Cells that mark a missing value.
 MISSING = {"", "na", "nan", "n/a", "null", "none", "<na>", "#n/a"}
+# The same, by hand or by a spreadsheet; told of among numbers.
+ODD_MISSING = {"?", "-", "--", ".", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"}
+MINUS = "\u2212"
+# What stands for the unit of times such as "5:00" and "1:05:00".
+CLOCK = "h:mm:ss"
+DURATION = re.compile(r"(?:(\d+):)?(\d+):([0-5]\d(?:\.\d+)?)")
 POINT, COMMA = ".", ","
 CURRENCY = "$€£¥₹"
 LONG_INTEGER = re.compile(r"[+-]?[0-9]{16,}")
@@ -18,8 +25,8 @@ def _shape(decimal: str, group: str) -> re.Pattern[str]:
     """Pattern of a number: groups of three digits, if any, are all separated by the same character."""
     whole = rf"(?:\d+|[1-9]\d{{0,2}}(?P<group>[{group}'’ \u00a0\u202f])\d{{3}}(?:(?P=group)\d{{3}})*)"
     return re.compile(
-        rf"\s*(?P<sign>[+-]?)(?P<before>[{CURRENCY}]?)\s?"
-        rf"(?P<body>{whole}(?:{decimal}\d*)?|{decimal}\d+)(?P<power>[eE][+-]?\d+)?"
+        rf"\s*(?P<sign>[+\-{MINUS}]?)(?P<before>[{CURRENCY}]?)\s?"
+        rf"(?P<body>{whole}(?:{decimal}\d*)?|{decimal}\d+)(?P<power>[eE][+\-{MINUS}]?\d+)?"
         rf"\s?(?P<after>[%‰{CURRENCY}]|[A-Za-zµ°²³/]{{1,5}})?\s*"
     )
 
@@ -55,7 +62,7 @@ def parse(cell: str, decimal: str = POINT) -> tuple[float, str] | None:
         return None
     body = match["body"].replace(match["group"], "") if match["group"] else match["body"]
     number = f"{match['sign']}{body.replace(decimal, POINT)}{match['power'] or ''}"
-    return float(number), match["before"] or match["after"] or ""
+    return float(number.replace(MINUS, "-")), match["before"] or match["after"] or ""
 
 
 def is_plain(cell: str) -> bool:
@@ -81,7 +88,45 @@ def is_missing(cell: str) -> bool:
     >>> is_missing(" NA "), is_missing("0")
     (True, False)
     """
-    return cell.strip().lower() in MISSING
+    return cell.strip().lower() in MISSING or is_odd_missing(cell)
+
+
+def is_odd_missing(cell: str) -> bool:
+    """Whether a cell stands for "not known" in a way that is told of.
+
+    Examples
+    --------
+    >>> is_odd_missing("?"), is_odd_missing("#DIV/0!"), is_odd_missing("NA")
+    (True, True, False)
+    """
+    return cell.strip().lower() in ODD_MISSING
+
+
+def are_durations(cells: Iterable[str]) -> bool:
+    """Whether all cells are times such as "5:00" (minutes and seconds, or hours and minutes) or "1:05:00".
+
+    Examples
+    --------
+    >>> are_durations(["5:00", "1:08:20"]), are_durations(["5:00", "12:00 am"]), are_durations([])
+    (True, False, False)
+    """
+    found = [DURATION.fullmatch(cell.strip()) is not None for cell in cells]
+    return bool(found) and all(found)
+
+
+def read_durations(cells: Iterable[str | None]) -> NDArray:
+    """Seconds of times, NaN where a cell is blank or no time.
+
+    Examples
+    --------
+    >>> read_durations(["5:00", None, "1:05:00.5"])
+    array([ 300. ,    nan, 3900.5])
+    """
+    seconds = []
+    for cell in cells:
+        match = None if cell is None else DURATION.fullmatch(cell.strip())
+        seconds.append(np.nan if match is None else 3600 * int(match[1] or 0) + 60 * int(match[2]) + float(match[3]))
+    return np.array(seconds, dtype=np.float64)
 
 
 def is_mostly_numbers(cells: Sequence[str]) -> bool:
@@ -153,12 +198,15 @@ class Numbers:
         Whether some have separated thousands.
     fault : str
         Why they cannot be used; empty if they can.
+    odd_blanks : tuple of (str, int)
+        Cells such as "?" that count as blank, and how many of each.
     """
 
     values: NDArray
     unit: str
     grouped: bool
     fault: str
+    odd_blanks: tuple[tuple[str, int], ...] = ()
 
 
 class Numerals:
@@ -178,7 +226,7 @@ class Numerals:
     >>> column = Numerals("a.csv, line {}, column 'x'".format, ".", told=False)
     >>> column.extend(["948", "2,948", ""], [2, 3, 4])
     >>> column.finish()
-    Numbers(values=array([ 948., 2948.,   nan]), unit='', grouped=True, fault='')
+    Numbers(values=array([ 948., 2948.,   nan]), unit='', grouped=True, fault='', odd_blanks=())
     >>> column.extend(["3,14"], [5])
     >>> column.finish().fault
     "a.csv, line 5, column 'x': '3,14' has a decimal comma; write a point, or pass --decimal , if all cells have one"
@@ -190,8 +238,10 @@ class Numerals:
         # For each unit: number of cells, line and text of the first one.
         self._units: dict[str, tuple[int, int, str]] = {}
         self._grouped = False
-        self._either: list[tuple[int, str]] = []  # cells such as "2,948"
+        self._n_either = 0  # cells such as "2,948"
+        self._either: tuple[int, str] | None = None  # the first of them, with its line
         self._fault = ""
+        self._odd: Counter[str] = Counter()
 
     def extend(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Add cells, with their line numbers."""
@@ -211,6 +261,8 @@ class Numerals:
 
     def _value(self, cell: str, line: int) -> float:
         if is_missing(cell):
+            if is_odd_missing(cell):
+                self._odd[cell.strip()] += 1
             return np.nan
         if self._decimal == POINT and is_plain(cell):
             self._count("", 1, line, cell)
@@ -223,7 +275,8 @@ class Numerals:
         match = SHAPES[self._decimal].fullmatch(cell)
         self._grouped |= match is not None and match["group"] is not None
         if marks([cell])[1]:
-            self._either.append((line, cell))
+            self._n_either += 1
+            self._either = self._either or (line, cell)
         return found[0]
 
     def _count(self, unit: str, number: int, line: int, cell: str) -> None:
@@ -249,7 +302,7 @@ class Numerals:
         values = np.concatenate(self._values) if self._values else np.empty(0)
         unit = max(self._units, key=lambda unit: self._units[unit][0], default="")
         fault = self._fault or self._other_units(unit) or self._either_way(values)
-        return Numbers(values, unit, self._grouped, fault)
+        return Numbers(values, unit, self._grouped, fault, tuple(sorted(self._odd.items())))
 
     def _other_units(self, unit: str) -> str:
         for other, (_, line, cell) in self._units.items():
@@ -260,12 +313,12 @@ class Numerals:
 
     def _either_way(self, values: NDArray) -> str:
         """The fault of an ambiguous cell: "2,948" next to "1948", without any decimals in the column."""
-        if self._told or not self._either or (values[np.isfinite(values)] % 1).any():
+        if self._told or self._either is None or (values[np.isfinite(values)] % 1).any():
             return ""
         n_large = int((np.abs(values) >= 1000).sum())
-        if n_large <= len(self._either):
+        if n_large <= self._n_either:
             return ""
-        line, cell = self._either[0]
+        line, cell = self._either
         return (
             f"{self._place(line, cell)}is ambiguous: its comma may separate thousands or decimals, and other cells "
             "of the column have none; say which with --decimal . or --decimal ,"

@@ -38,6 +38,8 @@ class Column:
         Whether some of its numbers have separated thousands.
     truth : bool
         Whether it is boolean, stored as 1 and 0.
+    odd_blanks : tuple of (str, int)
+        Cells such as "?" in a numeric column that count as blank, and how many of each.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Column:
     unit: str = ""
     grouped: bool = False
     truth: bool = False
+    odd_blanks: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from lmssc.io.column_types import BLANK, Kind, describe_kinds, recognise
 from lmssc.io.column_types import TEXT as WORDS
+from lmssc.io.features import NotNumbersError
 from lmssc.io.file_views import FileView, block_view, number_view, text_view
 from lmssc.io.options import Options
 from lmssc.io.sources import Source, feature_columns
@@ -102,9 +104,12 @@ def _recognise_all(source: Source, options: Options) -> dict[str, Kind]:
     for name in names:
         if source.table.columns[name].kind == OTHER:
             raise InputFileError(source.table.columns[name].fault)
-    return {
+    kinds = {
         name: recognise(source.table, name, wanted=options.types.get(name), decimal=options.decimal) for name in names
     }
+    if options.impute is None:  # blank cells are refused, so they are no value of a category
+        kinds = {name: replace(kind, blank=None, n_blank=0) for name, kind in kinds.items()}
+    return kinds
 
 
 def _as_it_is(source: Source, name: str, kind: Kind) -> Kind:
@@ -241,4 +246,13 @@ def _make_view(plan: ViewPlan, kinds: Mapping[str, Kind], options: Options, note
         return text_view(source, view, texts[0], words)
     if not used:
         raise InputFileError(f"--view {view}: {'; '.join(describe_kinds(table.path, kinds))}")
-    return number_view(source, view, used, options, notes)
+    try:
+        return number_view(source, view, used, options, notes)
+    except NotNumbersError as error:
+        faulty = next((name for name in used if f"column {name!r}" in str(error)), None)
+        if faulty is None or "--decimal" in str(error):
+            raise
+        raise InputFileError(
+            f"{error}; if the column is not numbers: --type {faulty}=category, --type {faulty}=text, or leave it out "
+            f"with --drop {faulty}"
+        ) from error
