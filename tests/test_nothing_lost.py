@@ -246,7 +246,7 @@ class TestSignals:
     def test_of_predict(self, monkeypatch):
         run(CALL + " -q")
         monkeypatch.setattr(
-            "lmssc.cli.classify_run.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+            "lmssc.cli.predict_run.write_predictions", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
         )
         before = names()
         run("predict out/model.lmssc a.csv b.csv --out p.csv -q", code=143)

@@ -78,10 +78,10 @@ class MultiViewClassifier(
             self._fit(self._validate(X, y, present), FitContext())
         return self
 
-    def _fit_dataset(self, dataset: Dataset, context: FitContext) -> Self:
+    def _fit_dataset(self, dataset: Dataset, context: FitContext | None = None) -> Self:
         """`fit` to a validated dataset, as one of several fits that share work."""
         with self._fitting():
-            self._fit(dataset, context)
+            self._fit(dataset, FitContext() if context is None else context)
         return self
 
     @contextmanager
