@@ -162,3 +162,17 @@ def test_most_views_that_enough_samples_have():
     np.testing.assert_array_equal(probe._measurable_views(np.array([True, True, False, True])), np.eye(4)[0] > 0)
     few = NewSampleProbe(np.arange(19), np.zeros((4, 19, 1)), np.ones((4, 19)), present[:, :19], np.eye(1))
     assert few._measurable_views(np.ones(4, dtype=bool)) is None
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_calibration_does_not_move_new_samples(missing):
+    """One ridge for all samples that lack views, whatever is made of the confidence."""
+    data = make_multiview(150, missing=missing, labelled=0.3, random_state=0)
+    new = [view + 0.01 for view in make_multiview(20, labelled=1, random_state=1).views]
+    new[1][:] = np.nan
+    sure, plain = (LMSSC(max_iter=3, calibrate=calibrate).fit(data.views, data.y) for calibrate in (True, False))
+    np.testing.assert_array_equal(plain.transform(new), sure.transform(new))
+    assert sure._probe.ridge is sure._ridge
+    if missing:
+        incomplete = sure.latent_[~np.all(data.present, axis=0)]
+        np.testing.assert_allclose(np.vdot(incomplete @ sure._ridge, incomplete), sure.objective_terms_["ridge"][-1])

@@ -1,4 +1,8 @@
-"""Confidence of a fit: held-out labels calibrate the warm start, and the final scores are calibrated to match it."""
+"""Confidence of a fit: held-out labels calibrate the warm start, and the final scores are calibrated to match it.
+
+Afterwards the estimators lower the confidence in components of the graph whose labels are all of one class, of which no
+label can be held out: see `one_class_components`.
+"""
 
 from dataclasses import dataclass, field, replace
 from functools import partial

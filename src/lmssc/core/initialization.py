@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from lmssc.core.embedding import IDENTITY, Embedding
-from lmssc.core.few_views import embed_incomplete, fit_ridge
+from lmssc.core.incomplete_samples import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.loadings import orthonormal_loadings
 from lmssc.data.memmap import memory_map

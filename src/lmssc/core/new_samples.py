@@ -106,7 +106,7 @@ class NewSampleProbe:
     present : ndarray of bool of shape (V, m)
         Which views each sample has.
     ridge : ndarray of shape (r, r)
-        σ²·C⁻¹, with σ² the noise variance of a feature and C the second moments of H: see `embed_views`.
+        R, with which samples that lack views are embedded: see `embed_views`.
     """
 
     samples: NDArray
@@ -116,23 +116,15 @@ class NewSampleProbe:
     ridge: NDArray
 
     @classmethod
-    def of(cls, views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> "NewSampleProbe":
+    def of(cls, views: Views, loadings: list[NDArray], samples: NDArray, ridge: NDArray) -> "NewSampleProbe":
         """The probe of the given samples of the scaled views."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
         energies = np.array([view.row_energies() for view in some])
-        patterns = presence_patterns([view.present for view in some], len(samples))
-        left, n_numbers = 0.0, 0
         present = np.empty(energies.shape, dtype=bool)
-        for rows, has in patterns:
+        for rows, has in some.patterns():
             present[:, rows] = has[:, None]
-            gram = gram_of(loadings, has)
-            whole = products[:, rows].sum(axis=0)
-            left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
-            n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
-        noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
-        moments = latent.T @ latent / latent.dtype.type(len(latent))
-        return cls(samples, products, energies, present, noise * linalg.pinvh(moments))
+        return cls(samples, products, energies, present, ridge)
 
     def trust(
         self,
@@ -223,6 +215,49 @@ class _Probed(NamedTuple):
     latent: NDArray
     residuals: NDArray
     energies: NDArray
+
+
+def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> NDArray:
+    """R = σ²·C⁻¹ of new samples that lack views, if no sample of fit does.
+
+    σ² comes from the residuals of some samples, and C are the second moments of H. If samples of fit lack views, they
+    and new samples share the R that `incomplete_samples.fit_ridge` finds at the start.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views.
+    latent : ndarray of shape (n, r)
+        H.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+    samples : ndarray of int of shape (m,)
+        Samples that σ² is estimated on.
+
+    Returns
+    -------
+    ndarray of shape (r, r)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> H, W = 2 * rng.normal(size=(500, 1)), np.full((4, 1), 0.5)
+    >>> views = Views.from_arrays([H @ W.T + 0.5 * rng.normal(size=(500, 4))])
+    >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # 0.5² / 2², less the quarter of the noise that least squares fits
+    array([[0.04]])
+    """
+    some = views.take(samples)
+    products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
+    energies = np.array([view.row_energies() for view in some])
+    left, n_numbers = 0.0, 0
+    for rows, has in some.patterns():
+        gram = gram_of(loadings, has)
+        whole = products[:, rows].sum(axis=0)
+        left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
+        n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
+    noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
+    moments = latent.T @ latent / latent.dtype.type(len(latent))
+    return noise * linalg.pinvh(moments)
 
 
 def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:
