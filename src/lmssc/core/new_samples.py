@@ -220,8 +220,8 @@ class _Probed(NamedTuple):
 def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> NDArray:
     """R = σ²·C⁻¹ of new samples that lack views, if no sample of fit does.
 
-    σ² comes from the residuals of some samples, and C are the second moments of H. If samples of fit lack views, they
-    and new samples share the R that `incomplete_samples.fit_ridge` finds at the start.
+    σ² comes from the least-squares residuals of some samples, and C are the second moments of H. If samples of fit lack
+    views, they and new samples share the R that `incomplete_samples.fit_ridge` finds at the start.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray],
     >>> rng = np.random.default_rng(0)
     >>> H, W = 2 * rng.normal(size=(500, 1)), np.full((4, 1), 0.5)
     >>> views = Views.from_arrays([H @ W.T + 0.5 * rng.normal(size=(500, 4))])
-    >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # 0.5² / 2², less the quarter of the noise that least squares fits
+    >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # ¾ of 0.5² / 2²
     array([[0.04]])
     """
     some = views.take(samples)

@@ -1,8 +1,8 @@
 """Components of the graph whose labels are all of one class: how much these labels say about the rest of the component.
 
-Propagation predicts that class there, with certainty, and held-out labels cannot tell how often it is wrong: without its
-only label a component is cut off. But labels elsewhere tell how often two samples agree that are as close to each other as
-those of the component.
+Propagation predicts that class there, with certainty, and held-out labels cannot tell how often it is wrong: without
+its only label a component is cut off. But labels elsewhere tell how often two samples agree that are as close to each
+other as those of the component.
 """
 
 from typing import NamedTuple

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.embedding import Embedding
-from lmssc.core.graph import connect, separate_groups
+from lmssc.core.graph import connect_new, separate_groups
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import (
     NeighborScores,
@@ -82,7 +82,7 @@ class NeighborAverage:
         if groups is not None and self.groups is not None:
             points, queries = separate_groups((points, self.groups), (queries, groups))
         n_neighbors = self.n_neighbors if own is None else min(self.n_neighbors + 1, len(points) - 1)
-        weights = connect(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
+        weights = connect_new(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
         if own is not None:
             weights = without_own(weights, own)
         return weights @ values, mean_squared_distances(weights, points, queries)
