@@ -63,9 +63,9 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
     """Class scores that are less certain in components whose labels are all of one class.
 
     The classes in a component are draws from a Dirichlet distribution around the class frequencies q, with the
-    concentration κ: after n labels of one class, the scores f of the others become (n·f + κ·q) / (n + κ). With a the
+    concentration τ: after n labels of one class, the scores f of the others become (n·f + τ·q) / (n + τ). With a the
     share of pairs of labelled samples that agree, among pairs that are as close as those of the component, and b = Σ q²
-    the share that would agree by chance, κ = (1 − a) / (a − b): 0 if all agree, unbounded if as many as by chance.
+    the share that would agree by chance, τ = (1 − a) / (a − b): 0 if all agree, unbounded if as many as by chance.
 
     Parameters
     ----------
