@@ -8,11 +8,11 @@ from lmssc.core.calibration import (
     N_FOLDS,
     PRIOR,
     Calibration,
+    abundances,
     balance,
     calibration_sample,
     fit_calibration,
     held_out_scores,
-    rarities,
     temper,
 )
 from lmssc.datasets import make_multiview
@@ -42,7 +42,7 @@ def test_finds_the_temperature_and_the_doubt_that_made_the_labels(temperature, d
 def test_finds_how_much_too_often_a_rare_class_is_answered():
     rng = np.random.default_rng(1)
     scores = rng.dirichlet([5.0, 5.0, 0.5], size=20000)
-    rare = rarities(np.array([500, 500, 4]))
+    rare = abundances(np.array([500, 500, 4]))
     found = fit_calibration(scores, _draw(rng, Calibration(1.0, 0.0, 1.2)(scores, rare)), rare)
     assert found.rarity == pytest.approx(1.2, abs=0.15)
     assert fit_calibration(scores, _draw(rng, scores), rare).rarity < 0.1

@@ -117,6 +117,19 @@ def test_names_exist(page):
     assert [name for found in ROLE.findall(read(page)) for name in found if name and not exists(name)] == []
 
 
+MEMBERS = re.compile(r"autoclass:: (lmssc[\w.]+)\n\s+:members: ([\w, ]+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_listed_members_exist(page):
+    assert missing_members(read(page)) == []
+
+
+def missing_members(text):
+    names = [f"{owner}.{name}" for owner, listed in MEMBERS.findall(text) for name in re.findall(r"\w+", listed)]
+    return [name for name in names if not exists(name)]
+
+
 def exists(name):
     """Whether a dotted name can be imported."""
     parts = name.split(".")
@@ -137,6 +150,8 @@ def test_wrong_names_are_found():
     page = "{func}`~lmssc.core.graph.learn_graph` {func}`f <lmssc.core.graph.gone>` .. automodule:: lmssc.gone"
     names = [name for found in ROLE.findall(page) for name in found if name]
     assert [exists(name) for name in names] == [True, False, False]
+    members = ".. autoclass:: lmssc.core.objective.Objective\n   :members: step, gone\n"
+    assert missing_members(members) == ["lmssc.core.objective.Objective.gone"]
 
 
 def test_options_in_the_pages_exist(capsys):
@@ -161,12 +176,12 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 def test_model_format_lists_all_parts():
-    from lmssc.persistence.codec import SERIALIZABLE_TYPES, estimators
+    from lmssc.estimators.serialization import MODEL_TYPES
 
     text = read(DOCS / "model-format.md")
     parts, classifiers = re.search(r"Parts: (.*?)\. Classifiers: (.*?)\. ", text, flags=re.DOTALL).groups()
-    assert re.findall(r"`(\w+)`", parts) == sorted(SERIALIZABLE_TYPES)
-    assert re.findall(r"`(\w+)`", classifiers) == sorted(estimators())
+    assert re.findall(r"`(\w+)`", parts) == sorted(MODEL_TYPES.parts)
+    assert re.findall(r"`(\w+)`", classifiers) == sorted(MODEL_TYPES.estimators)
 
 
 def test_examples_are_in_the_gallery():

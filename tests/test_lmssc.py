@@ -403,7 +403,7 @@ class TestMissingViews:
         W = np.vstack([clf.loadings_[0], clf.loadings_[2]])
         right = np.linalg.lstsq(W, X.T, rcond=None)[0].T
         if calibrate:
-            right = X @ W @ np.linalg.inv(W.T @ W + clf._probe.ridge)
+            right = X @ W @ np.linalg.inv(W.T @ W + clf._ridge)
         np.testing.assert_allclose(positions, right, atol=1e-6)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import lmssc
 from lmssc import LMSSC
-from lmssc.core.new_samples import PROBE, embed_views
+from lmssc.core.new_samples import PROBE, NewSampleProbe, embed_views
 from lmssc.datasets import make_multiview
 
 
@@ -122,3 +122,57 @@ def test_the_ridge_is_what_is_expected_of_a_gaussian():
     x = rng.standard_normal((7, 5))
     expected = x @ np.linalg.solve(W @ C @ W.T + noise * np.eye(5), W @ C)
     np.testing.assert_allclose(embed_views(x @ W, W.T @ W, noise * np.linalg.inv(C)), expected)
+
+
+@pytest.mark.parametrize("n", [12, 300])
+def test_far_away_is_far_away_also_if_no_sample_of_fit_is_complete(n):
+    """92 % sure before, because no complete sample could be probed; with 12 samples none at all."""
+    data = make_multiview(n, labelled=0.4, random_state=0)
+    for v, view in enumerate(data.views):
+        view[v::3] = np.nan
+    clf = LMSSC().fit(data.views, data.y)
+    labels = clf.transduction_[clf._labelled]
+    frequencies = [(labels == code).mean() for code in clf.classes_]
+    far = [np.full((1, view.shape[1]), 50.0) for view in data.views]
+    for hidden in (None, 0):
+        shown = [np.full_like(view, np.nan) if v == hidden else view for v, view in enumerate(far)]
+        np.testing.assert_allclose(clf.predict_proba(shown), [frequencies], atol=0.01)
+
+
+def test_confidence_without_complete_samples_is_that_of_the_most_views_that_some_have():
+    """Three of four views are had by enough samples; new samples have all four."""
+    data = make_multiview(1000, n_views=4, n_classes=3, labelled=1.0, random_state=0)
+    y = np.where(np.random.default_rng(0).random(500) < 0.3, data.target[:500], -1)
+    fit = [view[:500].copy() for view in data.views]
+    for v, view in enumerate(fit):
+        view[v::4] = np.nan
+    clf = LMSSC().fit(fit, y)
+    assert clf._probe._measurable_views(np.ones(4, dtype=bool)).sum() == 3
+    right, sure = _right_and_sure(clf, [view[500:] for view in data.views], data.target[500:])
+    assert right > 0.85
+    assert abs(right - sure) < 0.1
+
+
+def test_most_views_that_enough_samples_have():
+    """Against all subsets, with 20 samples needed: two views of 25, not one of 60."""
+    present = np.zeros((4, 120), dtype=bool)
+    present[0, :60] = present[1, 60:85] = present[2, 60:100] = present[3, 85:110] = True
+    probe = NewSampleProbe(np.arange(120), np.zeros((4, 120, 1)), np.ones((4, 120)), present, np.eye(1))
+    np.testing.assert_array_equal(probe._measurable_views(np.ones(4, dtype=bool)), [False, True, True, False])
+    np.testing.assert_array_equal(probe._measurable_views(np.array([True, True, False, True])), np.eye(4)[0] > 0)
+    few = NewSampleProbe(np.arange(19), np.zeros((4, 19, 1)), np.ones((4, 19)), present[:, :19], np.eye(1))
+    assert few._measurable_views(np.ones(4, dtype=bool)) is None
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_calibration_does_not_move_new_samples(missing):
+    """One ridge for all samples that lack views, whatever is made of the confidence."""
+    data = make_multiview(150, missing=missing, labelled=0.3, random_state=0)
+    new = [view + 0.01 for view in make_multiview(20, labelled=1, random_state=1).views]
+    new[1][:] = np.nan
+    sure, plain = (LMSSC(max_iter=3, calibrate=calibrate).fit(data.views, data.y) for calibrate in (True, False))
+    np.testing.assert_array_equal(plain.transform(new), sure.transform(new))
+    assert sure._probe.ridge is sure._ridge
+    if missing:
+        incomplete = sure.latent_[~np.all(data.present, axis=0)]
+        np.testing.assert_allclose(np.vdot(incomplete @ sure._ridge, incomplete), sure.objective_terms_["ridge"][-1])

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
-from lmssc.core.active import RESTART, doubts, sigma_optimal_batch
+from lmssc.core.active import RESTART, sigma_optimal_batch, uncertainties
 from lmssc.datasets import make_multiview
 
 
@@ -71,7 +71,7 @@ def test_samples_without_neighbours_and_without_doubt():
 
 def test_doubt_is_about_the_two_likeliest():
     distributions = np.array([[0.4, 0.4, 0.2], [0.5, 0.1, 0.4], [0.0, 1.0, 0.0]])
-    np.testing.assert_allclose(doubts(distributions, np.array([], dtype=int)), [1, 0.9, 0])
+    np.testing.assert_allclose(uncertainties(distributions, np.array([], dtype=int)), [1, 0.9, 0])
 
 
 @pytest.mark.parametrize("estimator", [LMSSC(max_iter=2), GFHF(), AMGL(), MLAN()], ids=lambda e: type(e).__name__)

@@ -12,7 +12,7 @@ from scipy.linalg import solve_sylvester
 import oracles
 from lmssc.core import loadings as loadings_module
 from lmssc.core.embedding import Embedding
-from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect, laplacian, learn_graph, simplex_rows
+from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
@@ -299,7 +299,7 @@ class TestGraph:
         rng = np.random.default_rng(seed)
         points, query = rng.normal(size=(25, 3)), rng.normal(size=(1, 3))
         d = ((points - query) ** 2).sum(axis=1)
-        found = connect(points, query, 4, alpha=0.2).toarray()[0]
+        found = connect_new(points, query, 4, alpha=0.2).toarray()[0]
         np.testing.assert_allclose(found, oracles.project_onto_simplex(-d / 0.8), atol=1e-12)
 
     def test_whole_numbers_as_distances(self):

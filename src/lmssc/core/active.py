@@ -10,12 +10,12 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
 RESTART = 1e-2
 """Probability that a random walk over the graph ends at a step: how far the influence of a label reaches."""
-MIN_DOUBT = 1e-6
+MIN_UNCERTAINTY = 1e-6
 # Relative residual of the solver; more digits do not change the choices.
 TOLERANCE = 1e-3
 
 
-def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
+def uncertainties(distributions: NDArray, unreached: NDArray) -> NDArray:
     """Uncertainty of each sample: 1 minus the margin of its two most likely classes; 1 if no label reaches it.
 
     Parameters
@@ -31,17 +31,17 @@ def doubts(distributions: NDArray, unreached: NDArray) -> NDArray:
 
     Examples
     --------
-    >>> doubts(np.array([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [0.9, 0.1, 0.0]]), np.array([2])).round(1)
+    >>> uncertainties(np.array([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [0.9, 0.1, 0.0]]), np.array([2])).round(1)
     array([1. , 0.2, 1. ])
     """
     best = np.partition(distributions, -2, axis=1)
-    doubt = 1 - (best[:, -1] - best[:, -2])
-    doubt[unreached] = 1
-    return doubt
+    uncertainty = 1 - (best[:, -1] - best[:, -2])
+    uncertainty[unreached] = 1
+    return uncertainty
 
 
 def sigma_optimal_batch(
-    graph: sparse.csr_array, doubt: NDArray, labelled: NDArray, candidates: NDArray, n: int
+    graph: sparse.csr_array, uncertainty: NDArray, labelled: NDArray, candidates: NDArray, n: int
 ) -> NDArray:
     """Batch of samples whose labels together remove most of the uncertainty about all samples.
 
@@ -62,7 +62,7 @@ def sigma_optimal_batch(
     ----------
     graph : csr_array of shape (n, n)
         Weights of the neighbours of each sample.
-    doubt : ndarray of shape (n,)
+    uncertainty : ndarray of shape (n,)
         Uncertainty of each sample, from 0 to 1.
     labelled : ndarray of bool
         Which samples have a label.
@@ -105,7 +105,7 @@ def sigma_optimal_batch(
 
     allowed = candidates[unknown].copy()
     free = np.ones(len(unknown))  # 0 for chosen samples
-    weights = np.maximum(doubt[unknown], MIN_DOUBT).astype(np.float64)
+    weights = np.maximum(uncertainty[unknown], MIN_UNCERTAINTY).astype(np.float64)
 
     def solve(rhs: NDArray) -> NDArray:
         held, divisor = free[:, None], diagonal[:, None]
@@ -118,14 +118,14 @@ def sigma_optimal_batch(
         )[:, 0]
 
     reach = solve(weights)  # C·w
-    open_doubt = weights.copy()
+    remaining = weights.copy()
     chosen: list[int] = []
     for _ in range(min(n, int(allowed.sum()))):
-        one = int(np.where(allowed, open_doubt * reach * room, -1).argmax())
+        one = int(np.where(allowed, remaining * reach * room, -1).argmax())
         column = solve(np.eye(1, len(unknown), one)[0])
         settled = np.clip(column / column[one], 0, 1)
         reach = reach - settled * reach[one]
-        open_doubt *= 1 - settled
+        remaining *= 1 - settled
         allowed[one], free[one] = False, 0
         room = np.where(component == component[one], diagonal, room)
         chosen.append(one)

@@ -37,11 +37,11 @@ class CalibrationPrior:
     rare_ratio : float
         A class is rare if the largest class has more than this many times its labels.
     rarity_penalty : float
-        Log-likelihood that κ = 1 costs, as a share of the information of one label of the rarest class.
+        Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class.
     max_rarity : float
-        Limit of κ.
+        Limit of ρ.
     min_group_samples : int
-        Smaller groups share the calibration of all samples.
+        Fewer samples that lack equally many views share the calibration of all samples.
     min_score : float
         Smaller scores count as this, so that a single held-out label does not decide the fit.
     """
@@ -120,7 +120,7 @@ def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map from class scores f to probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^κ.
+    """Map from class scores f to probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^ρ.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Calibration:
     doubt : float
         ε, from 0 to 1: no probability exceeds 1 − ε + ε/c.
     rarity : float
-        κ: how much the scores of rare classes are lowered. Only this can change which class is the most likely.
+        ρ: how much the scores of rare classes are lowered. Only this can change which class is the most likely.
 
     Examples
     --------
@@ -145,22 +145,22 @@ class Calibration:
     doubt: float = 0.0
     rarity: float = 0.0
 
-    def __call__(self, scores: NDArray, rarity: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `rarity` is r, by default 1 for every class."""
+    def __call__(self, scores: NDArray, abundance: NDArray | None = None) -> NDArray:
+        """Probabilities of the classes; `abundance` is r, by default 1 for every class."""
         powers = temper(scores, self.temperature)
-        if self.rarity and rarity is not None:
-            powers = powers * (rarity**self.rarity).astype(scores.dtype)
+        if self.rarity and abundance is not None:
+            powers = powers * (abundance**self.rarity).astype(scores.dtype)
             powers /= powers.sum(axis=1, keepdims=True)
         kept = scores.dtype.type(1 - self.doubt)
         return kept * powers + (1 - kept) / scores.dtype.type(scores.shape[1])
 
 
-def rarities(counts: NDArray) -> NDArray:
-    """Rarity r of each class, by its number of labels plus one: 1 from a tenth of the largest class on.
+def abundances(counts: NDArray) -> NDArray:
+    """Abundance r of each class, by its number of labels plus one: 1 from a tenth of the largest class on.
 
     Examples
     --------
-    >>> rarities(np.array([999, 99, 49, 0]))
+    >>> abundances(np.array([999, 99, 49, 0]))
     array([1.  , 1.  , 0.5 , 0.01])
     """
     relative = (counts + 1) / (counts.max() + 1)
@@ -170,7 +170,7 @@ def rarities(counts: NDArray) -> NDArray:
 def fit_calibration(
     scores: NDArray,
     targets: NDArray,
-    rarity: NDArray | None = None,
+    abundance: NDArray | None = None,
     prior_temperature: float = PRIOR.temperature,
     *,
     penalise: bool = True,
@@ -186,8 +186,8 @@ def fit_calibration(
         Scores of samples.
     targets : ndarray of shape (m, c)
         Their classes: each row sums to the weight of its sample, all in the column of its class, or divided.
-    rarity : ndarray of shape (c,), optional
-        r of each class.
+    abundance : ndarray of shape (c,), optional
+        r of each class: see `abundances`.
     prior_temperature : float
         Most likely T.
     penalise : bool
@@ -215,7 +215,7 @@ def fit_calibration(
     n_classes = scores.shape[1]
     logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
     targets = np.asarray(targets, dtype=np.float64)
-    offsets = np.zeros(n_classes) if rarity is None else np.log(rarity)
+    offsets = np.zeros(n_classes) if abundance is None else np.log(abundance)
     few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
     doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
     rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
@@ -254,7 +254,7 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """A calibration for each group of samples that is large enough, and one for all others.
+    """A calibration for the samples that lack each number of views, if they are enough, and one for all others.
 
     Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
     there and underconfident elsewhere.
@@ -262,7 +262,7 @@ class GroupedCalibration:
     Examples
     --------
     >>> calibration = GroupedCalibration(Calibration(), {1: Calibration(doubt=1.0)})
-    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), groups=np.array([0, 1]))
+    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), n_missing=np.array([0, 1]))
     array([[0.9, 0.1],
            [0.5, 0.5]])
     """
@@ -270,41 +270,46 @@ class GroupedCalibration:
     overall: Calibration
     groups: dict[int, Calibration]
 
-    def __call__(self, scores: NDArray, groups: NDArray, rarity: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `groups` is the group of each sample."""
-        result = self.overall(scores, rarity)
-        for group, calibration in self.groups.items():
-            rows = groups == group
-            result[rows] = calibration(scores[rows], rarity)
+    def __call__(self, scores: NDArray, n_missing: NDArray, abundance: NDArray | None = None) -> NDArray:
+        """Probabilities of the classes; `n_missing` is the number of views that each sample lacks."""
+        result = self.overall(scores, abundance)
+        for number, calibration in self.groups.items():
+            rows = n_missing == number
+            result[rows] = calibration(scores[rows], abundance)
         return result
 
 
-def fit_groups(
+def fit_by_missing(
     scores: NDArray,
     targets: NDArray,
-    groups: NDArray,
-    rarity: NDArray | None = None,
+    n_missing: NDArray,
+    abundance: NDArray | None = None,
     prior_temperature: float = PRIOR.temperature,
     *,
     penalise: bool = True,
 ) -> GroupedCalibration:
-    """`fit_calibration` for all samples, and for each group of at least 10 with the overall T as prior.
+    """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
 
     Examples
     --------
     >>> sure = np.array([[0.9, 0.1], [0.1, 0.9]] * 50)
-    >>> found = fit_groups(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
+    >>> found = fit_by_missing(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
     >>> list(found.groups)
     [0]
     """
-    overall = fit_calibration(scores, targets, rarity, prior_temperature, penalise=penalise)
+    overall = fit_calibration(scores, targets, abundance, prior_temperature, penalise=penalise)
     found = {}
-    numbers, counts = np.unique(groups, return_counts=True)
+    numbers, counts = np.unique(n_missing, return_counts=True)
     if len(numbers) > 1:
         for number in numbers[counts >= PRIOR.min_group_samples].tolist():
-            own = groups == number
+            own = n_missing == number
             found[number] = fit_calibration(
-                scores[own], targets[own], rarity, overall.temperature, penalise=penalise, n_labels=float(targets.sum())
+                scores[own],
+                targets[own],
+                abundance,
+                overall.temperature,
+                penalise=penalise,
+                n_labels=float(targets.sum()),
             )
     return GroupedCalibration(overall, found)
 
@@ -335,7 +340,7 @@ def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tupl
     codes : ndarray of shape (n,)
         Class of each sample, −1 without a label, in random order.
     refit : callable
-        Codes ↦ scores of shape (n, c).
+        Remaining codes, −1 where they are held out ↦ scores of shape (n, c).
 
     Returns
     -------
@@ -346,7 +351,7 @@ def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tupl
     Examples
     --------
     >>> codes = np.array([0, 0, 1, 1, 2, -1])
-    >>> scores, rows = held_out_scores(codes, lambda hidden: (hidden[:, None] == [0, 1, 2]).astype(float))
+    >>> scores, rows = held_out_scores(codes, lambda remaining: (remaining[:, None] == [0, 1, 2]).astype(float))
     >>> scores.shape, float(scores.sum()), np.sort(rows)
     ((4, 3), 0.0, array([0, 1, 2, 3]))
     """

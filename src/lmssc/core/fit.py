@@ -15,7 +15,7 @@ from scipy import sparse
 from lmssc.core.alternation import alternate
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
-from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe
+from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
@@ -44,10 +44,13 @@ class FitResult:
         α of each row of S.
     average : NeighborAverage
         Averages over the neighbours of new samples; has the coordinates of the samples and the embedding.
+    ridge : ndarray of shape (r, r), or None
+        R, with which new samples that lack views are embedded: that of the fit if samples of fit lack views, otherwise
+        from its residuals. None with a random start, which has no ridge either.
     probe : NewSampleProbe or None
         Samples that judge predictions for new samples; None without calibration.
     trust : Trust or None
-        Confidence of predictions for new samples that have all views.
+        Confidence of predictions for new samples that have all views; None without calibration.
     temperature, doubt : float
         Calibration of the final scores.
     terms : dict of str to ndarray
@@ -65,6 +68,7 @@ class FitResult:
     loadings: list[NDArray]
     alpha: NDArray
     average: NeighborAverage
+    ridge: NDArray | None
     probe: NewSampleProbe | None
     trust: Trust | None
     temperature: float
@@ -161,9 +165,12 @@ def _finish(
         config.neighbor_recall,
         groups,
     )
-    probe = trust = None
-    if config.calibrate and not config.random_start:
-        probe = NewSampleProbe.of(views, latent, state.loadings, choose_probe(codes, found.unreached))
+    ridge, probe, trust = objective.ridge, None, None
+    probed = choose_probe(codes, found.unreached)
+    if ridge is None and not config.random_start:
+        ridge = ridge_from_residuals(views, latent, state.loadings, probed)
+    if config.calibrate and ridge is not None:
+        probe = NewSampleProbe.of(views, state.loadings, probed, ridge)
         distributions = scores / scores.sum(axis=1, keepdims=True)
         trust = average.trust(probe, np.ones(len(views), dtype=bool), state.loadings, distributions)
     return FitResult(
@@ -174,6 +181,7 @@ def _finish(
         loadings=state.loadings,
         alpha=alpha,
         average=average,
+        ridge=ridge,
         probe=probe,
         trust=trust,
         temperature=calibration.temperature,

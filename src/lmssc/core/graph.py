@@ -44,7 +44,8 @@ def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) ->
     """For each sample the largest α_i for which row i of S has at most k non-zeros.
 
     α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self excluded. Where there are only k others, d_{i,k}
-    replaces d_{i,k+1}.
+    replaces d_{i,k+1}. Every graph uses it: those of LMSSC, GFHF, AMGL and MLAN, and the edges of new samples. A rule
+    for LMSSC alone belongs in `learn_graph`, or where it is called.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def learn_graph(
     return simplex_graph(fetch, first, n_points, 4 * beta * alpha), alpha
 
 
-def connect(
+def connect_new(
     points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None, recall: float = TARGET
 ) -> sparse.csr_array:
     """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
@@ -252,7 +253,7 @@ def connect(
 
     Examples
     --------
-    >>> connect(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, alpha=0.25).toarray().round(2)
+    >>> connect_new(np.array([[0.0], [1.0], [9.0]]), np.array([[0.4]]), 1, alpha=0.25).toarray().round(2)
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]

@@ -10,8 +10,8 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from lmssc.core.embedding import IDENTITY, Embedding
-from lmssc.core.few_views import embed_incomplete, fit_ridge
 from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.incomplete_samples import embed_incomplete, fit_ridge
 from lmssc.core.loadings import orthonormal_loadings
 from lmssc.data.memmap import memory_map
 from lmssc.data.views import Views
@@ -289,9 +289,9 @@ def latent_start(
     latent = views.dot(loadings)
     if not views.complete:
         for _ in range(rounds):
-            XtH = views.impute_XtH(views.transpose_dot(latent), latent, loadings)
+            XtH = views.reconstructed_XtH(views.transpose_dot(latent), latent, loadings)
             loadings = orthonormal_loadings(XtH)
-            latent = views.fill_dot(latent, loadings)
+            latent = views.reconstructed_dot(latent, loadings)
     return latent, loadings
 
 

@@ -106,7 +106,7 @@ class NewSampleProbe:
     present : ndarray of bool of shape (V, m)
         Which views each sample has.
     ridge : ndarray of shape (r, r)
-        σ²·C⁻¹, with σ² the noise variance of a feature and C the second moments of H: see `embed_views`.
+        R, with which samples that lack views are embedded: see `embed_views`.
     """
 
     samples: NDArray
@@ -116,23 +116,15 @@ class NewSampleProbe:
     ridge: NDArray
 
     @classmethod
-    def of(cls, views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> "NewSampleProbe":
+    def of(cls, views: Views, loadings: list[NDArray], samples: NDArray, ridge: NDArray) -> "NewSampleProbe":
         """The probe of the given samples of the scaled views."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
         energies = np.array([view.row_energies() for view in some])
-        patterns = presence_patterns([view.present for view in some], len(samples))
-        left, n_numbers = 0.0, 0
         present = np.empty(energies.shape, dtype=bool)
-        for rows, has in patterns:
+        for rows, has in some.patterns():
             present[:, rows] = has[:, None]
-            gram = gram_of(loadings, has)
-            whole = products[:, rows].sum(axis=0)
-            left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
-            n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
-        noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
-        moments = latent.T @ latent / latent.dtype.type(len(latent))
-        return cls(samples, products, energies, present, noise * linalg.pinvh(moments))
+        return cls(samples, products, energies, present, ridge)
 
     def trust(
         self,
@@ -140,8 +132,12 @@ class NewSampleProbe:
         loadings: list[NDArray],
         distributions: NDArray,
         predict: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]],
-    ) -> Trust | None:
-        """Confidence for new samples that have the views `has`; None if too few samples of the probe have them.
+    ) -> Trust:
+        """Confidence for new samples that have the views `has`.
+
+        Measured on the samples of the probe that have these views. If they are too few, on those that have most of
+        these views, with only these shown; if they are still too few, the scores are not calibrated, and each sample
+        of the probe shows what it has of these views, so that confidence still falls far away from all samples.
 
         Parameters
         ----------
@@ -157,25 +153,111 @@ class NewSampleProbe:
 
         Returns
         -------
-        Trust or None
+        Trust
         """
-        known = self.present[has].all(axis=0)
-        if known.sum() < PROBE.min_samples:
-            return None
-        products, energies = self.products[has][:, known].sum(axis=0), self.energies[has][:, known].sum(axis=0)
-        gram = gram_of(loadings, has)
-        latent = embed_views(products, gram, None if has.all() else self.ridge)
-        scores, distances = predict(latent, self.samples[known])
+        shown = self._measurable_views(has)
+        if shown is not None:
+            probed = self._embed(np.flatnonzero(self.present[shown].all(axis=0)), shown, has, loadings)
+        else:
+            present = self.present & has[:, None]
+            present = np.where(present.any(axis=0), present, self.present)
+            patterns = presence_patterns(list(present), len(self.samples))
+            parts = [self._embed(rows, own, has, loadings) for rows, own in patterns]
+            probed = _Probed(*map(np.concatenate, zip(*parts, strict=True)))
+        samples = self.samples[probed.rows]
+        scores, distances = predict(probed.latent, samples)
         predicted = scores.sum(axis=1) > 0
-        targets = distributions[self.samples[known]]
-        calibration = fit_calibration(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
-        residuals = squared_residuals(energies, latent, products, gram)
+        calibration = Calibration()
+        if shown is not None:
+            targets = distributions[samples]
+            calibration = fit_calibration(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
         largest = max(
-            np.quantile(residuals, PROBE.quantile), PROBE.min_residual_share * np.quantile(energies, PROBE.quantile)
+            np.quantile(probed.residuals, PROBE.quantile),
+            PROBE.min_residual_share * np.quantile(probed.energies, PROBE.quantile),
         )
-        return Trust(
-            calibration, float(np.sqrt(np.quantile(distances[predicted], PROBE.quantile))), float(np.sqrt(largest))
-        )
+        # If no sample has another one as neighbour, the distances are those to the origin.
+        usual = np.quantile(distances[predicted] if predicted.any() else distances, PROBE.quantile)
+        return Trust(calibration, float(np.sqrt(usual)), float(np.sqrt(largest)))
+
+    def _measurable_views(self, has: NDArray) -> NDArray | None:
+        """The most of the views `has` that enough samples of the probe have; None if no view has enough.
+
+        Among equally many views those that most samples have, then the first. Candidates are the views that a sample
+        has, those that two samples share, and single views: all subsets would be too many.
+        """
+        if self.present[has].all(axis=0).sum() >= PROBE.min_samples:
+            return has
+        own = np.unique((self.present & has[:, None]).T, axis=0)
+        shared = (own[:, None] & own[None]).reshape(-1, len(has))
+        candidates = np.unique(np.vstack([shared, np.diag(has)]), axis=0)
+        sizes = candidates.sum(axis=1)
+        counts = (candidates.astype(np.float32) @ self.present == sizes[:, None]).sum(axis=1)
+        measurable = np.flatnonzero((sizes > 0) & (counts >= PROBE.min_samples))
+        if not len(measurable):
+            return None
+        best = np.lexsort((-measurable, counts[measurable], sizes[measurable]))[-1]
+        return candidates[measurable[best]]
+
+    def _embed(self, rows: NDArray, shown: NDArray, has: NDArray, loadings: list[NDArray]) -> "_Probed":
+        """Some samples of the probe, embedded by the views `shown`, with energies as of the views `has`."""
+        products, energies = self.products[shown][:, rows].sum(axis=0), self.energies[shown][:, rows].sum(axis=0)
+        gram = gram_of(loadings, shown)
+        latent = embed_views(products, gram, None if shown.all() else self.ridge)
+        residuals = squared_residuals(energies, latent, products, gram)
+        factor = float(has.sum() / shown.sum())  # scaled views have equal mean energies
+        return _Probed(rows, latent, residuals * factor, energies * factor)
+
+
+class _Probed(NamedTuple):
+    """Samples of the probe by their positions in it, embedded as if they were new."""
+
+    rows: NDArray
+    latent: NDArray
+    residuals: NDArray
+    energies: NDArray
+
+
+def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> NDArray:
+    """R = σ²·C⁻¹ of new samples that lack views, if no sample of fit does.
+
+    σ² comes from the least-squares residuals of some samples, and C are the second moments of H. If samples of fit lack
+    views, they and new samples share the R that `incomplete_samples.fit_ridge` finds at the start.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views.
+    latent : ndarray of shape (n, r)
+        H.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+    samples : ndarray of int of shape (m,)
+        Samples that σ² is estimated on.
+
+    Returns
+    -------
+    ndarray of shape (r, r)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> H, W = 2 * rng.normal(size=(500, 1)), np.full((4, 1), 0.5)
+    >>> views = Views.from_arrays([H @ W.T + 0.5 * rng.normal(size=(500, 4))])
+    >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # ¾ of 0.5² / 2²
+    array([[0.04]])
+    """
+    some = views.take(samples)
+    products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
+    energies = np.array([view.row_energies() for view in some])
+    left, n_numbers = 0.0, 0
+    for rows, has in some.patterns():
+        gram = gram_of(loadings, has)
+        whole = products[:, rows].sum(axis=0)
+        left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
+        n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
+    noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
+    moments = latent.T @ latent / latent.dtype.type(len(latent))
+    return noise * linalg.pinvh(moments)
 
 
 def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:

@@ -65,12 +65,12 @@ class IterationState:
     loadings: list[NDArray]  # W
     latent: NDArray  # H
     XtH: list[NDArray]  # X^vᵀH
-    graph: sparse.csr_array  # S
+    graph: sparse.csr_array  # S; that of the start comes from `Objective.connect`
     laplacian: sparse.csr_array  # L
     scores: NDArray  # F
     unreached: NDArray  # samples in components without a label
     search: Search  # neighbour lists of the last graph
-    alpha: NDArray | None = None  # α of each row; None until the first iteration has set it
+    alpha: NDArray | None = None  # α of each row; None until the S update of the first `step`, whatever the graph
     change: float = 1.0  # relative change of F in the last iteration
 
 
@@ -93,7 +93,8 @@ class Objective:
     shared_alpha : bool
         Whether all rows of S share the mean α.
     freeze_alpha : bool
-        Whether α stays as the first iteration sets it.
+        Whether α stays as the S update of the first `step` sets it. Rows have at most k neighbours when it is set;
+        later they may have more.
     embedding : Embedding
         Maps H to Z, in which the graph measures distances.
     expected : ndarray of shape (n, c), or None
@@ -151,7 +152,7 @@ class Objective:
                 nonnegative_loadings(cross, gram, start)
                 for cross, gram, start in zip(state.XtH, grams, state.loadings, strict=True)
             ]
-        return orthonormal_loadings(self.views.impute_XtH(state.XtH, state.latent, state.loadings))
+        return orthonormal_loadings(self.views.reconstructed_XtH(state.XtH, state.latent, state.loadings))
 
     def embed(self, latent: NDArray) -> NDArray:
         """Coordinates in which the graph is learned, but for F: Z, and P beside it."""
@@ -170,7 +171,10 @@ class Objective:
         return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
 
     def connect(self, embedded: NDArray, search: Search) -> sparse.csr_array:
-        """S from the coordinates `embedded` alone, without F; `search` is updated in place."""
+        """S from the coordinates `embedded` alone, without F, for the start; `search` is updated in place.
+
+        The α of these graphs is discarded: that of J is set in the S update of the first `step`.
+        """
         return self._learn_graph([(embedded, np.sqrt(self.beta))], search)[0]
 
     def _learn_graph(

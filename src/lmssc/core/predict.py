@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.embedding import Embedding
-from lmssc.core.graph import connect, separate_groups
+from lmssc.core.graph import connect_new, separate_groups
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import (
     NeighborScores,
@@ -82,14 +82,12 @@ class NeighborAverage:
         if groups is not None and self.groups is not None:
             points, queries = separate_groups((points, self.groups), (queries, groups))
         n_neighbors = self.n_neighbors if own is None else min(self.n_neighbors + 1, len(points) - 1)
-        weights = connect(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
+        weights = connect_new(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
         if own is not None:
             weights = without_own(weights, own)
         return weights @ values, mean_squared_distances(weights, points, queries)
 
-    def trust(
-        self, probe: NewSampleProbe, has: NDArray, loadings: list[NDArray], distributions: NDArray
-    ) -> Trust | None:
+    def trust(self, probe: NewSampleProbe, has: NDArray, loadings: list[NDArray], distributions: NDArray) -> Trust:
         """Confidence of predictions for new samples that have the views `has`, judged by the probe."""
 
         def predict(latent: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
@@ -202,7 +200,7 @@ def predict_new(
     probe : NewSampleProbe, optional
         Judges predictions for samples that lack views. Without it the scores are not adjusted.
     trust : Trust, optional
-        Confidence for samples that have all views.
+        Confidence for samples that have all views; measured on the probe if it is not given.
 
     Returns
     -------
@@ -216,11 +214,12 @@ def predict_new(
         return scores
     frequencies = fitted.frequencies
     for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
-        own = trust if has.all() else average.trust(probe, has, encoder.loadings, fitted.distributions)
-        if own is not None:
-            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
-            # Neighbours without a label in their component have no say: there the scores stay as they are.
-            scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
+        own = trust if has.all() else None
+        if own is None:
+            own = average.trust(probe, has, encoder.loadings, fitted.distributions)
+        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
+        # Neighbours without a label in their component have no say: there the scores stay as they are.
+        scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         scores[~latent.any(axis=1)] = frequencies
     return scores

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import connect
+from lmssc.core.graph import connect_new
 from lmssc.core.targets import Targets
 from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
@@ -161,7 +161,7 @@ def rescue_disconnected(
     if not rescued.any():
         return found
     reached = ~found.unreached
-    weights = connect(embedded[reached], embedded[rescued], min(n_neighbors, int(reached.sum())))
+    weights = connect_new(embedded[reached], embedded[rescued], min(n_neighbors, int(reached.sum())))
     scores = found.scores.copy()
     scores[rescued] = weights @ found.scores[reached]
     return Propagation(scores, found.unreached & ~rescued)

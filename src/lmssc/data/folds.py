@@ -124,6 +124,6 @@ def hide(codes: NDArray, rows: NDArray) -> NDArray:
     >>> hide(np.array([0, 1, 1, -1]), np.array([2]))
     array([ 0,  1, -1, -1])
     """
-    hidden = codes.copy()
-    hidden[rows] = -1
-    return hidden
+    remaining = codes.copy()
+    remaining[rows] = -1
+    return remaining

@@ -387,7 +387,9 @@ class Views(Sequence[View]):
         kept = [None if view.present is None else latent[view.present] for view in self]
         return [whole if rows is None else rows.T @ rows for rows in kept]
 
-    def impute_XtH(self, XtH: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]) -> Sequence[NDArray]:
+    def reconstructed_XtH(
+        self, XtH: Sequence[NDArray], latent: NDArray, loadings: Sequence[NDArray]
+    ) -> Sequence[NDArray]:
         """X^vᵀH with each missing sample-view taken as its reconstruction H·W^vᵀ."""
         if self.complete:
             return XtH
@@ -397,7 +399,7 @@ class Views(Sequence[View]):
             for gram, cross, loading in zip(self.grams(latent), XtH, loadings, strict=True)
         ]
 
-    def fill_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
+    def reconstructed_dot(self, latent: NDArray, loadings: Sequence[NDArray]) -> NDArray:
         """Σ X^v·W^v with each missing sample-view taken as its reconstruction H·W^vᵀ."""
         total = self.dot(loadings)
         for view, loading in zip(self, loadings, strict=True):

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.core.active import doubts, sigma_optimal_batch
+from lmssc.core.active import sigma_optimal_batch, uncertainties
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.parameters import COUNT
 
@@ -44,7 +44,7 @@ class ActiveLearningMixin:
         >>> bool((clf.transduction_ == data.target)[rows].mean() < (clf.transduction_ == data.target).mean())
         True
         """
-        return self._by_doubt(self._doubts(n))[:n]
+        return self._by_uncertainty(self._uncertainties(n))[:n]
 
     def most_informative(self, n: int) -> NDArray:
         """The unlabelled samples to label next: their labels would remove most uncertainty about all samples.
@@ -81,22 +81,22 @@ class ActiveLearningMixin:
         >>> bool((clf.fit(data.views, data.y).transduction_ == data.target).mean() > before)
         True
         """
-        doubt, samples = self._doubts(n), self._order.samples
+        uncertainty, samples = self._uncertainties(n), self._order.samples
         labelled = np.isin(np.arange(len(samples)), self._nodes[self._labelled])
         graph = self.graph_[samples][:, samples].tocsr()
-        chosen = samples[sigma_optimal_batch(graph, doubt, labelled, ~labelled, n)]
-        rest = self._by_doubt(doubt)
+        chosen = samples[sigma_optimal_batch(graph, uncertainty, labelled, ~labelled, n)]
+        rest = self._by_uncertainty(uncertainty)
         return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])[:n]
 
-    def _doubts(self, n: int) -> NDArray:
+    def _uncertainties(self, n: int) -> NDArray:
         """Uncertainty of each distinct sample, after a check of the batch size n."""
         check_is_fitted(self)
         if not COUNT.accepts(n):
             raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
-        return doubts(self.label_distributions_, self.unreached_)[self._order.samples]
+        return uncertainties(self.label_distributions_, self.unreached_)[self._order.samples]
 
-    def _by_doubt(self, doubt: NDArray) -> NDArray:
+    def _by_uncertainty(self, uncertainty: NDArray) -> NDArray:
         """Rows without a label, the most uncertain first; ties in canonical order."""
         rows = np.flatnonzero(~self._labelled)
         nodes = self._nodes[rows]
-        return rows[np.lexsort((nodes, -doubt[nodes]))]
+        return rows[np.lexsort((nodes, -uncertainty[nodes]))]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
-from lmssc.core.graph import connect, laplacian, learn_graph, roughness
+from lmssc.core.graph import connect_new, laplacian, learn_graph, roughness
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
@@ -246,7 +246,7 @@ class AMGL(FixedNeighborsClassifier):
             asked = present_rows(new)
             if len(asked):
                 k = min(self.n_neighbors_, len(there))
-                rows = connect(known.data[there], new.data[asked], k) @ distributions[there]
+                rows = connect_new(known.data[there], new.data[asked], k) @ distributions[there]
                 scores[asked] += scores.dtype.type(weight) * rows
         return scores
 

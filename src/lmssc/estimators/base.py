@@ -16,7 +16,7 @@ from sklearn.utils import Tags, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lmssc.core.fit_config import FitContext
-from lmssc.core.lone_labels import shrink_lone
+from lmssc.core.one_class_components import shrink_one_class
 from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, sample_keys
@@ -127,7 +127,7 @@ class MultiViewClassifier(
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
         self._labelled = dataset.codes >= 0
         self.classes_ = dataset.classes
-        self._warn_of_lone_labels(problem.targets)
+        self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
         solution = self._fit_method(problem)
         if unlinked.any():
@@ -137,7 +137,8 @@ class MultiViewClassifier(
                 scores=np.where(unlinked[:, None], frequencies, solution.scores),
                 unreached=solution.unreached | unlinked,
             )
-        solution = self._shrink_lone_labels(solution, problem.targets)
+        if self._adjusts_confidence():
+            solution = self._lower_one_class_confidence(solution, problem.targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
 
     def _allows_gaps(self) -> bool:
@@ -157,11 +158,11 @@ class MultiViewClassifier(
         self.imputed_ = {raw.name: counts for raw, counts in filled}
         return dataset.with_filled_gaps([raw for raw, _ in filled])
 
-    def _warn_of_lone_labels(self, targets: Targets) -> None:
+    def _warn_of_single_labels(self, targets: Targets) -> None:
         """Warn if a class has only one label and others have several."""
-        lone = np.flatnonzero(np.bincount(targets.counts[1], minlength=targets.n_classes) == 1)
-        if len(lone) and targets.n_labelled >= MEAN_LABELS_TO_WARN * targets.n_classes and not targets.labelled.all():
-            names = ", ".join(repr(name) for name in self.classes_[np.sort(self._class_order[lone])].tolist())
+        single = np.flatnonzero(np.bincount(targets.counts[1], minlength=targets.n_classes) == 1)
+        if len(single) and targets.n_labelled >= MEAN_LABELS_TO_WARN * targets.n_classes and not targets.labelled.all():
+            names = ", ".join(repr(name) for name in self.classes_[np.sort(self._class_order[single])].tolist())
             warnings.warn(
                 f"only one labelled sample for {names}: such a class is often predicted too rarely or too often, and "
                 "with no label to hide this cannot be measured. Label more of its samples",
@@ -187,9 +188,13 @@ class MultiViewClassifier(
             )
         return unlinked
 
-    def _shrink_lone_labels(self, solution: Solution, targets: Targets) -> Solution:
-        """Lower the confidence of samples that hang on labels of one class, as far as labels elsewhere say."""
-        scores, changed = shrink_lone(np.maximum(solution.scores, 0), solution.graph, targets)
+    def _adjusts_confidence(self) -> bool:
+        """Whether scores are lowered where labels elsewhere show that they are too certain."""
+        return True
+
+    def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
+        """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
+        scores, changed = shrink_one_class(np.maximum(solution.scores, 0), solution.graph, targets)
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
             warnings.warn(

@@ -100,6 +100,7 @@ LMSSC: Table = {
     "alpha_": either(array("n", least=0), number(least=TINY)),
     "temperature_": number(least=0),
     "doubt_": number(least=0, most=1 + ROUNDING),
+    "_ridge": optional(array("r", "r")),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
     "converged_": Check(lambda value, _: isinstance(value, bool | np.bool_), "True or False"),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Tags
 
-from lmssc.core.graph import connect, graph_from_rows, laplacian, learn_graph, roughness
+from lmssc.core.graph import connect_new, graph_from_rows, laplacian, learn_graph, roughness
 from lmssc.core.propagation import propagate
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.imputation import IMPUTE
@@ -242,7 +242,7 @@ class GFHF(FixedNeighborsClassifier):
         queries = self._scale_new([raws[v] for v in self._used]).points()
         n_neighbors = self.n_neighbors_
         if self.graph == "adaptive":
-            return connect(self._points, queries, n_neighbors) @ distributions
+            return connect_new(self._points, queries, n_neighbors) @ distributions
         found = first_of(nearest_neighbors(self._points, queries, min(2 * n_neighbors + 2, len(samples))), n_neighbors)
         # Relative to the nearest, so that weights do not vanish far from all samples.
         excess = found.squared_distances - found.squared_distances[:, :1]

@@ -101,7 +101,9 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
         with a uniform distribution by `doubt_`. Classes with less than a tenth of the labels of the largest class are
         lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
-        samples that lack views or are far from all samples of fit become less certain. Used with `init="svd"` only.
+        samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
+        Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
+        the scores as propagation and `balance` give them.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
         20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
@@ -236,6 +238,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     _embedding: Embedding
     _label_regressor: LabelRegressor | None
     _groups: NDArray | None
+    _ridge: NDArray | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
 
@@ -296,6 +299,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without `_trust` predict as they did.
         fitted.pop("_confidence", None)
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
+        # Models of versions without `_ridge` have it in the probe.
+        fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
             fitted.setdefault("n_components_", fitted["latent_"].shape[1])
             n_labelled, n_classes = len(np.unique(fitted["_nodes"][fitted["_labelled"]])), len(fitted["classes_"])
@@ -317,6 +322,9 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         )
         self._set_result(result)
         return Solution(result.scores, result.graph, result.unreached)
+
+    def _adjusts_confidence(self) -> bool:
+        return self.calibrate
 
     def _config(self, views: Views, problem: Problem) -> FitConfig:
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
@@ -382,12 +390,12 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self._embedded = self._to_input(average.points)
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
-        self._probe, self._trust = result.probe, result.trust
+        self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
 
     def _encoder(self) -> ViewEncoder:
         """Embeds new samples."""
         loadings = [self.loadings_[v] for v in self._order.views]
-        return ViewEncoder(self._scalings, loadings, None if self._probe is None else self._probe.ridge)
+        return ViewEncoder(self._scalings, loadings, self._ridge)
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
@@ -439,7 +447,8 @@ def paper_settings() -> dict[str, Any]:
 
     Random H and S (k random neighbours of each sample), F = 0 for unlabelled samples, k = 15, the mean α in each
     iteration, W ≥ 0, views that are not scaled, at most 100 iterations, stop at a relative change of F of 1e-5. The
-    paper gives no single r, β and γ; these are from the middle of the grid of its program.
+    paper gives no single r, β and γ; these are from the middle of the grid of its program. The scores are F itself:
+    neither balanced nor calibrated, nor lowered where all labels of a component are of one class.
 
     Returns
     -------

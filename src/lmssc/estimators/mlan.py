@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
-from lmssc.core.graph import adaptive_alpha, connect, graph_from_rows, laplacian, simplex_rows, symmetrise
+from lmssc.core.graph import adaptive_alpha, connect_new, graph_from_rows, laplacian, simplex_rows, symmetrise
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
@@ -350,7 +350,7 @@ class MLAN(FixedNeighborsClassifier):
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
         weights = [self.view_weights_[v] for v in self._order.views]
-        rows = connect(
+        rows = connect_new(
             self._points,
             self._scale_new(raws).points(weights),
             self.n_neighbors_,

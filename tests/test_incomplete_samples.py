@@ -5,7 +5,7 @@ import pytest
 
 import oracles
 from lmssc import LMSSC
-from lmssc.core.few_views import N_ROUNDS, embed_incomplete, fit_ridge
+from lmssc.core.incomplete_samples import N_ROUNDS, embed_incomplete, fit_ridge
 from lmssc.core.new_samples import PROBE
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
@@ -61,7 +61,7 @@ def test_complete_views_need_no_ridge():
     assert fit_ridge(Views.from_arrays([np.ones((3, 2))]), np.ones((3, 1)), [np.ones((2, 1))]) is None
 
 
-def test_samples_with_few_views_stay_among_the_others():
+def test_samples_with_incomplete_samples_stay_among_the_others():
     """Without the ridge those with one view were 2.6 from the centre, and 34 % of them right."""
     right, sizes = {1: [], 2: []}, {1: [], 4: []}
     for seed in range(3):

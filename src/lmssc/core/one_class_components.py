@@ -1,8 +1,8 @@
 """Components of the graph whose labels are all of one class: how much these labels say about the rest of the component.
 
-Propagation can only answer that class there, with certainty, and no hidden label can tell how often it is wrong: hiding
-the only label of a component cuts it off. But labels elsewhere tell how often two samples agree that are within as many
-samples of each other.
+Propagation predicts that class there, with certainty, and held-out labels cannot tell how often it is wrong: without
+its only label a component is cut off. But labels elsewhere tell how often two samples agree that are as close to each
+other as those of the component.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
 MAX_CONCENTRATION = 1e3
 
 
-class LoneComponents(NamedTuple):
+class OneClassSamples(NamedTuple):
     """Unlabelled samples in components whose labels are all of one class.
 
     Attributes
@@ -38,34 +38,34 @@ class LoneComponents(NamedTuple):
     sizes: NDArray
 
     @classmethod
-    def of(cls, graph: sparse.csr_array, targets: Targets) -> "LoneComponents":
+    def of(cls, graph: sparse.csr_array, targets: Targets) -> "OneClassSamples":
         """Find them.
 
         Examples
         --------
         >>> chain = sparse.csr_array(([1.0, 1.0, 1.0], ([0, 1, 3], [1, 2, 4])), shape=(5, 5))
-        >>> LoneComponents.of(chain, Targets.from_codes(np.array([0, -1, 1, 1, -1]), 2))
-        LoneComponents(samples=array([4]), n_labels=array([1]), sizes=array([2]))
+        >>> OneClassSamples.of(chain, Targets.from_codes(np.array([0, -1, 1, 1, -1]), 2))
+        OneClassSamples(samples=array([4]), n_labels=array([1]), sizes=array([2]))
         """
         n_components, component = connected_components(graph, directed=False)
         labelled = targets.labelled
         pairs = np.unique(component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled])
-        lone = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
+        one_class = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
         # A sample whose own labels disagree stands for several classes.
-        lone[component[targets.mixed]] = False
-        samples = np.flatnonzero(lone[component] & ~labelled)
+        one_class[component[targets.mixed]] = False
+        samples = np.flatnonzero(one_class[component] & ~labelled)
         own = component[samples]
         n_labels = np.bincount(component[labelled], minlength=n_components)[own]
         return cls(samples, n_labels, np.bincount(component, minlength=n_components)[own])
 
 
-def shrink_lone(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> tuple[NDArray, LoneComponents]:
-    """Class scores in which labels that are alone in their component count as much as labels elsewhere allow.
+def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> tuple[NDArray, OneClassSamples]:
+    """Class scores that are less certain in components whose labels are all of one class.
 
-    The classes in a component are draws from a Dirichlet distribution around the class frequencies f, with the
-    concentration κ: n labels of one class give the others (n·p + κ·f) / (n + κ). κ follows from how often two labelled
-    samples agree that are no further apart than the component is large: never more often than by chance is κ → ∞,
-    always is κ = 0.
+    The classes in a component are draws from a Dirichlet distribution around the class frequencies q, with the
+    concentration τ: after n labels of one class, the scores f of the others become (n·f + τ·q) / (n + τ). With a the
+    share of pairs of labelled samples that agree, among pairs that are as close as those of the component, and b = Σ q²
+    the share that would agree by chance, τ = (1 − a) / (a − b): 0 if all agree, unbounded if as many as by chance.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def shrink_lone(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> t
     -------
     scores : ndarray of shape (n, c)
         The same array if nothing changes.
-    changed : LoneComponents
+    changed : OneClassSamples
         The samples whose confidence falls by more than 0.05.
 
     Examples
@@ -90,31 +90,31 @@ def shrink_lone(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> t
     >>> codes = np.full(20, -1)
     >>> codes[:10], codes[15] = [0, 1] * 5, 0
     >>> scores = np.repeat([[0.5, 0.5], [1.0, 0.0]], 10, axis=0)
-    >>> shrunk, changed = shrink_lone(scores, chains, Targets.from_codes(codes, 2))
+    >>> shrunk, changed = shrink_one_class(scores, chains, Targets.from_codes(codes, 2))
     >>> shrunk[[0, 14]].round(2), len(changed.samples)
     (array([[0.5 , 0.5 ],
            [0.55, 0.45]]), 9)
     """
-    lone = LoneComponents.of(graph, targets)
-    nothing = LoneComponents(*(part[:0] for part in lone))
-    if not len(lone.samples):
+    found = OneClassSamples.of(graph, targets)
+    nothing = OneClassSamples(*(part[:0] for part in found))
+    if not len(found.samples):
         return scores, nothing
-    agreement = _agreement(graph, targets, lone.sizes)
+    agreement = _agreement(graph, targets, found.sizes)
     uncertain = agreement < 1
     if not uncertain.any():
         return scores, nothing
-    lone = LoneComponents(*(part[uncertain] for part in lone))
+    found = OneClassSamples(*(part[uncertain] for part in found))
     frequencies = targets.frequencies
     by_chance = float((frequencies**2).sum())
     better = np.maximum(agreement[uncertain] - by_chance, 0)
     concentration = np.minimum((1 - agreement[uncertain]) / np.maximum(better, 1e-12), MAX_CONCENTRATION)[:, None]
-    n_labels = lone.n_labels[:, None]
-    own = scores[lone.samples] / scores[lone.samples].sum(axis=1, keepdims=True)
+    n_labels = found.n_labels[:, None]
+    own = scores[found.samples] / scores[found.samples].sum(axis=1, keepdims=True)
     shrunk = (n_labels * own + concentration * frequencies) / (n_labels + concentration)
     result = scores.copy()
-    result[lone.samples] = shrunk
+    result[found.samples] = shrunk
     material = own.max(axis=1) - shrunk.max(axis=1) > 0.05
-    return result, LoneComponents(*(part[material] for part in lone))
+    return result, OneClassSamples(*(part[material] for part in found))
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:

@@ -16,7 +16,8 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
 
     In directions that only a missing view determines, least squares amplifies noise. With the prior h ~ N(0, C) the
     most likely positions are those of ridge regression with R. σ² and C come from expectation maximisation with fixed
-    loadings, so that the uncertainty of incomplete samples does not count as spread.
+    loadings, so that the uncertainty of incomplete samples does not count as spread. The fit and predictions for new
+    samples use the same R; if all views are there, that of new samples is `new_samples.ridge_from_residuals`.
 
     Parameters
     ----------

@@ -8,10 +8,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN
-from lmssc.core.lone_labels import _agreement, shrink_lone
+from lmssc.core.one_class_components import _agreement, shrink_one_class
 from lmssc.core.targets import Targets
 
-LONE = "all labels are of one class"
+ONE_CLASS = "all labels are of one class"
 
 
 def two_halves(seed, n_labels):
@@ -46,7 +46,7 @@ def test_one_label_does_not_speak_for_half_of_the_samples(data):
     found = []
     for seed in range(3):
         views, y, target, rows = data(seed)
-        with pytest.warns(UserWarning, match=LONE):
+        with pytest.warns(UserWarning, match=ONE_CLASS):
             clf = LMSSC().fit(views, y)
         found.append(right_and_sure(clf, target, rows))
         new = [np.where(np.isnan(view[rows]), np.nan, view[rows] + 0.01) for view in views]
@@ -55,10 +55,17 @@ def test_one_label_does_not_speak_for_half_of_the_samples(data):
     assert abs(right - sure) < 0.1
 
 
+@pytest.mark.filterwarnings("error")
+def test_without_calibration_the_scores_of_lmssc_stay_as_propagation_gives_them():
+    views, y, _, rows = far_cluster(0)
+    clf = LMSSC(calibrate=False, balance=0.0).fit(views, y)
+    assert clf.label_distributions_[rows].max(axis=1).min() > 0.999
+
+
 @pytest.mark.parametrize("method", [GFHF, AMGL])
 def test_in_other_methods_too(method):
     views, y, _, rows = far_cluster(0)
-    with pytest.warns(UserWarning, match=LONE):
+    with pytest.warns(UserWarning, match=ONE_CLASS):
         clf = method().fit(views, y)
     assert clf.label_distributions_[rows].max(axis=1).mean() < 0.7
 
@@ -79,7 +86,7 @@ def test_clusters_that_are_classes_stay_sure(method):
 def test_several_classes_in_every_part_change_nothing():
     graph = sparse.csr_array(np.ones((4, 4)) - np.eye(4))
     scores = np.array([[1.0, 0], [0, 1], [0.6, 0.4], [0.3, 0.7]])
-    found, changed = shrink_lone(scores, graph, Targets.from_codes(np.array([0, 1, -1, -1]), 2))
+    found, changed = shrink_one_class(scores, graph, Targets.from_codes(np.array([0, 1, -1, -1]), 2))
     assert found is scores
     assert not len(changed.samples)
 
