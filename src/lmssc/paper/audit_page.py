@@ -56,17 +56,7 @@ def write_page(rows: Sequence[Record], out: Path, *, figures: bool = True) -> li
 
 
 def make_page(rows: Sequence[Record]) -> str:
-    """The tables of the audit in Markdown.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The summary.
-
-    Returns
-    -------
-    str
-    """
+    """The tables of the audit in Markdown."""
     return "\n\n".join([_row_order(rows), _choice(rows), _constant(rows), _sensitivity(rows)]) + "\n"
 
 
@@ -218,17 +208,7 @@ def _mean(row: Record | None, form: str = ".1f") -> str:
 
 
 def draw_row_order(rows: Sequence[Record]) -> Any:
-    """Dots with 95 % confidence intervals for each order of the rows, next to the paper's mean and its interval.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The summary.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw the accuracy for each row order with its 95 % confidence interval, next to the paper's."""
     matplotlib = import_optional("matplotlib", purpose="figures", extra="plot")
     figures = import_optional("matplotlib.figure", purpose="figures", extra="plot")
     sets = _sets(rows, "row order")

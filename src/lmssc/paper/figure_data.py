@@ -214,17 +214,7 @@ class Fit:
 
 
 def fit_once(figures: FigureSet) -> Fit:
-    """Fit LMSSC on one split: the terms of J, the predictions, the graphs before and after learning.
-
-    Parameters
-    ----------
-    figures : FigureSet
-        The data.
-
-    Returns
-    -------
-    Fit
-    """
+    """Fit LMSSC on one split: the terms of J, the predictions, the graphs before and after learning."""
     model = LMSSC()
     # The stop rule ends a fit before there is much to see.
     to_the_end = LMSSC(tol=0.0, calibrate=False)
@@ -297,16 +287,9 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
 
 
 def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
-    """Answers for the hidden labels of several splits, together: whether each is right, and how sure the method was.
+    """For each label rate and method: which answers for hidden labels are right, and their confidence.
 
-    Parameters
-    ----------
-    figures : FigureSet
-        The data.
-
-    Returns
-    -------
-    dict of rate → method → (right, confidence)
+    The answers of all splits are put together.
     """
     methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in figures.data.raws], 0)
     tasks = list(product(CALIBRATION_RATES, methods, range(CALIBRATION_REPEATS)))

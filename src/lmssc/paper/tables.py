@@ -1,4 +1,16 @@
-"""Tables of the reproduction: from runs to one CSV, and from that CSV to Markdown."""
+"""Tables of the reproduction: from runs to one CSV, and from that CSV to Markdown.
+
+Examples
+--------
+>>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+>>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
+>>> print(tables_markdown(rows).splitlines()[-1])
+| LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
+>>> tables_markdown(rows).endswith(dataset_markdown(rows, "sonar"))
+True
+>>> print(lmssc_markdown(rows).splitlines()[-1])
+| Sonar | 10 % | 69.8 ± 5.5 | 50.0 (1 split) | – | – | – | – |
+"""
 
 import csv
 import math
@@ -123,18 +135,7 @@ def read_tables(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read_runs(path: str | Path) -> list[dict[str, Any]]:
-    """Rows of a ``runs.csv``, numbers as numbers, what is not there as NaN.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    list of dict
-        With `RUN_COLUMNS`.
-    """
+    """Rows of a ``runs.csv`` with `RUN_COLUMNS`: numbers as numbers, empty cells as NaN."""
     words = ("dataset", "column", "method", "setting", "error")
     with open(path, newline="", encoding="utf-8") as file:
         return [
@@ -153,49 +154,13 @@ def _parse(column: str, text: str) -> Any:
 
 
 def tables_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """All data sets as Markdown, a section each.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(tables_markdown(rows).splitlines()[-1])
-    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
-    """
+    """All data sets as Markdown, one section each, from the rows of `summarise` or `read_tables`."""
     sections = (f"## {DATASETS[dataset]}\n\n{dataset_markdown(rows, dataset)}" for dataset in _unique(rows, "dataset"))
     return "\n\n".join(sections)
 
 
 def dataset_markdown(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
-    """Tables of one data set as Markdown: fixed defaults beside the paper, then chosen parameters.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-    dataset : str
-        Its name here, such as ``"sonar"``.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(dataset_markdown(rows, "sonar").splitlines()[-1])
-    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
-    """
+    """Tables of one data set as Markdown: fixed defaults beside the paper's means, then chosen parameters."""
     mine = [row for row in rows if row["dataset"] == dataset]
     parts = []
     if any(row["fixed_n"] for row in mine):
@@ -234,24 +199,7 @@ def dataset_markdown(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
 
 
 def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """LMSSC on all data sets as one Markdown table: the paper's accuracy, and ours in three ways.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(lmssc_markdown(rows).splitlines()[-1])
-    | Sonar | 10 % | 69.8 ± 5.5 | 50.0 (1 split) | – | – | – | – |
-    """
+    """LMSSC on all data sets as one Markdown table: the paper's accuracy, and ours in three ways."""
     lines = []
     for row in rows:
         if row["method"] != "LMSSC":

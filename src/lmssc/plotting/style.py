@@ -35,15 +35,7 @@ def new_axes(ax: "Axes | None") -> "Axes":
 
 
 class AxesDisplay:
-    """A display on one pair of axes. Subclasses say what `_draw` puts there.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-    """
+    """A display on one pair of axes, which sets `ax_` and `figure_`; subclasses implement `_draw`."""
 
     ax_: "Axes"
     figure_: "FigureBase"
