@@ -30,7 +30,7 @@ RUN_COLUMNS = ("dataset", "column", "method", "rate", "repeat", *METRICS, "fit_s
 """Columns of runs.csv."""
 CONSTANT = "constant answer"
 UNBALANCED = ("bbc",)
-"""Data sets on which accuracy alone says little."""
+"""Data sets with unbalanced classes, on which accuracy alone says little."""
 _STATISTICS = ("mean", "std", "n", "ci_low", "ci_high")
 _MORE = ("balanced_accuracy", "macro_f1")
 _WORDS = ("dataset", "method", "paper_name")
@@ -50,21 +50,21 @@ TABLE_COLUMNS = (
 
 
 def summarise(records: Sequence[Mapping[str, Any]], paper_names: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
-    """Means over splits, with what the paper has.
+    """Average the runs over splits, and add the paper's results.
 
     Parameters
     ----------
     records : sequence of dict
         The runs, with `RUN_COLUMNS`.
     paper_names : dict of (data set, method) → str
-        What the paper calls the methods that it has.
+        The paper's names of the methods that are in its tables.
 
     Returns
     -------
     list of dict
-        One row a data set, rate and method, in the order of the records, with `TABLE_COLUMNS`. Intervals are 95 % ones
-        of the mean over splits; the p-value is that of a paired t-test between LMSSC and the method on the same splits.
-        Runs that failed do not count, as `n` tells.
+        One row for each data set, rate and method, in the order of the records, with `TABLE_COLUMNS`. Intervals are
+        95 % confidence intervals of the mean over splits. The p-value is that of a paired t-test between LMSSC and the
+        method on the same splits. Failed runs are left out; `n` is the number of the others.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _grid(rows: Sequence[Mapping[str, Any]], parts: Mapping[str, Any], *, paper_names: bool = False) -> str:
-    """Methods down, rates across, and for each rate the `parts`: heading → text of a row."""
+    """Table with a row per method and, for each rate, a column for each of `parts` (heading → text of a cell)."""
     rates = _unique(rows, "rate")
     head = ["method", *(["in the paper"] if paper_names else [])]
     head += [f"{100 * rate:g} %: {part}" for rate in rates for part in parts]
