@@ -108,7 +108,7 @@ def known(row: Row, *names: str) -> bool:
 
 
 def sign(row: Row) -> str:
-    """▲ if we are above the paper, ▼ if below: its mean is outside our interval, or differs from our mean without one."""
+    """Mark for our interval (or mean, without one) beside the paper's mean: ▲ above it, ▼ below it, ≈ around it."""
     low, high = (row["fixed_mean"] if math.isnan(row[end]) else row[end] for end in ("fixed_ci_low", "fixed_ci_high"))
     return "▼" if row["paper_mean"] > high else "▲" if row["paper_mean"] < low else "≈"
 
