@@ -1,4 +1,4 @@
-"""Calls of `lmssc classify` and `lmssc predict` that cannot be right: one line says what and where, no output."""
+"""Invalid calls of `lmssc classify` and `lmssc predict`: one line says what is wrong and where; no output."""
 
 import datetime
 import errno

@@ -1,4 +1,4 @@
-"""What a number of labels allows one to say: the three outcomes, at their borders."""
+"""Verdicts on confidence and accuracy with few labels, at the boundaries of all three outcomes."""
 
 import numpy as np
 import pytest
