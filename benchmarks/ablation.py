@@ -1,7 +1,7 @@
-"""What each part of LMSSC is worth: the default model, and the same without one part, on the same splits.
+"""Ablation study of LMSSC: the default model, and the same without one part, on the same splits.
 
 First the model against its own first propagation, on all data sets and rates, then the parts, on some, then parameters
-chosen by the labels, on all. Tables go into ``results/accuracy``. Finished runs are kept: started again, it goes on.
+chosen by the labels, on all. Tables go into ``results/accuracy``. Finished runs are kept; a second call resumes.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SOME = {name: (rates[0], rates[2]) for name, rates in RATES.items()}
 
 
 class FirstPropagation(LMSSC):
-    """Labels propagated once over the first graph, before anything is learned from them."""
+    """Labels propagated once over the initial graph, before anything is learned."""
 
     def __init__(self, views: Any = None, *, compare_by: str = "auto") -> None:
         super().__init__(views, compare_by=compare_by, label_weight=0.0, balance=0.0, calibrate=False)
@@ -80,7 +80,7 @@ def tabulate_means(title: str, comparisons: Mapping[str, Comparison], folder: Pa
 
 
 def run(names: list[str], tables: list[str], repeats: int, some_repeats: int, folder: Path) -> None:
-    """All runs of some data sets, and the tables of what there is."""
+    """All runs of some data sets, and the tables of all results so far."""
     if "alternation" in tables:
         main = {name: METHODS[name] for name in ("LMSSC", "its first propagation")}
         found = {name: compared(name, main, RATES[name], repeats, folder) for name in names}

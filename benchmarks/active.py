@@ -2,12 +2,12 @@
 
     python benchmarks/active.py
 
-A fifth of the rows is set aside as new samples, to be predicted. Of the others 2 a class get a label; then batches of
-labels are added, chosen at random or by the classifier, and it is fitted again. Two accuracies are measured: on the
-rows that have no label yet (which the hard ones leave when they get a label), and on the new samples.
+A fifth of the rows is set aside as new samples. Of the others, 2 per class get a label; then batches of labels are
+added, chosen at random or by the classifier, and it is fitted again. Two accuracies are measured: on the rows without a
+label so far (hard rows leave this set when they are labelled), and on the new samples.
 
-Written to results/active: `active.csv`, a line for each fit, and `active.md`, the means over the seeds and the labels
-that each choice needs for the accuracy of random labels.
+Writes to results/active: `active.csv`, one row per fit, and `active.md`, the means over the seeds and the number of
+labels that each strategy needs to reach the accuracy of random labels.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def mean_curve(records, dataset, choice, measure):
 
 
 def labels_needed(curve, steps, level):
-    """Labels at which a mean curve first reaches a level, between steps by a straight line; NaN if it does not."""
+    """Number of labels at which a mean curve first reaches a level, interpolated linearly; NaN if it never does."""
     above = np.flatnonzero(curve >= level)
     if not len(above):
         return float("nan")

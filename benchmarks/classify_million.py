@@ -3,8 +3,8 @@
     python benchmarks/classify_million.py                   # a million rows
     python benchmarks/classify_million.py --rows 100000     # fewer, nothing written to results
 
-The command runs in a process of its own, and is watched from outside: what stage it is in by the files that it has
-written so far, and its memory by what the system says of it. It needs Linux and lmssc[all,large].
+The command runs in a separate process, which is monitored from outside: its stage by the files written so far, its
+memory by /proc. Needs Linux and lmssc[all,large].
 """
 
 import argparse
@@ -35,7 +35,7 @@ MEGABYTE = 1 << 20
 
 
 def write_table(path, n_rows):
-    """Write ids, three views as columns v<view>_<feature>, and a label that is blank for most; the truth."""
+    """Write ids, three views as columns v<view>_<feature>, and a label that is mostly blank; return the truth."""
     import pyarrow
     import pyarrow.parquet
 
@@ -52,7 +52,7 @@ def write_table(path, n_rows):
 
 
 def processor(pid):
-    """Seconds of the processor that a process has had."""
+    """CPU seconds of a process."""
     try:
         user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     except OSError:  # it has just ended
@@ -61,7 +61,7 @@ def processor(pid):
 
 
 def memory(pid):
-    """Bytes of memory that a process has, and has had at most; the resource module counts its parent's, too."""
+    """Current and peak memory of a process in bytes; the resource module would include its parent's."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     values = {name: text.split() for name, _, text in (line.partition(":") for line in lines)}
     # A process that has just ended has no memory.
@@ -69,7 +69,7 @@ def memory(pid):
 
 
 def watch(command, out):
-    """Run `lmssc classify`; for each stage its seconds, those of the processor and the most memory; the peak of all."""
+    """Run `lmssc classify`; for each stage its wall and CPU seconds and its peak memory, and the overall peak."""
     stages, peak, used = {name: [0.0, 0.0, 0] for name in STAGES}, 0, 0.0
     log = out.parent / "said.txt"
     with open(log, "w", encoding="utf-8") as said:
@@ -91,7 +91,7 @@ def watch(command, out):
 
 
 def _stage(log, out, pid):
-    """The files are written in a hidden folder in this order, each under another name until it is complete."""
+    """Current stage: files are written in this order, in a hidden folder, under a temporary name until complete."""
     if not log.stat().st_size:
         return "read and join"
     begun = {path.name for path in (out.parent / f".{out.name}.lmssc-{pid}.tmp").glob("*")}
@@ -103,7 +103,7 @@ def _stage(log, out, pid):
 
 
 def accuracy(path, truth):
-    """Share of the rows without a label that got the right one."""
+    """Share of the unlabelled rows with the right label."""
     right = found = 0
     with open(path, encoding="utf-8", newline="") as file:
         for row, name in zip(csv.DictReader(file), truth, strict=True):
@@ -147,7 +147,7 @@ that overlap. The file has {size / MEGABYTE:,.0f} MB. One process:
 
 
 def main():
-    """Make the file, run the command, print and keep the result."""
+    """Write the file, run the command, print and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000, metavar="N")
     args = parser.parse_args()

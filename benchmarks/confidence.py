@@ -1,11 +1,11 @@
-"""Is confidence true where it was not: share right and mean confidence of LMSSC on hard cases, over seeds.
+"""Accuracy and mean confidence of LMSSC on hard cases, over seeds: are they equal?
 
     python benchmarks/confidence.py
 
-Discrete features, views that new samples lack, samples far from all of fit, classes that overlap, rare classes; and
-data sets on which it always was true, as controls. Labels are those that the row can be calibrated by: of samples that
-lack as many views, of the rare class where the row is about the samples that are answered as that class. Written to
-results/confidence: `confidence.csv` and `confidence.md`.
+The cases are discrete features, views that new samples lack, samples far from those of fit, overlapping classes and
+rare classes; and, as controls, data sets on which confidence was always right. "Labels" counts those that a row can be
+calibrated by: of samples that lack as many views, or of the rare class if the row is about answers of that class.
+Writes `confidence.csv` and `confidence.md` to results/confidence.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import expected_calibration_error
 from lmssc.persistence.atomic import open_atomically, write_csv
 
-# Right and sure may be so far apart where so many labels are known.
-MOST_APART, FEWEST_LABELS = 0.06, 30
+# A case holds if accuracy and mean confidence differ by at most MAX_DIFFERENCE; with fewer labels it is not judged.
+MAX_DIFFERENCE, MIN_LABELS = 0.06, 30
 COLUMNS = ("case", "samples", "labels", "answers", "right", "sure", "calibration_error", "holds")
 
 
 class Outcome(NamedTuple):
-    """Answers of one seed: what they are about, labels that were known, whether each is right, and how sure it is."""
+    """Answers of one seed: samples, number of known labels, whether each answer is right, and its confidence."""
 
     samples: str
     labels: int
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 def fitted(views, truth, rate, rng, at_least=1):
-    """A model, and the labels it was given: a share by chance, but so many of each class."""
+    """A fitted model and its labels: a random share, with a minimum for each class."""
     y = np.where(rng.random(len(truth)) < rate, truth, -1)
     for code in np.unique(truth):
         members = np.flatnonzero(truth == code)
@@ -50,14 +50,14 @@ def fitted(views, truth, rate, rng, at_least=1):
 
 
 def of_fit(clf, y, truth, chosen=None, name="without a label"):
-    """Answers to the samples of fit that had no label."""
+    """Answers for the unlabelled samples of fit."""
     rows = (y < 0) if chosen is None else (y < 0) & chosen
     right, sure = (clf.transduction_ == truth)[rows], clf.label_distributions_.max(axis=1)[rows]
     return Outcome(name, int((y >= 0).sum()), right, sure)
 
 
 def of_new(clf, y, views, truth, name="new"):
-    """Answers to new samples."""
+    """Answers for new samples."""
     proba = clf.predict_proba(views)
     return Outcome(name, int((y >= 0).sum()), clf.classes_[proba.argmax(axis=1)] == truth, proba.max(axis=1))
 
@@ -84,7 +84,7 @@ def few_values(seed) -> Iterator[Outcome]:
 
 
 def views_absent(seed) -> Iterator[Outcome]:
-    """4 views in fit; new samples that have 4, 2 and 1 of them."""
+    """Four views in fit; new samples have 4, 2 or 1 of them."""
     data = make_multiview(1500, n_views=4, n_classes=5, labelled=1.0, random_state=seed)
     clf, y = fitted([view[:500] for view in data.views], data.target[:500], 0.3, np.random.default_rng(seed))
     for kept in (4, 2, 1):
@@ -93,7 +93,7 @@ def views_absent(seed) -> Iterator[Outcome]:
 
 
 def views_absent_in_fit(n_samples, seed) -> Iterator[Outcome]:
-    """Three in ten sample-views are missing in fit."""
+    """30 % of the sample-views are missing in fit."""
     data = make_multiview(n_samples, n_views=4, n_classes=5, missing=0.3, labelled=1.0, random_state=seed)
     clf, y = fitted(data.views, data.target, 0.3, np.random.default_rng(seed))
     count = sum((~np.isnan(view).all(axis=1)).astype(int) for view in data.views)
@@ -103,7 +103,7 @@ def views_absent_in_fit(n_samples, seed) -> Iterator[Outcome]:
 
 
 def far_away(seed) -> Iterator[Outcome]:
-    """New samples like those of fit, 30 standard deviations away from them, and in another unit."""
+    """New samples like those of fit, 30 standard deviations away, and in another unit."""
     data = make_multiview(1500, labelled=1.0, random_state=seed)
     rng = np.random.default_rng(seed)
     clf, y = fitted([view[:500] for view in data.views], data.target[:500], 0.3, rng)
@@ -116,7 +116,7 @@ def far_away(seed) -> Iterator[Outcome]:
 
 
 def overlap(seed) -> Iterator[Outcome]:
-    """Two Gaussians that are 0.5 apart in 2-D, 30 % labels."""
+    """Two Gaussians in 2-D at distance 0.5, 30 % labels."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=2000)
     X = rng.standard_normal((2000, 2)) + 0.5 * truth[:, None] * [1, 0]
@@ -137,7 +137,7 @@ def overlap_few(n_labels, seed) -> Iterator[Outcome]:
 
 
 def sparse_amounts(seed) -> Iterator[Outcome]:
-    """Two views of 300 columns, mostly zeros; the size of the other numbers tells the class, and is their noise too."""
+    """Two views of 300 columns, mostly zeros; the size of the other values depends on the class, and is noisy."""
     rng = np.random.default_rng(seed)
     truth = np.arange(300) % 2
     rates = np.array([5, 30])[truth][:, None]
@@ -147,7 +147,7 @@ def sparse_amounts(seed) -> Iterator[Outcome]:
 
 
 def rare(n_samples, one_in, apart, rate, seed) -> Iterator[Outcome]:
-    """Two Gaussians in 2-D, one with few samples: what is answered as the rare class, and all answers."""
+    """Two Gaussians in 2-D, one with few samples: answers of the rare class, and all answers."""
     rng = np.random.default_rng(seed)
     truth = (rng.random(n_samples) < 1 / one_in).astype(int)
     X = rng.standard_normal((n_samples, 2)) + apart * truth[:, None] * [1, 0]
@@ -158,7 +158,7 @@ def rare(n_samples, one_in, apart, rate, seed) -> Iterator[Outcome]:
 
 
 def control(name, rate, seed) -> Iterator[Outcome]:
-    """A data set."""
+    """A data set as control."""
     data = load(name)
     codes = np.unique(data.target, return_inverse=True)[1]
     order, given = stratified_split(codes, rate, seed)
@@ -199,7 +199,7 @@ CASES = {
 
 
 def measure(case, seeds):
-    """Lines of a case, the seeds taken together."""
+    """Rows of a case, with the seeds pooled."""
     runs = [list(CASES[case](seed)) for seed in range(seeds)]
     for outcomes in zip(*runs, strict=True):
         right, sure = (np.concatenate([getattr(one, part) for one in outcomes]) for part in ("right", "sure"))
@@ -214,10 +214,10 @@ def measure(case, seeds):
 
 
 def verdict(labels, right, sure):
-    """Whether right and sure are as close as they are to be."""
-    if labels < FEWEST_LABELS:
+    """Whether accuracy and mean confidence are close enough."""
+    if labels < MIN_LABELS:
         return "too few labels"
-    return "yes" if abs(right.mean() - sure.mean()) <= MOST_APART else "no"
+    return "yes" if abs(right.mean() - sure.mean()) <= MAX_DIFFERENCE else "no"
 
 
 def page(lines):
@@ -228,7 +228,7 @@ def page(lines):
 
 
 def main(arguments=None):
-    """Run what is asked for; exit with 1 if a row does not hold."""
+    """Run the requested cases; exit with 1 if one does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cases", nargs="+", default=[""], help="beginnings of the names of the cases")

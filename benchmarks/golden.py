@@ -1,7 +1,7 @@
-"""Hashes of label distributions: equal before and after a change that must not move a digit.
+"""Hashes of label distributions, to verify that a change does not alter a single bit.
 
-The last digits depend on the machine and its libraries, so the file is of one machine: write it with the code
-before the change, compare with the code after it.
+The last digits depend on the machine and its libraries. So write the file with the code before the change, and compare
+with the code after it on the same machine.
 
     python benchmarks/golden.py --write golden.json
     python benchmarks/golden.py --compare golden.json

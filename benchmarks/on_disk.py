@@ -2,8 +2,8 @@
 
     python benchmarks/on_disk.py
 
-The fit is a process of its own, and its memory is what the system says of it beyond what it has once all is imported.
-It needs Linux and lmssc[all,large].
+The fit runs in a separate process; its memory is the peak minus that after all imports. Needs Linux and
+lmssc[all,large].
 """
 
 import json
@@ -25,13 +25,13 @@ MEGABYTE = 1 << 20
 
 
 def peak():
-    """Most memory that this process has had, in bytes."""
+    """Peak memory of this process in bytes."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
 
 def fit(folder):
-    """Fit to the files in a folder; prints a line of JSON."""
+    """Fit to the files in a folder; print one line of JSON."""
     small = make_multiview(200, labelled=0.1, random_state=0)
     LMSSC().fit(small.views, small.y)  # what is imported late
     views = [open_view(path) for path in sorted(folder.glob("view*.npy"))]
@@ -52,7 +52,7 @@ def fit(folder):
 
 
 def main():
-    """Write the views, fit, print and keep the result."""
+    """Write the views, fit, print and save the result."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = make_multiview(

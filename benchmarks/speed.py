@@ -9,11 +9,10 @@
     python benchmarks/speed.py --million 1000 10000     # some of these sizes: a minute
     python benchmarks/speed.py --page                   # only write page and figures again
 
-Times are those of a machine of two cores. Every measurement is a process of its own (speed_cases.py), one after
-another, so that the peak of its memory is its own, on as many threads as OMP_NUM_THREADS says. What is measured again
-replaces its row of speed.csv, and LMSSC is always measured with its peers, so that ratios are of one run. The page
-tells of one thread, and of two for the million. HW is downloaded, or in the folder that LMSSC_DATA names. It needs
-Linux.
+The times above are for a machine with two cores. Every measurement runs in a separate process (speed_cases.py), one
+after another, so that its peak memory is its own; OMP_NUM_THREADS sets the number of threads. A new measurement
+replaces its row of speed.csv. LMSSC is always measured together with its peers, so that ratios are within one run. The
+page is about one thread, and two threads for the million. HW is downloaded or read from $LMSSC_DATA. Needs Linux.
 """
 
 import argparse
@@ -44,7 +43,7 @@ GROWTH = {
 
 
 class Run:
-    """Measurements by one call of this program."""
+    """Measurements of one call of this program."""
 
     def __init__(self, folder, repeats):
         self.folder, self.repeats = folder, repeats
@@ -55,7 +54,7 @@ class Run:
         }
 
     def measured(self, case, data, samples, **shape):
-        """One case, in a process of its own."""
+        """Measure one case in a separate process."""
         shape = {"data": data, "samples": samples, **KINDS[data][0], **shape}
         options = [text for name, value in shape.items() for text in (f"--{name}", str(value))]
         command = [sys.executable, Path(__file__).with_name("speed_cases.py"), case, *options]
@@ -70,7 +69,7 @@ class Run:
         return row
 
     def compare(self, cases, data, samples, **shape):
-        """LMSSC beside peers on the same data; some of them several times, by turns."""
+        """Measure LMSSC and peers on the same data; some of them several times, in turn."""
         rows = {case: [] for case in ("LMSSC", *cases)}
         for turn in range(self.repeats):
             for case, found in rows.items():
@@ -81,11 +80,11 @@ class Run:
         print(f"\n{shape_of(rows[0])}\n{side_by_side(rows)}\n", flush=True)
 
     def alone(self, *args, **shape):
-        """A case that has no peers."""
+        """Measure a case without peers."""
         keep([self.measured(*args, **shape)], self.folder)
 
     def million(self, sizes):
-        """Growth over samples, several times by turns, and the exact fit to some of the million."""
+        """Measure growth over samples, several times in turn, and the exact fit to a part of the million."""
         turns = [[self.measured("LMSSC", "million", size) for size in sizes] for _ in range(self.repeats)]
         keep([median(found) for found in zip(*turns, strict=True)], self.folder)
         if MILLION in sizes:
@@ -93,7 +92,7 @@ class Run:
 
 
 def growth(run):
-    """All that can grow but the number of samples."""
+    """Shapes in which everything but the number of samples grows."""
     run.alone("LMSSC", "growth", 10_000)
     for name, values in GROWTH.items():
         for value in values:
@@ -101,7 +100,7 @@ def growth(run):
 
 
 def dense(run):
-    """The dense formulas of the paper at the sizes that they can do."""
+    """The dense formulas of the paper, at sizes that they can handle."""
     for samples in (500, 1000, 2000):
         run.alone("dense formulas", "HW", samples)
 
@@ -116,7 +115,7 @@ EXTRA = {
 
 
 def machine():
-    """Versions, the machine, its processor and memory."""
+    """Versions, processor and memory of the machine."""
     from lmssc.persistence.provenance import describe_machine
 
     parts = [f"{name} {value}" for name, value in describe_machine().items() if name != "date"]
@@ -157,7 +156,7 @@ def parse():
 
 
 def main():
-    """Measure what was asked for, keep it, print it, write the page."""
+    """Measure what was requested, save and print it, and write the page."""
     args = parse()
     run = Run(args.out, args.repeats)
     everything = not (args.sizes or args.page) and args.extra is None and args.million is None

@@ -1,4 +1,4 @@
-"""What was promised of speed and memory, and what was measured."""
+"""The targets for speed and memory, and whether the measurements meet them."""
 
 import json
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from speed_table import find, number, ratio
 
 
 class Bar(NamedTuple):
-    """A promise, what was measured, and whether it is kept: yes, no, or not measured."""
+    """A target, the measurement, and whether the target is met: yes, no, or not measured."""
 
     promised: str
     measured: str
@@ -17,17 +17,17 @@ class Bar(NamedTuple):
 
 
 def judged(promised, measured, kept):
-    """A bar whose numbers were all measured."""
+    """A target whose measurements are all there."""
     return Bar(promised, measured, "yes" if kept else "no")
 
 
 def missing(promised):
-    """A bar of which some number is not in the table, or not of the same run."""
+    """A target with a measurement that is missing or of another run."""
     return Bar(promised, "", "not measured")
 
 
 def all_bars(rows):
-    """Every promise."""
+    """All targets."""
     return [
         dense(rows),
         spreading(rows),
@@ -39,17 +39,17 @@ def all_bars(rows):
 
 
 def detail(row):
-    """What else is known of a row."""
+    """Further details of a row."""
     return json.loads(row["detail"])
 
 
 def usual(rows, case, data, samples, **shape):
-    """The row of a case on data of the usual shape of their kind."""
+    """The row of a case on data of the default shape of its kind."""
     return find(rows, case=case, data=data, samples=samples, **{**KINDS[data][0], **shape})
 
 
 def dense(rows):
-    """An iteration beside the formulas of the paper."""
+    """One iteration compared with the paper's formulas."""
     promised = "the paper's dense formulas, N = 2,000 (HW), equal iteration, equal answer: at least 100× faster"
     row = usual(rows, "dense formulas", "HW", 2000)
     if row is None:
@@ -64,7 +64,7 @@ def dense(rows):
 
 
 def spreading(rows):
-    """A fit beside LabelSpreading."""
+    """A fit compared with LabelSpreading."""
     promised = (
         "N = 20,000, 6 views, 600 features, 10 classes: no longer than LabelSpreading(kernel='knn') on the scaled "
         "concatenation, accuracy not below it"
@@ -81,7 +81,7 @@ def spreading(rows):
 
 
 def neighbour_graph(rows, threads):
-    """A fit beside one graph of its latent positions."""
+    """A fit compared with one graph of its latent positions."""
     promised = (
         "N = 100,000, float32: no more than 4× one approximate kNN graph of the latent positions, same k and recall, "
         f"{threads} {'thread' if threads == 1 else 'threads'}"
@@ -100,7 +100,7 @@ def neighbour_graph(rows, threads):
 
 
 def million(rows):
-    """Time, memory, accuracy and growth of a million samples."""
+    """Time, memory, accuracy and growth for a million samples."""
     fit, tenth = (usual(rows, "LMSSC", "million", samples, threads=2) for samples in (MILLION, MILLION // 10))
     exact = usual(rows, "LMSSC, exact", "subsample", SUBSAMPLE, threads=2)
     what = "N = 1,000,000, 3 views, 100 features, float32, two threads: "
@@ -128,7 +128,7 @@ def million(rows):
 
 
 def new_samples(rows):
-    """New samples a second."""
+    """New samples per second."""
     promised = "predict: at least 20,000 new samples a second at N = 100,000"
     row = usual(rows, "predict", "synthetic", 100_000, dtype="float32")
     if row is None:
@@ -138,7 +138,7 @@ def new_samples(rows):
 
 
 def imports(rows):
-    """The time of imports."""
+    """Import times."""
     promised = "import lmssc: less than 1.5× the time of import sklearn.semi_supervised"
     row = find(rows, case="imports")
     if row is None:

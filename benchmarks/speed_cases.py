@@ -2,7 +2,7 @@
 
     python benchmarks/speed_cases.py LMSSC --samples 1000 --features 60
 
-benchmarks/speed.py runs this for each measurement, so that the peak of its memory is its own.
+benchmarks/speed.py runs this for each measurement, so that its peak memory is its own.
 """
 
 import argparse
@@ -26,14 +26,14 @@ IMPORT_REPEATS = 15
 
 
 class PartTimes:
-    """Seconds on the wall of functions while they run; what one of them calls is counted as the other's only."""
+    """Wall seconds of the parts of a fit; the time of a nested part is counted for that part only."""
 
     def __init__(self):
         self.spent = dict.fromkeys(PARTS, 0.0)
         self._within = [0.0]
 
     def watch(self, owner, name, part):
-        """Count a function of a class or module as some part."""
+        """Count the time of a function of a class or module for a part."""
         function = getattr(owner, name)
 
         def wrapper(*args, **kwargs):
@@ -50,13 +50,13 @@ class PartTimes:
         setattr(owner, name, wrapper)
 
     def shared_out(self, seconds):
-        """All parts of so many seconds; what is in no other part is the rest."""
+        """Split a number of seconds over the parts; the remainder is the part "rest"."""
         self.spent["rest"] = seconds - sum(self.spent.values())
         return {part: float(f"{value:.3g}") for part, value in self.spent.items()}
 
 
 def whole_fit(args, data):
-    """A whole fit with the defaults, and where its time went."""
+    """A whole fit with the defaults, and the time of each part."""
     from lmssc import LMSSC
     from lmssc.core import fit, initialization, objective, start
 
@@ -87,7 +87,7 @@ def exact_fit(args, data):
 
 
 def predict(args, data):
-    """Labels of new samples, as many as were fitted."""
+    """Predict as many new samples as were fitted."""
     from lmssc import LMSSC
 
     clf = LMSSC(max_iter=1).fit([view[: args.samples] for view in data.views], data.y[: args.samples])
@@ -99,7 +99,7 @@ def predict(args, data):
 
 
 def imports(args, data):
-    """Imports in fresh interpreters, by turns; the median of each."""
+    """Import times in fresh interpreters, in turn; the median of each."""
     seconds = {statement: [] for statement in IMPORTS}
     for _ in range(IMPORT_REPEATS):
         for statement, taken in seconds.items():
@@ -128,13 +128,13 @@ WITHOUT_DATA = ("dense formulas", "imports")
 
 
 def peak():
-    """Most memory that this process has had, in MB. `resource` would count in what the one that started it had."""
+    """Peak memory of this process in MB; the resource module would include its parent's."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) * 1024 / 1e6 for line in file if line.startswith("VmHWM"))
 
 
 def measure(args):
-    """Seconds on the wall and of the processor, peak of the memory in MB, accuracy in %, and details."""
+    """Wall and CPU seconds, peak memory in MB, accuracy in %, and details."""
     data = None if args.case in WITHOUT_DATA else make_data(args)
     seconds, answer, detail = CASES[args.case](args, data)
     accuracy = None if answer is None else 100 * float((answer == data.target)[data.y == -1].mean())

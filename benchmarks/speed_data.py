@@ -1,14 +1,14 @@
-"""The data that speed is measured on: their kinds, and how each is made."""
+"""The data sets of the speed benchmarks."""
 
 import numpy as np
 
-FEWEST_LABELS = 5
+MIN_LABELS_PER_CLASS = 5
 SUBSAMPLE = 50_000
 MILLION = 1_000_000
 USUAL = {"views": 6, "features": 600, "classes": 10, "components": "auto", "dtype": "float64"}
 THIN = {**USUAL, "views": 3, "features": 100, "dtype": "float32"}
-# What is usual for each kind of data, and the share of labels. "growth" is "synthetic" where not the number of samples
-# but all else varies; "million" grows to a million samples; "subsample" is some of these.
+# Default shape and share of labels of each kind of data. "growth" is "synthetic" with a fixed number of samples, where
+# everything else varies; "million" has up to a million samples; "subsample" is a part of these.
 KINDS = {
     "synthetic": (USUAL, 0.05),
     "growth": (USUAL, 0.05),
@@ -20,7 +20,7 @@ KINDS = {
 
 
 def make_data(args):
-    """Classes that overlap, so that some samples cannot be told; or HW."""
+    """Overlapping classes, so that some samples cannot be classified; or HW."""
     if args.data == "HW":
         return jittered_handwritten(args)
     if args.data == "subsample":
@@ -28,16 +28,16 @@ def make_data(args):
         views = [view[: args.samples].copy() for view in data.views]
         data.update(views=views, target=data.target[: args.samples], y=data.y[: args.samples])
         return data
-    # New samples for a model that is fitted to so many are as many again.
+    # As many new samples as were fitted.
     return make_synthetic(args, 2 * args.samples if args.case == "predict" else args.samples)
 
 
 def make_synthetic(args, samples):
-    """So many samples, the share of labels of their kind, and no fewer than a few labels a class."""
+    """Synthetic data with the share of labels of its kind, and a minimum number of labels per class."""
     from lmssc.datasets import make_multiview
 
     widths = [len(range(v, args.features, args.views)) for v in range(args.views)]
-    labelled = max(KINDS[args.data][1], FEWEST_LABELS * args.classes / samples)
+    labelled = max(KINDS[args.data][1], MIN_LABELS_PER_CLASS * args.classes / samples)
     return make_multiview(
         samples,
         args.views,
@@ -50,7 +50,7 @@ def make_synthetic(args, samples):
 
 
 def jittered_handwritten(args):
-    """Rows of HW, each several times, with noise of a third of the deviation of the column."""
+    """Rows of HW, each repeated with noise of a third of the standard deviation of each column."""
     from sklearn.utils import Bunch
 
     from lmssc.datasets import load

@@ -5,7 +5,7 @@ from stopwatch import Stopwatch
 
 
 def dense_formulas(args, data):
-    """Rows of HW, drawn at random. Of the quadratic programs, one a row of S, two are solved, all counted alike."""
+    """The dense formulas on random rows of HW. Of the quadratic programs, one per row of S, only two are solved."""
     import quadprog
     from scipy.linalg import solve_sylvester
     from scipy.optimize import nnls
@@ -72,7 +72,7 @@ def some_handwritten(samples):
 
 
 def last_iteration(views, y):
-    """The last of four iterations with settings of the paper: the model, the state before and after, and seconds."""
+    """The last of four iterations with the paper's settings: the model, the state before and after, and the seconds."""
     from lmssc import LMSSC, paper_settings
     from lmssc.core.objective import Objective
 
@@ -92,5 +92,5 @@ def last_iteration(views, y):
 
 
 def largest(difference, of):
-    """Largest entry of a difference as a share of the largest of what is compared."""
+    """Largest absolute entry of a difference, relative to the largest entry of what is compared."""
     return float(f"{np.abs(difference).max() / np.abs(of).max():.0e}")

@@ -17,14 +17,14 @@ MEASURES = {"wall": "seconds", "megabytes": "MB"}
 
 
 def draw_figures(rows, folder):
-    """All of them, as SVG."""
+    """All figures, as SVG."""
     with rc_context({"svg.hashsalt": "lmssc", "font.size": 9}):
         for name, draw in (("samples", over_samples), ("shapes", over_shapes), ("parts", parts)):
             draw([row for row in rows if row["wall"]]).savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 def varied(rows, name):
-    """Rows of LMSSC in which only one number of the shape is another than the usual, by that number."""
+    """Rows of LMSSC in which only one number of the shape differs from the default, by that number."""
     others = [other for other in AXES if other != name]
     chosen = [
         row
@@ -44,7 +44,7 @@ def by_samples(rows, **wanted):
 
 
 def over_samples(rows):
-    """Seconds and memory over the number of samples, LMSSC and its peers, all logarithmic."""
+    """Seconds and memory of LMSSC and its peers over the number of samples, on logarithmic axes."""
     figure = Figure(figsize=(11, 5.5), layout="constrained")
     panels = figure.subplots(1, 2)
     lines = {}
@@ -94,7 +94,7 @@ def over_shapes(rows):
 
 
 def fits_in_parts(rows):
-    """Whole fits of which it is known where the time went, and what they are called, by the number of samples."""
+    """Whole fits with known times of their parts, and their names, by the number of samples."""
     named = [
         *(
             ("6 views, 600 features, 1 thread", row)
@@ -109,13 +109,13 @@ def fits_in_parts(rows):
 
 
 def shares(row):
-    """Percent of the time that each part of a fit took."""
+    """Percentage of the time of each part of a fit."""
     spent = json.loads(row["detail"])["parts"]
     return {part: 100 * spent[part] / sum(spent.values()) for part in PARTS}
 
 
 def parts(rows):
-    """Where the time of a fit goes, by update: shares, and the seconds at the end of each bar."""
+    """Where the time of a fit goes: shares of the updates, and the seconds at the end of each bar."""
     fits = fits_in_parts(rows)[::-1]
     figure = Figure(figsize=(11, 1.6 + 0.35 * len(fits)), layout="constrained")
     axes = figure.subplots()

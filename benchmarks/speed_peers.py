@@ -1,7 +1,6 @@
-"""What LMSSC is measured beside: propagation by other libraries, and neighbour graphs of the same size.
+"""Peers of LMSSC in the benchmarks: propagation by other libraries, and neighbour graphs of the same size.
 
-What is imported is in no one's time. Each function returns the seconds, the labels found (None: a graph only), and
-details.
+Imports are not timed. Each function returns the seconds, the predicted labels (None for a graph only), and details.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -16,28 +15,28 @@ K = 10
 
 
 def scaled(data):
-    """Views side by side, columns of mean 0 and variance 1."""
+    """Concatenated views, standardised by column."""
     from sklearn.preprocessing import StandardScaler
 
     return StandardScaler().fit_transform(np.hstack(data.views))
 
 
 def leading_components(data, n_components=80):
-    """Leading principal components of the views side by side."""
+    """Leading principal components of the concatenated views."""
     X = scaled(data)
     vectors = np.linalg.eigh(X.T @ X)[1][:, ::-1]
     return np.ascontiguousarray(X @ vectors[:, :n_components])
 
 
 def usual_k(data):
-    """The neighbours of a sample in the graph of LMSSC."""
+    """Number of neighbours in the graph of LMSSC."""
     from lmssc.core.graph import usual_neighbors
 
     return usual_neighbors(len(data.y), int((data.y >= 0).sum()), len(set(data.target)))
 
 
 def timed(find_labels, data):
-    """A whole fit to the scaled concatenation; its own neighbour graph counts."""
+    """A whole fit to the scaled concatenation, including its own neighbour graph."""
     X = scaled(data)
     watch = Stopwatch(len(data.y))
     answer = find_labels(X)
@@ -59,7 +58,7 @@ def label_propagation(args, data):
 
 
 def scikit_network(args, data):
-    """Propagation of scikit-network; it makes no graph, so that of scikit-learn counts."""
+    """Propagation of scikit-network, on a graph of scikit-learn, whose time is included."""
     from sklearn.neighbors import kneighbors_graph
     from sknetwork.classification import Propagation
 
@@ -72,7 +71,7 @@ def scikit_network(args, data):
 
 
 def graphlearning(args, data):
-    """Laplace learning of graphlearning on its graph, which is approximate."""
+    """Laplace learning of graphlearning on its approximate graph."""
     import graphlearning
 
     def find_labels(X):
@@ -83,7 +82,7 @@ def graphlearning(args, data):
 
 
 def exact_graph(args, data):
-    """All neighbours that LMSSC needs, k + 1, and the point itself, of 80 components."""
+    """Exact neighbours in 80 components: k + 1, as LMSSC needs, and the point itself."""
     from sklearn.neighbors import NearestNeighbors
 
     X, needed = leading_components(data), usual_k(data) + 1
@@ -93,12 +92,12 @@ def exact_graph(args, data):
 
 
 def approximate_graph(args, data):
-    """95 % of the neighbours that LMSSC needs, of 80 components."""
+    """95 % of the neighbours that LMSSC needs, in 80 components."""
     return search_index(leading_components(data), usual_k(data) + 1, 0.95)
 
 
 def graph_of_latent(args, data):
-    """The neighbours that LMSSC needs of its latent positions H, with the recall that it had."""
+    """The neighbours that LMSSC needs in its latent positions H, at the same recall."""
     # Another process fits, so that the memory of this one is that of the graph.
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         latent, recall = pool.submit(fit_latent, args).result()
@@ -106,7 +105,7 @@ def graph_of_latent(args, data):
 
 
 def fit_latent(args):
-    """H and the recall of the graph that was made of it."""
+    """H, and the recall of its graph."""
     from lmssc import LMSSC
 
     data = make_data(args)
@@ -115,7 +114,7 @@ def fit_latent(args):
 
 
 def search_index(X, needed, target):
-    """An inverted file of faiss with this recall; the time to choose `nprobe` does not count."""
+    """An inverted-file index of faiss with this recall; the time to choose `nprobe` is not included."""
     import faiss
 
     from lmssc.numerics.knn.exact import BruteForceL2

@@ -1,4 +1,4 @@
-"""The table of all measurements, results/speed/speed.csv, and the ratios that may be formed of its rows."""
+"""The table of all measurements, results/speed/speed.csv, and valid ratios between its rows."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ COMPARED = ("LMSSC", *PEERS)
 
 
 def read_rows(folder):
-    """All rows, as text; none that do not tell of which run they are."""
+    """All rows, as text; rows without a run are left out."""
     path = folder / "speed.csv"
     if not path.exists():
         return []
@@ -20,7 +20,7 @@ def read_rows(folder):
 
 
 def keep(new, folder):
-    """Add rows to the table; a case that was measured before is replaced."""
+    """Add rows to the table; earlier measurements of the same case are replaced."""
     taken = {tuple(row[name] for name in SHAPE) for row in new}
     rows = [row for row in read_rows(folder) if tuple(row[name] for name in SHAPE) not in taken] + new
     numbers = ("threads", "samples", "features", "views", "classes")
@@ -41,14 +41,14 @@ def keep(new, folder):
 
 
 def as_text(row):
-    """A row as it is in the table: numbers of four digits, None as nothing, details as JSON."""
+    """A row as text: numbers with four digits, None as an empty cell, details as JSON."""
     text = {name: "" if row.get(name) is None else str(row[name]) for name in COLUMNS}
     text |= {name: f"{row[name]:.4g}" for name in COLUMNS if isinstance(row.get(name), float)}
     return {**text, "detail": json.dumps(row["detail"], ensure_ascii=False)}
 
 
 def median(rows):
-    """The run of a case that took neither longest nor shortest, and how long all took."""
+    """The run of a case with the median time, and the times of all its runs."""
     ordered = sorted((row for row in rows if row["wall"]), key=seconds)
     if len(ordered) < 2:
         return (ordered or rows)[0]
@@ -58,25 +58,25 @@ def median(rows):
 
 
 def seconds(row):
-    """On the wall."""
+    """Wall time in seconds."""
     return float(row["wall"])
 
 
 def find(rows, **wanted):
-    """The row of such a shape that was measured, if there is one."""
+    """The row of that shape, if it was measured."""
     fits = [row for row in rows if row["wall"] and all(row[name] == str(value) for name, value in wanted.items())]
     return fits[0] if fits else None
 
 
 def ratio(row, other):
-    """How many times as long as another row; None unless both were measured, in the same run."""
+    """Time relative to another row; None unless both were measured in the same run."""
     if row is None or other is None or not (row["wall"] and other["wall"]) or row["run"] != other["run"]:
         return None
     return seconds(row) / seconds(other)
 
 
 def beside_lmssc(row, rows):
-    """How many times as long as LMSSC on the same data, in the same run."""
+    """Time relative to LMSSC on the same data, in the same run."""
     if row["case"] == "dense formulas":  # it does the iteration of LMSSC itself
         return json.loads(row["detail"]).get("× LMSSC")
     if row["case"] not in COMPARED:
@@ -85,7 +85,7 @@ def beside_lmssc(row, rows):
 
 
 def number(value, digits=3):
-    """A number or its text with so many digits; nothing if there is none."""
+    """Format a number or its text with that many digits; empty if there is none."""
     if value in (None, ""):
         return ""
     value = float(value)
@@ -101,7 +101,7 @@ def shape_of(row):
 
 
 def side_by_side(rows):
-    """A line a row: its case, seconds, × LMSSC, MB and accuracy."""
+    """One line per row: its case, seconds, × LMSSC, MB and accuracy."""
     lines = [
         [
             row["case"],
@@ -117,7 +117,7 @@ def side_by_side(rows):
 
 
 def growth(rows, name):
-    """Rows by the number that grows, and how many times as long each takes as the one before."""
+    """Rows sorted by the growing number, and the time of each relative to the one before."""
     rows = sorted((row for row in rows if row["wall"]), key=lambda row: int(row[name]))
     return [
         [f"{int(row[name]):,}", number(row["wall"]), number(ratio(row, before)), number(row["megabytes"])]
@@ -126,7 +126,7 @@ def growth(rows, name):
 
 
 def aligned(head, lines):
-    """A table as text, the first column to the left."""
+    """A table as text, with the first column left-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
     return "\n".join(
         "  ".join(

@@ -1,4 +1,4 @@
-"""Seconds on the wall and of the processor, none of them spent on getting memory back from the host."""
+"""Wall and CPU seconds, without the time to get memory back from the host of a virtual machine."""
 
 import subprocess
 import sys
@@ -6,10 +6,10 @@ import time
 
 
 class Stopwatch:
-    """Seconds since it was made, on the wall and of the processor.
+    """Wall and CPU seconds since it was made.
 
-    A virtual machine gives memory that is free for some seconds back to its host, and takes seconds a gigabyte to get
-    it again. So that this is in no one's time, as much as `samples` may need is used just before, by another process.
+    A virtual machine returns free memory to its host after some seconds, and needs seconds per gigabyte to get it back.
+    To keep this out of the measurement, another process first uses as much memory as `samples` may need.
     """
 
     def __init__(self, samples=0):
@@ -19,5 +19,5 @@ class Stopwatch:
         self.began = time.perf_counter(), time.process_time()
 
     def read(self):
-        """Both."""
+        """Wall and CPU seconds."""
         return time.perf_counter() - self.began[0], time.process_time() - self.began[1]

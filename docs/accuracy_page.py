@@ -50,19 +50,7 @@ Values = dict[str, dict[float, dict[str, dict[int, float]]]]
 
 
 def read_runs(root: Path, metric: str) -> Values:
-    """One metric of all runs with fixed defaults, of the paper's data sets and the others.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-    metric : str
-        Column of the CSVs.
-
-    Returns
-    -------
-    dict
-    """
+    """One metric of all runs with default parameters, on the paper's data sets and the others."""
     return {**_read(root / REPRODUCTION, metric), **_comparisons(root, OTHERS, metric)}
 
 
@@ -283,17 +271,7 @@ def _across(value: float, low: float) -> float:
 
 
 def accuracy_charts(root: Path) -> dict[str, str]:
-    """Charts of the page, by the name of their file.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-
-    Returns
-    -------
-    dict of str
-    """
+    """Charts of the page as SVG, by the path of their file below `root`."""
     fresh = _read(root / FRESH_SETS, "accuracy")
     return {
         "docs/charts/accuracy-fresh.svg": accuracy_chart(fresh, f"Accuracy on {len(fresh)} fresh data sets"),
@@ -304,18 +282,7 @@ def accuracy_charts(root: Path) -> dict[str, str]:
 
 
 def accuracy_blocks(root: Path) -> dict[str, str]:
-    """Blocks of the page, from the CSVs that are there.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-
-    Returns
-    -------
-    dict of str
-        Markdown by name of the block.
-    """
+    """Blocks of the page in Markdown by name, from the CSV files that exist."""
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
     fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
     others = [name for name in fresh["accuracy"] if name not in POINTED_AT_CHANGES]

@@ -21,19 +21,7 @@ COMMAND = re.compile(r"^\$ lmssc (.+)\n", flags=re.MULTILINE)
 
 
 def refreshed(page: str, folder: Path) -> str:
-    """The page with new outputs in the console blocks that show any.
-
-    Parameters
-    ----------
-    page : str
-        Text of the page.
-    folder : Path
-        Where its code runs.
-
-    Returns
-    -------
-    str
-    """
+    """The text of a page with new outputs in the console blocks that show any; its code runs in `folder`."""
     names: dict[str, object] = {}
 
     def run(found: re.Match[str]) -> str:

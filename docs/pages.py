@@ -61,18 +61,10 @@ def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def results_blocks(root: Path) -> dict[str, str]:
-    """Blocks made from the CSVs: ``lmssc`` (LMSSC on all data sets), one for each data set, ``audit`` if there is one,
-    and those of the accuracy page.
+    """Blocks in Markdown by name, from the CSV files below `root`.
 
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-
-    Returns
-    -------
-    dict of str
-        Markdown by name of the block.
+    They are ``lmssc`` (LMSSC on all data sets), one for each data set, ``audit`` if there is one, and those of the
+    accuracy page.
     """
     rows = read_tables(root / TABLES)
     blocks = {"lmssc": lmssc_markdown(rows), **{name: dataset_markdown(rows, name) for name in DATASETS}}
@@ -84,18 +76,7 @@ def results_blocks(root: Path) -> dict[str, str]:
 
 
 def filled_pages(root: Path) -> dict[Path, str]:
-    """Pages and charts as the CSVs have them.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the project.
-
-    Returns
-    -------
-    dict of Path → str
-        Text of each page that exists, and of each chart.
-    """
+    """Text of each page that exists and of each chart, by path, filled from the CSV files."""
     blocks = results_blocks(root)
     pages = [root / page for page in PAGES if (root / page).exists()]
     charts = accuracy_charts(root) if (root / FOLDER).exists() else {}

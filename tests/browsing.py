@@ -57,3 +57,19 @@ def requests(browser):
     """Addresses that were asked for since this was called last."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+def count_unreachable_boxes(browser):
+    """Number of boxes that scroll sideways but cannot be reached with the keyboard."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('main *')].filter(e => !e.closest('svg') && e.scrollWidth > e.clientWidth"
+        " && getComputedStyle(e).overflowX === 'auto' && e.tabIndex < 0).length"
+    )
+
+
+def check_link(browser, link):
+    """Follow a link within the page: its target must be visible."""
+    browser.execute_script("scrollTo(0, 0); document.querySelector(`a[href='${arguments[0]}']`).click()", link)
+    top = browser.execute_script("return document.querySelector(arguments[0])?.getBoundingClientRect().top", link)
+    assert top is not None, link
+    assert top < 800, link

@@ -1,4 +1,4 @@
-"""What several test files use."""
+"""Fixtures and helpers that several test files use."""
 
 import socket
 

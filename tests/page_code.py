@@ -1,4 +1,4 @@
-"""The code in Markdown pages, run as it stands there, and the links of pages."""
+"""Run the code in Markdown pages as written, and list the links of pages."""
 
 import doctest
 import re

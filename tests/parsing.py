@@ -1,4 +1,4 @@
-"""Pages taken apart, to see that they are whole and what they say."""
+"""Parse HTML pages, to check their structure and their text."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""The most memory that a Python of its own has taken, in MiB."""
+"""Peak memory of a separate Python process, in MiB."""
 
 import subprocess
 import sys

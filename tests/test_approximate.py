@@ -1,4 +1,4 @@
-"""Approximate neighbours: the recall is held and measured right, and distances are true."""
+"""Approximate neighbours: the requested recall is reached and measured correctly, and distances are exact."""
 
 from dataclasses import replace
 

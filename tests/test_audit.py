@@ -135,7 +135,7 @@ def test_rows_are_taken_from_every_kind_of_table():
     ("change", "message"),
     [
         ({"y": [0, 1, 0]}, "every row has a label"),
-        ({"y": [0, 1, -1, -1]}, "X has 3 rows and y 4 labels"),
+        ({"y": [0, 1, -1, -1]}, "X has 3 rows, but y has 4 labels"),
         ({"y_true": [0, 1]}, "y_true must have one label for each of the 3 rows"),
         ({"n_permutations": 0}, "n_permutations must be an integer of at least 1"),
     ],

@@ -1,4 +1,4 @@
-"""What cannot be right is refused with a message that names it, and leaves nothing behind."""
+"""Invalid input is refused with a message that names it, and leaves nothing behind."""
 
 import numpy as np
 import pandas as pd

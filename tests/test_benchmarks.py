@@ -1,4 +1,4 @@
-"""The benchmarks still run: they reach into the library, which moves."""
+"""The benchmarks still run, although they use internals of the library."""
 
 import csv
 import hashlib

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from browsing import brightness, needs_browser, requests, show, start_browser
+from browsing import brightness, check_link, count_unreachable_boxes, needs_browser, requests, show, start_browser
 from lmssc.paper.reproduction_page import write_report
 from made_up import write_results
 
@@ -102,18 +102,11 @@ def test_every_link_lands(browser, page):
     links = browser.execute_script("return [...document.querySelectorAll('a')].map(e => e.getAttribute('href'))")
     assert len(links) > 10
     for link in links:
-        browser.execute_script("scrollTo(0, 0); document.querySelector(`a[href='${arguments[0]}']`).click()", link)
-        top = browser.execute_script("return document.querySelector(arguments[0])?.getBoundingClientRect().top", link)
-        assert top is not None, link
-        assert top < 800, link
+        check_link(browser, link)
 
 
 def test_the_keyboard_reaches_all_boxes_that_scroll(browser, page):
     show(browser, page, 360)
-    unreachable = browser.execute_script(
-        "return [...document.querySelectorAll('main *')].filter(e => !e.closest('svg') && e.scrollWidth > e.clientWidth"
-        " && getComputedStyle(e).overflowX === 'auto' && e.tabIndex < 0).length"
-    )
-    assert unreachable == 0
+    assert count_unreachable_boxes(browser) == 0
     browser.switch_to.active_element.send_keys("\ue004")  # the tab key
     assert browser.switch_to.active_element.get_attribute("class") == "skip"

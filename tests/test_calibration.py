@@ -1,4 +1,4 @@
-"""Confidence: what made the labels is found; hidden labels, rare classes, and what it does to real answers."""
+"""Confidence: recovers known probabilities; hidden labels, rare classes, and its effect on real answers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A fit that is killed, interrupted or stopped goes on where it was."""
+"""A fit that is killed, interrupted or stopped resumes where it was."""
 
 import signal
 import subprocess

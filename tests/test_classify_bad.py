@@ -1,4 +1,4 @@
-"""Calls of `lmssc classify` and `lmssc predict` that cannot be right: one line says what and where, no output."""
+"""Invalid calls of `lmssc classify` and `lmssc predict`: one line says what is wrong and where; no output."""
 
 import datetime
 import errno
@@ -100,6 +100,11 @@ def third(text, call=XCALL):
     return {"x.csv": text}, call
 
 
+def alone(name, content, message, options=""):
+    """A case of one file beside a.csv."""
+    return {name: content}, XCALL.replace("x.csv", name) + options, message
+
+
 # name: (files, call, what the message must say)
 TEXT_FILES = {
     "no such view": ({}, "classify a.csv c.csv --labels labels.csv --out out", r"c\.csv: no such file"),
@@ -114,11 +119,7 @@ TEXT_FILES = {
     ),
     "bars": (*third(GOOD["b.csv"].replace(",", "|")), r"x\.csv, line 1: it has no ',' but '\|'"),
     "blanks": (*third(GOOD["b.csv"].replace(",", " ")), r"x\.csv, line 1: a single column.*not by spaces"),
-    "commas in a TSV": (
-        {"x.tsv": GOOD["b.csv"]},
-        XCALL.replace("x.csv", "x.tsv"),
-        r"x\.tsv, line 1: it has no '\\t' but ','",
-    ),
+    "commas in a TSV": alone("x.tsv", GOOD["b.csv"], r"x\.tsv, line 1: it has no '\\t' but ','"),
     "wrong --delimiter": ({}, CALL + " --delimiter semicolon", r"a\.csv, line 1: it has no ';' but ','"),
     "unknown --delimiter": ({}, CALL + " --delimiter colon", r"--delimiter 'colon' is not one of comma, tab"),
     "no header": (without("b.csv", 1), CALL, r"b\.csv, line 1: numbers .*must name the columns"),
@@ -161,15 +162,9 @@ TEXT_FILES = {
     "Parquet named CSV": ({"b.csv": b"PAR1" + b"x" * 50}, CALL, r"b\.csv cannot be .*should end in \.parquet"),
     "gzip named CSV": ({"b.csv": gzip.compress(b"id,x")}, CALL, r"b\.csv cannot be .*should end in \.gz"),
     "numpy named CSV": ({"b.csv": npy(B)}, CALL, r"b\.csv cannot be .*should end in \.npy"),
-    "CSV named gzip": (
-        {"x.csv.gz": GOOD["b.csv"]},
-        XCALL.replace("x.csv", "x.csv.gz"),
-        r"x\.csv\.gz: not a complete gzip file",
-    ),
-    "gzip with a wrong checksum": (
-        {"x.csv.gz": gzip.compress(GOOD["b.csv"].encode())[:-8] + b"12345678"},
-        XCALL.replace("x.csv", "x.csv.gz"),
-        r"x\.csv\.gz: not a complete gzip file",
+    "CSV named gzip": alone("x.csv.gz", GOOD["b.csv"], r"x\.csv\.gz: not a complete gzip file"),
+    "gzip with a wrong checksum": alone(
+        "x.csv.gz", gzip.compress(GOOD["b.csv"].encode())[:-8] + b"12345678", r"x\.csv\.gz: not a complete gzip file"
     ),
     "text in a number column": (
         cell("b.csv", 7, 4, "high"),
@@ -202,27 +197,15 @@ TEXT_FILES = {
     ),
     "only ids": (*third("id\n" + "\n".join(IDS)), r"x\.csv contains no view: no columns besides ids and labels"),
     "only ids and labels": (*third("id,label\n" + "".join(f"{key},u\n" for key in IDS)), r"x\.csv contains no view"),
-    "wrong ending": (
-        {"x.txt": GOOD["b.csv"]},
-        XCALL.replace("x.csv", "x.txt"),
-        r"x\.txt: \.txt is not a supported format.*\.csv",
-    ),
+    "wrong ending": alone("x.txt", GOOD["b.csv"], r"x\.txt: \.txt is not a supported format.*\.csv"),
     "no ending": (
         {"x": GOOD["b.csv"]},
         "classify a.csv x --labels labels.csv --out out",
         r"x: no ending is not a supported format",
     ),
-    "a workbook by name": (
-        {"x.xlsx": b"PK"},
-        XCALL.replace("x.csv", "x.xlsx"),
-        r"x\.xlsx: \.xlsx is not a supported format",
-    ),
-    "a pickle": ({"x.pkl": b"\x80\x04N."}, XCALL.replace("x.csv", "x.pkl"), r"x\.pkl: \.pkl is not a supported format"),
-    "gzipped Parquet": (
-        {"x.parquet.gz": b""},
-        XCALL.replace("x.csv", "x.parquet.gz"),
-        r"\.parquet\.gz is not a supported format",
-    ),
+    "a workbook by name": alone("x.xlsx", b"PK", r"x\.xlsx: \.xlsx is not a supported format"),
+    "a pickle": alone("x.pkl", b"\x80\x04N.", r"x\.pkl: \.pkl is not a supported format"),
+    "gzipped Parquet": alone("x.parquet.gz", b"", r"\.parquet\.gz is not a supported format"),
     "spaces and Unicode in the path": (
         {"mäßig gut.csv": changed("b.csv", 3, "s001,1")["b.csv"]},
         ["classify", "a.csv", "mäßig gut.csv", "--labels", "labels.csv", "--out", "out"],
@@ -257,14 +240,14 @@ JOINS = {
         r"b\.csv has no id in common with a\.csv: its first id is '00000', that of the other '0'",
     ),
     "ids in other letters": ({"b.csv": GOOD["b.csv"].replace("s0", "S0")}, CALL, r"b\.csv has no id in common"),
-    "numbers with a part as ids": (
-        {"x.parquet": parquet(id=[n + 0.5 for n in range(N)], x=list(range(N)))},
-        XCALL.replace("x.csv", "x.parquet"),
+    "numbers with a part as ids": alone(
+        "x.parquet",
+        parquet(id=[n + 0.5 for n in range(N)], x=list(range(N))),
         r"x\.parquet, row 1, column 'id': 0\.5 is not an id",
     ),
-    "an id is null": (
-        {"x.parquet": parquet(id=[*IDS[:-1], None], x=list(range(N)))},
-        XCALL.replace("x.csv", "x.parquet"),
+    "an id is null": alone(
+        "x.parquet",
+        parquet(id=[*IDS[:-1], None], x=list(range(N))),
         rf"x\.parquet, row {N}, column 'id': the id is blank",
     ),
     "no such --id": ({}, CALL + " --id key", r"a\.csv has no column 'key', which --id names; it has id, a1"),
@@ -280,16 +263,8 @@ JOINS = {
         *third(numbered(50_000)),
         r"x\.csv \(view 'x'\) has 50000 rows, but a\.csv",
     ),
-    "a matrix of another number of rows": (
-        {"x.npy": npy(np.ones((N + 5, 3)))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy \(view 'x'\) has 29 rows",
-    ),
-    "a matrix turned round": (
-        {"x.npy": npy(B.T)},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy .*24 columns.*--transpose x",
-    ),
+    "a matrix of another number of rows": alone("x.npy", npy(np.ones((N + 5, 3))), r"x\.npy \(view 'x'\) has 29 rows"),
+    "a matrix turned round": alone("x.npy", npy(B.T), r"x\.npy .*24 columns.*--transpose x"),
     "no ids beside files in two orders": (
         {"b.csv": "\n".join([lines("b.csv")[0], *lines("b.csv")[:0:-1]]), "x.npy": npy(A)},
         "classify a.csv b.csv x.npy --labels labels.csv --out out",
@@ -482,163 +457,79 @@ LABEL_FILES = {
     ),
 }
 ARRAYS = {
-    "a vector as a view": (
-        {"x.npy": npy(np.ones(N))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy contains no view: only the vector x",
+    "a vector as a view": alone("x.npy", npy(np.ones(N)), r"x\.npy contains no view: only the vector x"),
+    "three dimensions": alone("x.npy", npy(np.ones((N, 2, 2))), r"x\.npy has the shape \(24, 2, 2\)"),
+    "objects": alone(
+        "x.npy", npy(np.full((N, 2), None), allow_pickle=True), r"x\.npy holds Python objects, which are never"
     ),
-    "three dimensions": (
-        {"x.npy": npy(np.ones((N, 2, 2)))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy has the shape \(24, 2, 2\)",
+    "complex numbers": alone("x.npy", npy(A * 1j), r"x\.npy holds complex128"),
+    "dates": alone("x.npy", npy(np.zeros((N, 2), dtype="M8[s]")), r"x\.npy holds datetime64"),
+    "a matrix of text": alone("x.npy", npy(np.full((N, 2), "a")), r"x\.npy has the shape \(24, 2\).*of numbers"),
+    "records": alone("x.npy", npy(np.zeros(N, dtype=[("p", "f8")])), r"x\.npy holds .*'p'"),
+    "no columns": alone("x.npy", npy(np.ones((N, 0))), r"x\.npy: view 'x' has no columns"),
+    "no rows": alone("x.npy", npy(np.ones((0, 3))), r"x\.npy has no rows"),
+    "NaN in a matrix": alone(
+        "x.npy", npy(holed(B, (4, 2), np.nan)), r"x\.npy, row 5, column 3: blank or NaN", " --impute none"
     ),
-    "objects": (
-        {"x.npy": npy(np.full((N, 2), None), allow_pickle=True)},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy holds Python objects, which are never",
+    "infinity in a matrix": alone("x.npy", npy(holed(B, (4, 2), np.inf)), r"x\.npy, row 5, column 3: infinite"),
+    "nothing in an npz": alone("x.npz", npz(), r"x\.npz contains no matrix"),
+    "only numbers in an npz": alone("x.npz", npz(k=3), r"x\.npz contains no matrix, only k"),
+    "objects in an npz": alone("x.npz", npz(p=A, q=np.array([None])), r"x\.npz, array 'q\.npy' holds Python objects"),
+    "ids of another number in an npz": alone(
+        "x.npz", npz(id=np.array(IDS[:5]), p=A), r"x\.npz: view 'x' has 24 rows, but there are 5 ids"
     ),
-    "complex numbers": ({"x.npy": npy(A * 1j)}, XCALL.replace("x.csv", "x.npy"), r"x\.npy holds complex128"),
-    "dates": (
-        {"x.npy": npy(np.zeros((N, 2), dtype="M8[s]"))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy holds datetime64",
+    "half a sparse matrix": alone(
+        "x.npz", npz(format=b"csr", shape=[N, 3], data=np.ones(2)), r"x\.npz is not a complete sparse matrix"
     ),
-    "a matrix of text": (
-        {"x.npy": npy(np.full((N, 2), "a"))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy has the shape \(24, 2\).*of numbers",
-    ),
-    "records": (
-        {"x.npy": npy(np.zeros(N, dtype=[("p", "f8")]))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy holds .*'p'",
-    ),
-    "no columns": (
-        {"x.npy": npy(np.ones((N, 0)))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy: view 'x' has no columns",
-    ),
-    "no rows": ({"x.npy": npy(np.ones((0, 3)))}, XCALL.replace("x.csv", "x.npy"), r"x\.npy has no rows"),
-    "NaN in a matrix": (
-        {"x.npy": npy(holed(B, (4, 2), np.nan))},
-        XCALL.replace("x.csv", "x.npy") + " --impute none",
-        r"x\.npy, row 5, column 3: blank or NaN",
-    ),
-    "infinity in a matrix": (
-        {"x.npy": npy(holed(B, (4, 2), np.inf))},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy, row 5, column 3: infinite",
-    ),
-    "nothing in an npz": ({"x.npz": npz()}, XCALL.replace("x.csv", "x.npz"), r"x\.npz contains no matrix"),
-    "only numbers in an npz": (
-        {"x.npz": npz(k=3)},
-        XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz contains no matrix, only k",
-    ),
-    "objects in an npz": (
-        {"x.npz": npz(p=A, q=np.array([None]))},
-        XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz, array 'q\.npy' holds Python objects",
-    ),
-    "ids of another number in an npz": (
-        {"x.npz": npz(id=np.array(IDS[:5]), p=A)},
-        XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz: view 'x' has 24 rows, but there are 5 ids",
-    ),
-    "half a sparse matrix": (
-        {"x.npz": npz(format=b"csr", shape=[N, 3], data=np.ones(2))},
-        XCALL.replace("x.csv", "x.npz"),
+    "a sparse matrix with wrong indices": alone(
+        "x.npz",
+        npz(format=b"csr", shape=[2, 2], data=np.ones(2), indices=np.array([0, 99]), indptr=np.array([0, 1, 2])),
         r"x\.npz is not a complete sparse matrix",
     ),
-    "a sparse matrix with wrong indices": (
-        {
-            "x.npz": npz(
-                format=b"csr", shape=[2, 2], data=np.ones(2), indices=np.array([0, 99]), indptr=np.array([0, 1, 2])
-            )
-        },
-        XCALL.replace("x.csv", "x.npz"),
-        r"x\.npz is not a complete sparse matrix",
+    "an npy that claims to be huge": alone(
+        "x.npy", npy(A).replace(b"(24, 6)", b"(24, 9)"), r"x\.npy is not a complete numpy array"
     ),
-    "an npy that claims to be huge": (
-        {"x.npy": npy(A).replace(b"(24, 6)", b"(24, 9)")},
-        XCALL.replace("x.csv", "x.npy"),
-        r"x\.npy is not a complete numpy array",
+    "text in a MATLAB file": alone("x.mat", mat(s="hello"), r"x\.mat contains no view"),
+    "a structure in a MATLAB file": alone("x.mat", mat(s={"p": 1}), r"x\.mat contains no matrix of numbers"),
+    "no label in SVMlight": alone("x.svm", "1:0.5 2:1\n" * N, r"x\.svm, line 1: it must start with a number"),
+    "a broken pair in SVMlight": alone("x.svm", "0 1:0.5\n0 2:x\n", r"x\.svm, line 2: '2:x' is not of the form"),
+    "features out of order in SVMlight": alone(
+        "x.svm", "0 1:1\n0 3:1 2:1\n", r"x\.svm, line 2: feature 2 is out of order"
     ),
-    "text in a MATLAB file": ({"x.mat": mat(s="hello")}, XCALL.replace("x.csv", "x.mat"), r"x\.mat contains no view"),
-    "a structure in a MATLAB file": (
-        {"x.mat": mat(s={"p": 1})},
-        XCALL.replace("x.csv", "x.mat"),
-        r"x\.mat contains no matrix of numbers",
+    "a feature beyond all bounds in SVMlight": alone(
+        "x.svm", "0 99999999999:1\n", r"x\.svm, line 1: feature 99999999999"
     ),
-    "no label in SVMlight": (
-        {"x.svm": "1:0.5 2:1\n" * N},
-        XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, line 1: it must start with a number",
+    "infinity in SVMlight": alone(
+        "x.svm", "0 1:1\n" * 3 + "0 2:inf\n" + "0 1:1\n" * (N - 4), r"x\.svm, row 4, column 2: inf"
     ),
-    "a broken pair in SVMlight": (
-        {"x.svm": "0 1:0.5\n0 2:x\n"},
-        XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, line 2: '2:x' is not of the form",
-    ),
-    "features out of order in SVMlight": (
-        {"x.svm": "0 1:1\n0 3:1 2:1\n"},
-        XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, line 2: feature 2 is out of order",
-    ),
-    "a feature beyond all bounds in SVMlight": (
-        {"x.svm": "0 99999999999:1\n"},
-        XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, line 1: feature 99999999999",
-    ),
-    "infinity in SVMlight": (
-        {"x.svm": "0 1:1\n" * 3 + "0 2:inf\n" + "0 1:1\n" * (N - 4)},
-        XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, row 4, column 2: inf",
-    ),
-    "no head in MatrixMarket": (
-        {"x.mtx": "3 3 1\n1 1 1\n"},
-        XCALL.replace("x.csv", "x.mtx"),
-        r"x\.mtx, line 1: not a MatrixMarket file",
-    ),
-    "complex MatrixMarket": (
-        {"x.mtx": mtx(sparse.coo_array(A * 1j))},
-        XCALL.replace("x.csv", "x.mtx"),
-        r"x\.mtx holds complex numbers",
-    ),
-    "an index beyond the size in MatrixMarket": (
-        {"x.mtx": "%%MatrixMarket matrix coordinate real general\n2 2 1\n9 9 1.0\n"},
-        XCALL.replace("x.csv", "x.mtx"),
+    "no head in MatrixMarket": alone("x.mtx", "3 3 1\n1 1 1\n", r"x\.mtx, line 1: not a MatrixMarket file"),
+    "complex MatrixMarket": alone("x.mtx", mtx(sparse.coo_array(A * 1j)), r"x\.mtx holds complex numbers"),
+    "an index beyond the size in MatrixMarket": alone(
+        "x.mtx",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n9 9 1.0\n",
         r"x\.mtx, entry 1: \(9, 9\) is not within 2 x 2",
     ),
-    "a text in MatrixMarket": (
-        {"x.mtx": "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n"},
-        XCALL.replace("x.csv", "x.mtx"),
+    "a text in MatrixMarket": alone(
+        "x.mtx",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n",
         r"x\.mtx, line 3: expected 3 numbers",
     ),
-    "only dates in Parquet": (
-        {"x.parquet": parquet(id=IDS, day=[DAY] * N)},
-        XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet contains no view: Not used in x\.parquet: day \(dates",
+    "only dates in Parquet": alone(
+        "x.parquet", parquet(id=IDS, day=[DAY] * N), r"x\.parquet contains no view: Not used in x\.parquet: day \(dates"
     ),
-    "a view of dates in Parquet": (
-        {"x.parquet": parquet(id=IDS, day=[DAY] * N, x=np.ones(N))},
-        XCALL.replace("x.csv", "x.parquet") + " --view v=day",
+    "a view of dates in Parquet": alone(
+        "x.parquet",
+        parquet(id=IDS, day=[DAY] * N, x=np.ones(N)),
         r"x\.parquet, column 'day': it holds date32.*--drop",
+        " --view v=day",
     ),
-    "lists in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[[1, 2]] * N)},
-        XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet, column 'x': it holds list",
-    ),
-    "no rows in Parquet": (
-        {"x.parquet": parquet(x=np.ones(0))},
-        XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet has columns but no rows",
-    ),
-    "null in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[1.0] * (N - 1) + [None], y=[2] * N)},
-        XCALL.replace("x.csv", "x.parquet") + " --impute none",
+    "lists in Parquet": alone("x.parquet", parquet(id=IDS, x=[[1, 2]] * N), r"x\.parquet, column 'x': it holds list"),
+    "no rows in Parquet": alone("x.parquet", parquet(x=np.ones(0)), r"x\.parquet has columns but no rows"),
+    "null in Parquet": alone(
+        "x.parquet",
+        parquet(id=IDS, x=[1.0] * (N - 1) + [None], y=[2] * N),
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
+        " --impute none",
     ),
 }
 OPTIONS = {

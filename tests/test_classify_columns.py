@@ -1,4 +1,4 @@
-"""What `lmssc classify` and `lmssc predict` make of the columns of tables."""
+"""How `lmssc classify` and `lmssc predict` interpret the columns of tables."""
 
 import csv
 import datetime

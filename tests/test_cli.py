@@ -1,4 +1,4 @@
-"""The command line: what the demo prints and writes, and what a wrong call gets to hear."""
+"""The command line: what the demo prints and writes, and the messages for wrong calls."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The search in clusters against all distances."""
+"""The IVF neighbour search against all pairwise distances."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The coarse level changes the number of steps, not the answer."""
+"""The two-level preconditioner changes the number of iterations, not the solution."""
 
 from dataclasses import replace
 

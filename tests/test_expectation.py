@@ -1,4 +1,4 @@
-"""Expected class scores: the regression against its N × N formula, weights, and new places."""
+"""Label regression: the predicted scores against the N × N formula, the weights, and new samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Groups that hang on a label by a thread get the right level, where the solver does not see it."""
+"""Parts of the graph that are weakly tied to a label get the right level, where the solver alone would not."""
 
 import tracemalloc
 

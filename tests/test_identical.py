@@ -1,4 +1,4 @@
-"""Identical samples are one node: labels are shared out, all copies get the answer, distinct rows set the cost."""
+"""Identical samples are one node: they share labels and answers, and cost no extra time."""
 
 import numpy as np
 import pytest

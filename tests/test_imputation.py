@@ -1,4 +1,4 @@
-"""Single missing values are filled in by what fit has learned, whatever the storage and the order."""
+"""Single missing values are replaced by what fit learned, whatever the storage and the row order."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Samples that lack views: where they are, and what is answered about them."""
+"""Samples that lack views: their latent positions, and the answers for them."""
 
 import numpy as np
 import pytest

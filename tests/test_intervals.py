@@ -1,4 +1,4 @@
-"""What a number of labels allows one to say: the three outcomes, at their borders."""
+"""Verdicts on confidence and accuracy with few labels, at the boundaries of all three outcomes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 
 from lmssc.metrics import expected_calibration_error
 from lmssc.model_selection.intervals import (
-    TELLING,
+    MAX_HALF_WIDTH,
     gap_by_chance,
     judge_change,
     judge_confidence,
@@ -33,7 +33,7 @@ def test_all_right_or_all_wrong_reaches_the_end_exactly():
 def test_labels_that_tell_is_the_first_number_with_an_interval_of_five_points(rate):
     enough = labels_that_tell(rate)
     halves = {n: (wilson(rate, n)[1] - wilson(rate, n)[0]) / 2 for n in range(1, 500)}
-    assert enough == min(n for n, half in halves.items() if half <= TELLING)
+    assert enough == min(n for n, half in halves.items() if half <= MAX_HALF_WIDTH)
 
 
 @pytest.mark.parametrize(("rate", "n"), [(0.568, 44), (0.568, 1000), (0.9, 30), (0.5, 2)])

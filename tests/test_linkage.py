@@ -1,4 +1,4 @@
-"""Samples that nothing links to a label are unreached, with a word why; so is a class with one label."""
+"""Samples that nothing links to a label are unreached, with a reason; so is a class with one label."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What is done for many samples only changes no answer: another numbering, solvers that stop earlier."""
+"""Measures for large data change no answer: the spatial order of the samples, solvers that stop earlier."""
 
 import numpy as np
 import pytest

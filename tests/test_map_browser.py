@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from browsing import brightness, needs_browser, requests, show, start_browser
+from browsing import brightness, check_link, count_unreachable_boxes, needs_browser, requests, show, start_browser
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.report import write_report
@@ -250,18 +250,11 @@ def test_a_finger_scrolls_the_page_until_the_map_is_zoomed(browser, page):
 
 def test_boxes_that_scroll_can_be_reached_and_links_land(browser, page):
     show(browser, page, 390)
-    unreachable = browser.execute_script(
-        "return [...document.querySelectorAll('main *')].filter(e => !e.closest('svg') && e.scrollWidth > e.clientWidth"
-        " && getComputedStyle(e).overflowX === 'auto' && e.tabIndex < 0).length"
-    )
-    assert unreachable == 0
+    assert count_unreachable_boxes(browser) == 0
     for link in browser.execute_script(
         "return [...document.querySelectorAll('nav a')].map(e => e.getAttribute('href'))"
     ):
-        browser.execute_script("scrollTo(0, 0); document.querySelector(`a[href='${arguments[0]}']`).click()", link)
-        top = browser.execute_script("return document.querySelector(arguments[0])?.getBoundingClientRect().top", link)
-        assert top is not None
-        assert top < 800
+        check_link(browser, link)
 
 
 def test_paper_has_room_for_every_table(browser, page):

@@ -1,4 +1,4 @@
-"""Views on disk give the same answer as views in memory, and are not copied."""
+"""Memory-mapped views give the same answers as views in memory, and are not copied."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Exact neighbours are those of a search of all distances."""
+"""Exact neighbours against all pairwise distances."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Answers to new samples: less sure with views hidden, gone far away, and the same for samples like those of fit."""
+"""Answers for new samples: less confident with views missing or far away, the same for samples like those of fit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Parts of the graph whose labels are all of one class: they are no surer than labels elsewhere allow."""
+"""Parts of the graph with labels of one class only: no more confident than labels elsewhere justify."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Products on several threads are those on one."""
+"""Sparse products on several threads equal those on one."""
 
 import numpy as np
 import pytest

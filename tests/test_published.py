@@ -7,7 +7,7 @@ from scipy import sparse
 import oracles
 from lmssc.core.loadings import nonnegative_loadings
 from lmssc.paper import published
-from lmssc.paper.published import PublishedProgram, draw_labelled, published_program
+from lmssc.paper.published import ProgramConstants, PublishedProgram, draw_labelled, published_program
 
 
 def problem(seed=0, n=36, c=3, r=4):
@@ -32,8 +32,8 @@ def test_equals_the_steps_written_out(seed, beta, gamma, in_class_order, mended,
         _, (views, codes, labelled, start) = shuffle(9, views, codes, labelled, start)
     for n_rounds in (1, 5):
         expected = oracles.published_program(views, codes, labelled, start, beta, gamma, mended, n_rounds)
-        for most_by_modes in (0, 500):  # both ways to solve for H
-            monkeypatch.setattr(published, "MOST_BY_MODES", most_by_modes)
+        for max_samples in (0, 500):  # both ways to solve for H
+            monkeypatch.setattr(published, "PROGRAM", ProgramConstants(max_samples_for_eigh=max_samples))
             answer = published_program(
                 views, codes, labelled, start, beta=beta, gamma=gamma, mended=mended, max_rounds=n_rounds
             )

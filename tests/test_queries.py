@@ -1,4 +1,4 @@
-"""Samples to label next: hand-made graphs, the dense formula, order, and that they beat random ones."""
+"""Active learning: hand-made graphs, the dense formula, row order, and better than random choices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fits with labels hidden and views left out, against fits done by hand."""
+"""Refits with hidden labels and without views, against fits done by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The first rounds: how many there are, and that the last ones are not missed."""
+"""The warm start: how many rounds it takes, and that none is stopped too early."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Pieces of work on several threads: the same answer, errors that are told, and linear algebra on one thread."""
+"""Work on several threads: the same result, errors are raised, and linear algebra stays on one thread."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Whether a method's answers depend on the order of the rows, for any estimator in the style of scikit-learn."""
+"""Measure whether the answers of any scikit-learn-style estimator depend on the order of the rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from lmssc.data.labels import known_labels
 
 @dataclass(frozen=True)
 class OrderSensitivity:
-    """What permuting the rows does to an estimator's answers; see `order_sensitivity`.
+    """Effect of permuted rows on the answers of an estimator; see `order_sensitivity`.
 
     Attributes
     ----------
     estimator : str
-        What was measured.
+        Class name of the estimator.
     n_unlabelled : int
-        Number of samples without a label, whose answers are compared.
+        Number of unlabelled samples, whose answers are compared.
     changed : ndarray of shape (n_permutations,)
-        For each permutation the share of these samples that get another label than in the order given.
+        For each permutation, the share of these samples whose label differs from that in the given order.
     largest_probability_change : float
-        Largest change of a probability of any of them; NaN if the estimator has no probabilities.
+        Largest change of any of their probabilities; NaN if the estimator has no probabilities.
     changed_by_seed : ndarray or None
-        The same shares for the rows as given and other values of `random_state`; None if it has no such parameter.
+        The same shares for the given order and other values of `random_state`; None if it has no such parameter.
     accuracies : ndarray of shape (1 + n_permutations,) or None
-        Share of right answers in the order given, then for each permutation; None without `y_true`.
+        Accuracy in the given order, then for each permutation; None without `y_true`.
     """
 
     estimator: str
@@ -78,14 +78,14 @@ def order_sensitivity(
     n_permutations: int = 10,
     random_state: int = 0,
 ) -> OrderSensitivity:
-    """Fit an estimator to the rows as they are and to permuted rows, and compare its answers sample by sample.
+    """Fit an estimator to the rows as given and to permuted rows, and compare its answers sample by sample.
 
-    The order of the rows says nothing about the samples; where it changes the answers, they depend on something that
-    is not in the data. In data sorted by class that can look like accuracy.
+    The order of the rows carries no information about the samples. If it changes the answers, they depend on something
+    that is not in the data, and in data sorted by class this can look like accuracy.
 
-    An estimator with a `random_state` has the same one in all fits. Numbers drawn from it go to rows by position, so a
-    method whose answer depends on its random start changes its answers under permutation too. `changed_by_seed` tells
-    how much other random starts alone change: an order that matters no more than those is no reason to worry.
+    All fits use the same `random_state`, if the estimator has one. Random numbers are assigned to rows by position, so
+    a method that depends on its random start also changes under permutation. `changed_by_seed` measures how much other
+    random starts alone change: an effect of the order that is no larger than that is no reason to worry.
 
     Parameters
     ----------
@@ -93,20 +93,20 @@ def order_sensitivity(
         Anything with ``fit(X, y)`` that takes unlabelled rows. Its answers are ``transduction_`` if it has that, else
         ``predict(X)``; its probabilities ``label_distributions_`` or ``predict_proba(X)``. Each fit gets a clone.
     X : 2-D array, data frame or sparse matrix, or list or dict of such
-        The data, or one table a view.
+        The data, or one table per view.
     y : array-like
-        Labels; −1 (integers), None or NaN (anything else) where there is none.
+        Labels; −1 (integers), None or NaN (other types) for unlabelled samples.
     y_true : array-like, optional
-        Labels of all samples, to compare accuracies as well.
+        True labels of all samples, to compare accuracies as well.
     n_permutations : int
         Number of random permutations; also the number of other random starts.
     random_state : int
-        Decides the permutations.
+        Seed of the permutations.
 
     Returns
     -------
     OrderSensitivity
-        It can be printed.
+        Print it for a summary.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def order_sensitivity(
     labels, known = known_labels(y)
     n = len(labels)
     hidden = np.flatnonzero(~known)
-    if labels.dtype == bool:  # which has no value of its own for "not known"
+    if labels.dtype == bool:  # bool has no value for "unlabelled"
         labels = labels.astype(object)
         labels[~known] = None
     truth = None if y_true is None else np.asarray(y_true)
@@ -152,7 +152,7 @@ def order_sensitivity(
 
 
 def take_rows(X: Any, order: NDArray) -> Any:
-    """Rows of `X` in another order; of every view, if it is a list or dict of views.
+    """Take rows of `X`; of every view if it is a list or dict of views.
 
     Parameters
     ----------
@@ -163,7 +163,8 @@ def take_rows(X: Any, order: NDArray) -> Any:
 
     Returns
     -------
-    The same kind of thing.
+    Same type as `X`
+        The rows, in the order of `order`.
 
     Examples
     --------
@@ -186,13 +187,13 @@ def take_rows(X: Any, order: NDArray) -> Any:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Labels and, if there are any, probabilities of all samples."""
+    """Labels of all samples, and their probabilities if the estimator has any."""
 
     labels: NDArray
     proba: NDArray | None
 
     def put_back(self, order: NDArray) -> "_Answer":
-        """The answers to permuted rows in the order that the rows had before."""
+        """Return the answers for permuted rows in the original order."""
         back = np.argsort(order)
         return _Answer(self.labels[back], None if self.proba is None else self.proba[back])
 
@@ -210,7 +211,7 @@ def _answer(estimator: Any, X: Any, y: NDArray) -> _Answer:
 
 def _largest_change(given: _Answer, permuted: list[_Answer], hidden: NDArray) -> float:
     changes = [
-        # scikit-learn's propagation has NaN where no label reaches; NaN for NaN is no change.
+        # scikit-learn's propagation returns NaN where no label reaches; NaN twice is no change.
         np.abs(np.nan_to_num(answer.proba[hidden]) - np.nan_to_num(given.proba[hidden])).max()
         for answer in permuted
         if answer.proba is not None and given.proba is not None
@@ -223,7 +224,7 @@ def _parameters(estimator: Any) -> Mapping[str, Any]:
 
 
 def _is_views(X: Any) -> bool:
-    """A list whose items are tables is a list of views; a list of rows is one table."""
+    """Whether X is a list of views, which are tables; a list of rows is one table."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(len(getattr(item, "shape", ())) == 2 for item in X)
 
 
@@ -232,9 +233,9 @@ def _check(X: Any, n_labels: int, n_hidden: int, truth: NDArray | None, n_permut
     for table in tables:
         n_rows = table.shape[0] if hasattr(table, "shape") else len(table)
         if n_rows != n_labels:
-            raise ValueError(f"X has {n_rows} rows and y {n_labels} labels; they must be as many")
+            raise ValueError(f"X has {n_rows} rows, but y has {n_labels} labels")
     if not n_hidden:
-        raise ValueError("y: every row has a label; put -1, None or NaN where the answer is to be found")
+        raise ValueError("y: every row has a label; use -1, None or NaN for unlabelled rows")
     if truth is not None and truth.shape != (n_labels,):
         raise ValueError(f"y_true must have one label for each of the {n_labels} rows, got shape {truth.shape}")
     if not isinstance(n_permutations, int | np.integer) or n_permutations < 1:

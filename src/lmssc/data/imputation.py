@@ -1,4 +1,4 @@
-"""Single missing values: what to put in their place is learned in fit, by column, and used again in predict."""
+"""Single missing values: one replacement per column, learned in `fit` and used again in `predict`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,28 +11,28 @@ from lmssc.data.parameters import Rule
 from lmssc.data.views import Matrix, RawView
 
 IMPUTE = Rule(lambda v: v is None or (isinstance(v, str) and v in ("median", "mean")), "'median', 'mean' or None")
-# Bytes of columns that are sorted at a time.
+# Memory for the columns that are sorted at a time, in bytes.
 STRIP_BYTES = 1 << 27
 
 
 def learn_fills(raw: RawView, impute: str, columns: Sequence[str] | None = None) -> NDArray:
     """Median or mean of each column of a view, over the samples that have the view and the value.
 
-    The values are sorted first, so that their order in the data does not change a digit of the mean.
+    The values are sorted first, so that the order of the samples cannot change the rounding of the mean.
 
     Parameters
     ----------
     raw : RawView
         The view; NaN in a row of a sample that has it is a missing value.
     impute : {"median", "mean"}
-        What is taken.
+        Which statistic to use.
     columns : sequence of str, optional
         Names of the columns, for the error message.
 
     Returns
     -------
     ndarray of shape (d,)
-        Of the dtype of the view.
+        Replacement for each column, with the dtype of the view.
 
     Examples
     --------
@@ -53,16 +53,16 @@ def learn_fills(raw: RawView, impute: str, columns: Sequence[str] | None = None)
 
 
 def fill_gaps(raw: RawView, fills: NDArray) -> tuple[RawView, NDArray]:
-    """A view with its single missing values filled in, and how many they were in each column.
+    """Fill in the single missing values of a view, and count them by column.
 
-    The data of the user are not changed: what has gaps is copied, what is on disk to a temporary file.
+    The user's data are not changed: a view with missing values is copied, to a temporary file if it is on disk.
 
     Parameters
     ----------
     raw : RawView
         The view.
     fills : ndarray of shape (d,)
-        What to fill in, by column.
+        Replacement for each column.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def fill_gaps(raw: RawView, fills: NDArray) -> tuple[RawView, NDArray]:
 
 
 def _join(blocks: Iterator[NDArray], source: Matrix, shape: tuple[int, int]) -> NDArray:
-    """Blocks of rows as one array, which is on disk if the source is."""
+    """Concatenate blocks of rows into one array, on disk if the source is."""
     if memory_map(source) is not None:
         return copy_to_disk(blocks, shape[1], source.dtype)
     joined = np.empty(shape, dtype=source.dtype)
@@ -96,7 +96,7 @@ def _join(blocks: Iterator[NDArray], source: Matrix, shape: tuple[int, int]) -> 
 
 
 def _filled(raw: RawView, rows: slice, fills: NDArray) -> Matrix:
-    """A copy of some rows, filled in."""
+    """Copy some rows and fill in their missing values."""
     block = raw.data[rows].copy()
     gaps = _gaps(block, None if raw.present is None else raw.present[rows])
     if sparse.issparse(block):
@@ -108,7 +108,7 @@ def _filled(raw: RawView, rows: slice, fills: NDArray) -> Matrix:
 
 
 def _gap_columns(raw: RawView) -> Iterator[NDArray]:
-    """Columns of the missing values, some rows at a time."""
+    """Column of each missing value, by batches of rows."""
     for rows in _row_slices(raw.data):
         block = raw.data[rows]
         gaps = _gaps(block, None if raw.present is None else raw.present[rows])
@@ -117,7 +117,7 @@ def _gap_columns(raw: RawView) -> Iterator[NDArray]:
 
 
 def _gaps(block: Matrix, present: NDArray | None) -> NDArray:
-    """Which values are NaN in rows of samples that have the view; the stored values of a sparse block."""
+    """Mark the NaN in rows of samples that have the view; of a sparse block, among its stored values."""
     if sparse.issparse(block):
         has = True if present is None else np.repeat(present, np.diff(block.indptr))
         return np.isnan(block.data) & has
@@ -129,9 +129,10 @@ def _row_slices(data: Matrix) -> Iterator[slice]:
 
 
 class _Columns:
-    """Values of some columns, sorted within each; `zeros` more of each are not stored.
+    """Sorted values of some columns.
 
-    Column j has the values from `starts[j]` on, `stored[j]` of them, none NaN.
+    Column j has the `stored[j]` values from index `starts[j]` on, none of them NaN, and `zeros[j]` zeros that are not
+    stored.
     """
 
     def __init__(self, values: NDArray, starts: NDArray, stored: NDArray, zeros: NDArray) -> None:
@@ -150,7 +151,7 @@ class _Columns:
         return np.where(self._counts > 0, sums / np.maximum(self._counts, 1), np.nan)
 
     def _ranked(self, rank: NDArray) -> NDArray:
-        """The value of this rank in each column, zeros that are not stored being after the negative values."""
+        """Value of the given rank in each column; zeros that are not stored come after the negative values."""
         if not len(self._values):
             return np.zeros(len(rank))
         negative = np.array(
@@ -166,7 +167,7 @@ class _Columns:
 
 
 def _strips(counts: NDArray, value_bytes: int) -> Iterator[slice]:
-    """Columns cut into strips whose values, `counts` of each column, fit into `STRIP_BYTES`."""
+    """Split the columns, with `counts` values each, into strips that fit into `STRIP_BYTES`."""
     first = 0
     ends = np.cumsum(counts) * value_bytes
     while first < len(counts):
@@ -213,7 +214,7 @@ def _sparse_columns(raw: RawView) -> Iterator[_Columns]:
 
 
 def _present_entries(raw: RawView) -> Iterator[tuple[NDArray, NDArray]]:
-    """Columns and values that are stored for samples that have the view, some rows at a time."""
+    """Columns and values of the entries stored for samples that have the view, by batches of rows."""
     for rows in _row_slices(raw.data):
         block = raw.data[rows]
         if raw.present is not None:

@@ -1,4 +1,4 @@
-"""Scaling of the views, learned in fit and used again in predict."""
+"""Scaling of the views: learned in `fit`, applied again in `predict`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,24 +15,25 @@ from lmssc.data.views import MappedView, Matrix, RawView, View, Views
 from lmssc.numerics.parallel import threaded_map
 
 SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample")
-# Those that take the mean of a column away.
+# Scalings that subtract the mean of each column.
 CENTRED = ("zscore", "mixed")
-# What columns of 0 and 1 are multiplied with in "mixed": two samples of other categories are 1 apart, as much as the
-# standard deviation of a number. Standardised they would be 2 apart or more, and no neighbours whatever else is alike.
+# Factor for columns of 0 and 1 in "mixed". With it, samples of different categories are at distance 1, the standard
+# deviation of a number. Standardised they would be at least 2 apart, and never neighbours, however alike otherwise.
 INDICATOR = 0.5**0.5
-# Those of views of words.
+# Scalings of views of words.
 WORDS = ("tfidf", "unit")
-# A view of words has fewer non-zeros than this, none of them negative.
+# A view counts as words only if a smaller share of its values than this is non-zero, and none is negative.
 TEXT_DENSITY = 0.2
-# Standardising a sample takes two of its degrees of freedom; of fewer features than this next to nothing is left.
+# Standardising a row removes two degrees of freedom: with fewer features than this, hardly any are left.
 MIN_FEATURES = 4
 
 
 @dataclass(frozen=True)
 class ViewScaling:
-    """Scaling of one view: columns times `column_scale`, minus `mean` times it, unit rows if asked, times `factor`.
+    """Scaling of one view.
 
-    Before all that, what lies as far out as the `outliers` of fit is replaced.
+    `apply` replaces values beyond the `outliers` of fit, subtracts `mean`, multiplies the columns by `column_scale`,
+    normalises the rows for the kinds "unit", "tfidf" and "sample", and multiplies all by `factor`.
     """
 
     kind: str
@@ -42,7 +43,7 @@ class ViewScaling:
     outliers: Outliers | None = None
 
     def apply(self, raw: RawView, *, in_place: bool = False) -> View:
-        """Scale a view; a sparse one stays sparse. If it may be done in place, `raw` is of no use after it.
+        """Scale a view; a sparse view stays sparse. With `in_place`, the data of `raw` may be overwritten.
 
         Examples
         --------
@@ -105,7 +106,7 @@ def _unit_rows(data: Matrix) -> Matrix:
 
 
 def _standard_rows(data: Matrix) -> NDArray:
-    """Each row minus its mean, over its standard deviation; dense, and zero for a constant row.
+    """Standardise each row: dense, and zero for a constant row.
 
     Examples
     --------
@@ -123,11 +124,11 @@ def _standard_rows(data: Matrix) -> NDArray:
 
 
 def choose_scaling(raw: RawView) -> str:
-    """What `"auto"` means for a view, by its numbers and not by how they are stored.
+    """Choose what `"auto"` means for a view, from its values and not from how they are stored.
 
-    Mostly zeros, nothing negative and more that speaks for words (:func:`~lmssc.data.text_detection.looks_like_words`)
-    is text: whole numbers are counts (`"tfidf"`), others are weights already (`"unit"`). Anything else is measured
-    (`"zscore"`).
+    A view is text if it is mostly zeros, has no negative value and passes the further tests of
+    :func:`~lmssc.data.text_detection.looks_like_words`. Whole numbers are then counts (`"tfidf"`), other numbers are
+    weights already (`"unit"`). All other views are measurements (`"zscore"`).
 
     Examples
     --------
@@ -151,9 +152,9 @@ def choose_scaling(raw: RawView) -> str:
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
 
-    `"sample"` standardises each row, and makes a sparse view dense; a view of fewer than 4 features, of which it would
-    leave nothing, is standardised by column instead. Outliers do not count for the mean and the standard deviation
-    (:func:`~lmssc.data.outliers.find_outliers`).
+    `"sample"` standardises each row, and makes a sparse view dense. It would leave hardly anything of fewer than 4
+    features, so such a view is standardised by column instead. Outliers are excluded from the mean and the standard
+    deviation (:func:`~lmssc.data.outliers.find_outliers`).
 
     Examples
     --------
@@ -193,14 +194,14 @@ def _moments(raw: RawView) -> tuple[NDArray, NDArray]:
 
 def _inverse(mean: NDArray, variance: NDArray, dtype: np.dtype) -> NDArray:
     """1 over the standard deviation of each column; 0 for a constant one."""
-    # What rounding alone leaves of a constant column, and what is too small to be divided by.
+    # A smaller variance is rounding error of a constant column, or too small to divide by.
     limits = np.finfo(dtype)
     varies = variance > np.maximum(8 * limits.eps * np.abs(mean), limits.tiny) ** 2
     return np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
 
 
 def _are_indicators(raw: RawView) -> NDArray:
-    """Columns of 0 and 1; another value between them may stand for those that were missing, but one only.
+    """Which columns hold only 0 and 1; one more value between them is allowed, the imputed one.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def _sums(block: Matrix) -> NDArray:
 
 
 def _squares(block: Matrix, mean: NDArray) -> NDArray:
-    """Sum of squared differences from the mean of each column."""
+    """Sum over each column of the squared differences from its mean."""
     if not sparse.issparse(block):
         centred = block - mean
         return np.einsum("ij,ij->j", centred, centred)
@@ -238,7 +239,7 @@ def _squares(block: Matrix, mean: NDArray) -> NDArray:
 def scaling_by_view(
     scaling: str | Sequence[str | None] | Mapping[str, str | None] | None, names: Sequence[str]
 ) -> list[str]:
-    """One scaling name for each view, from one for all, a list, or a dict by view name (absent: auto).
+    """List one scaling per view, given one for all, a list, or a dict by view name (default "auto").
 
     Examples
     --------
@@ -268,7 +269,7 @@ def scaling_by_view(
 
 
 def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: bool = True) -> list[ViewScaling]:
-    """Scaling of all views, if `equalise` so that each scaled view has the same mean squared row norm 1/V.
+    """Learn the scalings of all views; with `equalise`, each scaled view has the mean squared row norm 1/V.
 
     A view with scaling `"none"` is used as it is. A view of zeros keeps its zeros.
 
@@ -295,14 +296,14 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
 
 
 def _energy(scaling: ViewScaling, raw: RawView) -> float:
-    """Mean squared row norm of a view that is scaled, over the samples that have it."""
+    """Mean squared row norm of the scaled view, over the samples that have it."""
     if scaling.kind == "zscore" and scaling.column_scale is not None:
-        return float(np.count_nonzero(scaling.column_scale))  # every column that varies adds 1
+        return float(np.count_nonzero(scaling.column_scale))  # every column that varies contributes 1
     return scaling.apply(raw).squared_norm() / present_count(raw)
 
 
 def _check_unscaled(raw: RawView) -> None:
-    """Unscaled values end up squared and squared again: leave room for it."""
+    """Raise an error if the fourth power of a value would overflow: unscaled values are squared twice."""
     largest = float(np.finfo(raw.data.dtype).max) ** 0.25
     if any(np.abs(values).max(initial=0) > largest for values in present_values(raw)):
         raise ValueError(

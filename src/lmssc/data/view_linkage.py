@@ -1,4 +1,4 @@
-"""Which views are linked: some sample has both, or has one of them and another that is linked to both."""
+"""Groups of linked views: two views are linked if a sample has both, or through a chain of such views."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from lmssc.data.views import RawView
 
 
 def linked_views(views: Sequence[RawView]) -> NDArray:
-    """Number of the group of linked views that each view is in.
+    """Number the groups of linked views: the group of each view.
 
-    Samples of one group cannot be compared with those of another: nothing says how their views belong together.
+    Samples of different groups cannot be compared, because no sample relates their views to each other.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def linked_views(views: Sequence[RawView]) -> NDArray:
 
 
 def has_linked_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
-    """Which samples have at least one of the wanted views.
+    """Mark the samples that have at least one of the wanted views.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def has_linked_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
 
 
 def group_of_samples(views: Sequence[RawView], groups: NDArray) -> NDArray:
-    """Group of linked views of each sample: that of the first view that it has.
+    """Group of each sample: that of the first view that it has.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Multi-view data sets: the paper's and others as files, digits that need no network, synthetic data of any size.
 
-What takes time to import is imported when it is first asked for, so that ``lmssc datasets`` answers at once.
+Loaders are imported on first use, so that ``lmssc datasets`` starts fast.
 """
 
 from importlib import import_module

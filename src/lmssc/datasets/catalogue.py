@@ -1,4 +1,4 @@
-"""What is in each data set, known without loading it: views, classes, origin, licence."""
+"""Facts about each data set, available without loading it: views, classes, origin, licence."""
 
 import textwrap
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from lmssc.datasets.registry import FILES
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a data set.
+    """Facts about a data set.
 
     Attributes
     ----------
     title : str
-        Its name in full.
-    views : dict
-        Number of features of each view, by its name, in order.
-    classes : dict
-        Number of samples of each class, by its name, in order.
+        Full name.
+    views : dict of str to int
+        Number of features of each view, by name, in order.
+    classes : dict of str to int
+        Number of samples of each class, by name, in order.
     sparse : bool
         Whether the views are CSR arrays.
     about : str
-        What the views and classes are, and where they come from.
+        Description and origin of the views and classes.
     licence : str
-        What is known of it.
+        Licence, as far as known.
     """
 
     title: str
@@ -53,7 +53,7 @@ FACTS: dict[str, Facts] = {
         {"1": 134, "2": 11},
         sparse=True,
         about="""\
-Word counts of four segments of each article, one view a segment. The file is the one that comes with the published
+Word counts of four segments of each article, one view per segment. The file is the one that comes with the published
 program of the LMSSC paper (Bo et al., 2019), which calls them sports news. The views are as wide as those of the set of
 685 BBC articles in five classes that D. Greene made by splitting articles into segments; how the 145 articles here were
 chosen, and what the two classes are, is not stated. The classes have the names that they have in the file.""",
@@ -87,8 +87,8 @@ image of 16 x 15) and ZER (Zernike moments). The labels 1 to 10 of the file are 
         sparse=True,
         about="""\
 1200 documents of the Reuters RCV1/RCV2 multilingual collection (M.-R. Amini and C. Goutte, 2009), each in one language
-and machine-translated into the four others: tf-idf weights of 2000 words, one view a language. The weights have idf in
-them already, and rows are not of unit length. The languages are named in the order in which the source of the file
+and machine-translated into the four others: tf-idf weights of 2000 words, one view per language. The weights already
+include idf, and rows are not of unit length. The languages are named in the order in which the source of the file
 lists them; it may have Spanish and Italian the wrong way round, as its word counts for these two in the whole
 collection are those that the authors of the collection give for Italian and Spanish. The classes have the names that
 they have in the file (the collection's are C15, CCAT, E21, ECAT, GCAT and M11; which is which is not stated).
@@ -112,7 +112,7 @@ have in the file.""",
         sparse=True,
         about="""\
 Term weights (which is not stated; rows are not of unit length) of two segments of each of 544 articles from the BBC
-Sport website, 2004-2005, one view a segment. Not in the LMSSC paper; for development. The classes have the names that
+Sport website, 2004-2005, one view per segment. Not in the LMSSC paper; for development. The classes have the names that
 they have in the file.""",
         licence=f"{_SEGMENTS} {_ZHANG_COPY}",
     ),
@@ -137,7 +137,7 @@ NAMES: tuple[str, ...] = tuple(FACTS)
 
 
 def describe(name: str) -> str:
-    """Text about a data set that has a file: what it is, sizes, origin and licence.
+    """Describe a data set that has a file: content, sizes, origin and licence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The handwritten digits that scikit-learn ships, described in several views; needs no network."""
+"""The handwritten digits of scikit-learn in several views; needs no network."""
 
 from math import factorial
 
@@ -65,7 +65,7 @@ def fourier(images: FloatArray) -> FloatArray:
     """
     magnitudes = np.abs(np.fft.rfft2(images))
     u, v = np.indices(magnitudes.shape[1:])
-    own_mirror = (v == 0) | (v == _SIDE // 2)  # columns that hold both members of each pair
+    own_mirror = (v == 0) | (v == _SIDE // 2)  # columns with both members of each pair
     return magnitudes[:, ~own_mirror | (u <= _SIDE // 2)]
 
 
@@ -232,12 +232,12 @@ def load_digits_views() -> Bunch:
     Returns
     -------
     Bunch
-        ``views`` : list of float arrays of shape (1797, n_features), one a view;
+        ``views`` : list of float arrays of shape (1797, n_features), one per view;
         ``view_names`` : their names, pixels, fourier, profiles, gradients, zernike and morphology;
         ``target`` : integer array of shape (1797,), the digit;
         ``target_names`` : list of str, ``"0"`` to ``"9"``;
         ``images`` : array of shape (1797, 8, 8), grey values from 0 to 16;
-        ``DESCR`` : where the digits come from and what each view is.
+        ``DESCR`` : origin of the digits and description of each view.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def load_digits_views() -> Bunch:
 
 
 def _describe(views: list[FloatArray]) -> str:
-    """One line a view: its name, its width, and the first line of its docstring."""
+    """One line per view: its name, its number of features, and the first line of its docstring."""
     return "\n".join(
         f"- {view.__name__} ({X.shape[1]}): {(view.__doc__ or '').splitlines()[0]}"
         for view, X in zip(_VIEWS, views, strict=True)

@@ -1,4 +1,4 @@
-"""How a data file gets here: from $LMSSC_DATA, the user's cache or a download, and never unchecked."""
+"""Find a data file in $LMSSC_DATA or the user's cache, or download it; its checksum is always verified."""
 
 import hashlib
 import os
@@ -9,22 +9,22 @@ from lmssc._optional import import_optional
 from lmssc.datasets.registry import DataFile
 from lmssc.persistence.atomic import open_atomically
 
-_SECONDS_OF_SILENCE = 30  # after which a download is given up
-_ONE_AT_A_TIME = threading.Lock()  # threads of one process would share the temporary file
+_TIMEOUT_SECONDS = 30  # without data from the server
+_DOWNLOAD_LOCK = threading.Lock()  # threads of one process would share the temporary file
 
 
 class DataFileError(OSError):
-    """A data file that is not here, is not what it should be, or cannot be downloaded."""
+    """A data file is missing, has the wrong content, or cannot be downloaded."""
 
 
 def data_folder() -> Path | None:
-    """Folder that the environment variable LMSSC_DATA names; None if it is not set."""
+    """Folder named by the environment variable LMSSC_DATA; None if it is not set."""
     value = os.environ.get("LMSSC_DATA")
     return Path(value).expanduser() if value else None
 
 
 def cache_folder() -> Path | None:
-    """Folder where downloads are kept; None without pooch, which knows where that is on each system."""
+    """Folder of the downloaded files, as pooch chooses it for the system; None without pooch."""
     try:
         return import_optional("pooch", purpose="downloads", extra="data").os_cache("lmssc")
     except ImportError:
@@ -32,7 +32,7 @@ def cache_folder() -> Path | None:
 
 
 def find(file: DataFile) -> Path | None:
-    """Where the file is, unchecked; None if it has to be downloaded.
+    """Find a file without checking it; None if it has to be downloaded.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def find(file: DataFile) -> Path | None:
     Returns
     -------
     Path or None
-        In $LMSSC_DATA if it is there, else in the cache.
+        Its path in $LMSSC_DATA, else in the cache.
     """
-    for folder in (data_folder, cache_folder):  # the second is not asked if the first has it: pooch stays optional
+    for folder in (data_folder, cache_folder):  # cache_folder needs pooch, so it is called only if needed
         path = folder()
         if path is not None and os.path.lexists(path / file.filename):
             return path / file.filename
@@ -52,19 +52,19 @@ def find(file: DataFile) -> Path | None:
 
 
 def find_fault(path: Path, file: DataFile) -> str | None:
-    """What is wrong with the file at `path`: None if it is the file of the registry.
+    """Say what is wrong with the file at `path`; None if it is the file of the registry.
 
     Parameters
     ----------
     path : Path
         File on disk.
     file : DataFile
-        What it should be.
+        Expected file.
 
     Returns
     -------
     str or None
-        Expected and found size, or checksum.
+        The actual and the expected size or checksum.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def find_fault(path: Path, file: DataFile) -> str | None:
     'it has 20 bytes instead of 87775'
     """
     try:
-        size = path.stat().st_size  # a look at the size first: something huge under this name is not read
+        size = path.stat().st_size  # checked first, so that a huge file is never read
         if not path.is_file():
             return "it is not a plain file"
         if size != file.size:
@@ -91,27 +91,27 @@ def find_fault(path: Path, file: DataFile) -> str | None:
 
 
 def fetch(file: DataFile, *, download: bool = True) -> Path:
-    """Path of the file, checked; downloaded into the cache if it is nowhere.
+    """Return the path of a verified file; download it into the cache if it is missing.
 
     Parameters
     ----------
     file : DataFile
         From the registry.
     download : bool, default=True
-        Whether a file that is nowhere is downloaded.
+        Whether to download a missing file.
 
     Returns
     -------
     Path
-        The file, whose sha256 is that of the registry.
+        A file with the sha256 of the registry.
 
     Raises
     ------
     DataFileError
-        If the file found is not what it should be (it is left as it is, and not used), if it is nowhere and
-        `download` is False, or if the download fails (nothing is left in the cache).
+        If the file found has the wrong content (it is not used, and not deleted), if it is missing and `download` is
+        False, or if the download fails (nothing is left in the cache).
     """
-    with _ONE_AT_A_TIME:
+    with _DOWNLOAD_LOCK:
         path = find(file)
         if path is None and not download:
             raise _not_here(file, "and download is False")
@@ -127,7 +127,7 @@ def fetch(file: DataFile, *, download: bool = True) -> Path:
 
 
 def _not_here(file: DataFile, why: str) -> DataFileError:
-    """Say that the file is nowhere, where it was looked for, and how to get it."""
+    """Error for a missing file: where it was searched for, and how to get it."""
     places = f"$LMSSC_DATA ({data_folder() or 'not set'}) nor in the cache ({cache_folder() or 'needs pooch'})"
     return DataFileError(f"{file.filename} is neither in {places}, {why}. {_by_hand(file)}")
 
@@ -137,13 +137,13 @@ def _by_hand(file: DataFile) -> str:
 
 
 def _download(file: DataFile) -> Path:
-    """Download into the cache; the file has its name only once it is complete and checked."""
+    """Download into the cache; the file gets its name once it is complete and verified."""
     folder = cache_folder()
     if folder is None:
         raise _not_here(file, "and downloads need pooch: pip install 'lmssc[data]'")
     pooch = import_optional("pooch", purpose="downloads", extra="data")
-    # The files are small: read at once, they leave no connection open when writing fails or the answer is an error.
-    download = pooch.HTTPDownloader(timeout=_SECONDS_OF_SILENCE, stream=False)
+    # Not streamed: the files are small, and no connection stays open if writing fails or the server returns an error.
+    download = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS, stream=False)
     path = folder / file.filename
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,6 +162,6 @@ def _download(file: DataFile) -> Path:
 
 
 def _reason(error: OSError) -> str:
-    """What went wrong, in one line; of a failed connection its cause, without the address that is named anyway."""
+    """The error in one line; for a failed connection its cause, without the address, which the message has anyway."""
     cause = getattr(error.args[0], "reason", error) if error.args else error
     return " ".join(str(getattr(cause, "strerror", None) or cause).split())

@@ -1,8 +1,10 @@
-"""Loaders of the paper's four data sets and of three more for development, and `load` for all by name."""
+"""Load the paper's four data sets and three more for development; `load` takes any of them by name."""
 
 import csv
+import inspect
 import io
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,32 +20,55 @@ from lmssc.datasets.registry import FILES
 from lmssc.io.hdf5 import SafeHDF5
 from lmssc.io.unpacking import Unpacked
 
-Content = tuple[list[npt.NDArray], npt.NDArray]  # views as samples × features, and a class number for each sample
+Loader = TypeVar("Loader", bound=Callable[..., Bunch])
+Content = tuple[list[npt.NDArray], npt.NDArray]
+"""Views of shape (n_samples, n_features), and the class number of each sample, from 1."""
+
+_SECTIONS = """\
+Parameters
+----------
+download : bool, default=True
+    Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
+
+Returns
+-------
+Bunch
+    ``views`` : {views};
+    ``view_names`` : list of str;
+    ``target`` : integer array of shape ({n_samples},), {target}; the rows are sorted by class;
+    ``target_names`` : list of str, {target_names};
+    ``DESCR`` : origin, licence and sizes.
+
+Raises
+------
+DataFileError
+    An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
+
+"""
 
 
+def _describe_bunch(*, views: str, target: str, target_names: str) -> Callable[[Loader], Loader]:
+    """Insert the sections that all loaders share into a docstring, before its examples."""
+
+    def describe_loader(loader: Loader) -> Loader:
+        n_samples = FACTS[loader.__name__.removeprefix("load_")].n_samples
+        sections = _SECTIONS.format(views=views, target=target, target_names=target_names, n_samples=n_samples)
+        summary, heading, examples = inspect.cleandoc(loader.__doc__ or "").partition("Examples\n")
+        loader.__doc__ = summary + sections + heading + examples
+        return loader
+
+    return describe_loader
+
+
+@_describe_bunch(
+    views="list of four CSR arrays of shape (145, n_features), one for each segment",
+    target="0 or 1",
+    target_names='``"1"`` and ``"2"`` as in the file',
+)
 def load_bbc(*, download: bool = True) -> Bunch:
     """Load BBC: 145 news articles as word counts of four segments, in two classes of 134 and 11.
 
     Always answering the larger class is right for 92.4 % of the samples: look at balanced accuracy too.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of CSR arrays of shape (145, n_features), one a segment;
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (145,), 0 or 1; the rows are sorted by class;
-        ``target_names`` : list of str, ``"1"`` and ``"2"`` as in the file;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -55,27 +80,13 @@ def load_bbc(*, download: bool = True) -> Bunch:
     return _load("bbc", _read_bbc, download)
 
 
+@_describe_bunch(
+    views="list of three float arrays of shape (208, 20)",
+    target="0 for rock and 1 for mine",
+    target_names='``"rock"`` and ``"mine"``',
+)
 def load_sonar(*, download: bool = True) -> Bunch:
     """Load Sonar: 208 sonar signals off rocks and mines, 60 frequency bands in three views of 20.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of three float arrays of shape (208, 20);
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (208,), 0 for rock and 1 for mine; the rows are sorted by class;
-        ``target_names`` : ``["rock", "mine"]``;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -87,27 +98,13 @@ def load_sonar(*, download: bool = True) -> Bunch:
     return _load("sonar", _read_sonar, download)
 
 
+@_describe_bunch(
+    views="list of float arrays of shape (2000, n_features), in the paper's order",
+    target="the digit",
+    target_names='``"0"`` to ``"9"``',
+)
 def load_handwritten(*, download: bool = True) -> Bunch:
     """Load HW: 2000 handwritten digits in six sets of features, "Multiple Features" of the UCI repository.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of float arrays of shape (2000, n_features), in the paper's order;
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (2000,), the digit; the rows are sorted by class;
-        ``target_names`` : list of str, ``"0"`` to ``"9"``;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -125,27 +122,15 @@ def load_handwritten(*, download: bool = True) -> Bunch:
     return _load("handwritten", _read_cells, download)
 
 
+@_describe_bunch(
+    views="list of five CSR arrays of shape (1200, 2000), one for each language",
+    target="0 to 5",
+    target_names='``"1"`` to ``"6"`` as in the file',
+)
 def load_reuters(*, download: bool = True) -> Bunch:
     """Load Reuters: 1200 news documents in five languages, tf-idf weights of 2000 words per language, six classes.
 
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of five CSR arrays of shape (1200, 2000), one for each language;
-        ``view_names`` : list of str, the languages as the source of the file lists them;
-        ``target`` : integer array of shape (1200,), 0 to 5; the rows are sorted by class;
-        ``target_names`` : list of str, ``"1"`` to ``"6"`` as in the file;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
+    The views are in the order in which the source of the file lists the languages.
 
     Examples
     --------
@@ -157,27 +142,13 @@ def load_reuters(*, download: bool = True) -> Bunch:
     return _load("reuters", _read_cells, download)
 
 
+@_describe_bunch(
+    views="list of float arrays of shape (210, n_features)",
+    target="0 to 6",
+    target_names='``"1"`` to ``"7"`` as in the file',
+)
 def load_msrc(*, download: bool = True) -> Bunch:
     """Load MSRC-v5: 210 images in five sets of features, seven classes of 30. For development.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of float arrays of shape (210, n_features);
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (210,), 0 to 6; the rows are sorted by class;
-        ``target_names`` : list of str, ``"1"`` to ``"7"`` as in the file;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -189,27 +160,13 @@ def load_msrc(*, download: bool = True) -> Bunch:
     return _load("msrc", _read_cells, download)
 
 
+@_describe_bunch(
+    views="list of two CSR arrays of shape (544, n_features), one for each segment",
+    target="0 to 4",
+    target_names='``"1"`` to ``"5"`` as in the file',
+)
 def load_bbcsport(*, download: bool = True) -> Bunch:
     """Load BBCSport: 544 sports articles as term weights of two segments, five classes of 61 to 193. For development.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of two CSR arrays of shape (544, n_features), one a segment;
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (544,), 0 to 4; the rows are sorted by class;
-        ``target_names`` : list of str, ``"1"`` to ``"5"`` as in the file;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -221,27 +178,13 @@ def load_bbcsport(*, download: bool = True) -> Bunch:
     return _load("bbcsport", _read_cells, download)
 
 
+@_describe_bunch(
+    views="list of three float arrays of shape (1600, 64)",
+    target="0 to 99",
+    target_names='``"1"`` to ``"100"`` as in the file',
+)
 def load_leaves(*, download: bool = True) -> Bunch:
     """Load 100Leaves: 1600 leaves by margin, shape and texture, one hundred classes of 16. For development.
-
-    Parameters
-    ----------
-    download : bool, default=True
-        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        ``views`` : list of three float arrays of shape (1600, 64);
-        ``view_names`` : list of str;
-        ``target`` : integer array of shape (1600,), 0 to 99; the rows are sorted by class;
-        ``target_names`` : list of str, ``"1"`` to ``"100"`` as in the file;
-        ``DESCR`` : origin, licence, sizes.
-
-    Raises
-    ------
-    DataFileError
-        An OSError: the file is missing and cannot be downloaded, or it has the wrong content.
 
     Examples
     --------
@@ -272,13 +215,13 @@ def load(name: str, *, download: bool = True) -> Bunch:
     name : str
         "bbc", "sonar", "handwritten", "reuters", "msrc", "bbcsport", "leaves" or "digits".
     download : bool, default=True
-        Whether to download its file if it is neither in $LMSSC_DATA nor in the cache; False is an error then.
-        The digits come with scikit-learn.
+        Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error. The
+        digits come with scikit-learn and need no download.
 
     Returns
     -------
     Bunch
-        ``views``, ``view_names``, ``target``, ``target_names``, ``DESCR``, as its own loader gives them.
+        ``views``, ``view_names``, ``target``, ``target_names``, ``DESCR``, as the loader of that data set returns them.
 
     Raises
     ------
@@ -301,7 +244,7 @@ def load(name: str, *, download: bool = True) -> Bunch:
 
 
 def _load(name: str, read: Callable[[bytes], Content], download: bool) -> Bunch:
-    """Read the file, compare what is in it with what is known of it, and put it into one form."""
+    """Read the file of a data set, compare its sizes with those of the catalogue, and make the Bunch."""
     facts = FACTS[name]
     path = fetch(FILES[name], download=download)
     views, numbers = read(path.read_bytes())

@@ -1,4 +1,4 @@
-"""The data files that can be downloaded: file name, public address, sha256 and size, and nothing else."""
+"""The data files that can be downloaded: file name, public address, sha256 and size."""
 
 from typing import NamedTuple
 

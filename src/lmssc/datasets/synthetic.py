@@ -12,16 +12,17 @@ from sklearn.utils import Bunch, check_random_state
 _CLUSTERS_PER_CLASS = 3
 _TOPICS = 10
 _TOPIC_SHARPNESS = 1.5
-_SHORTEST_TEXT, _WORDS_PER_FEATURE = 50, 0.03  # words of an average text: the larger of the two
+# The mean number of words per text is this share of the number of features, and at least the minimum.
+_WORDS_PER_FEATURE, _MIN_MEAN_WORDS = 0.03, 50
 
 _DESCR = """Synthetic multi-view data
 =========================
 
 {n_samples} samples of {n_classes} classes in {n_views} views, made by `lmssc.datasets.make_multiview`.
-A class is {clusters} Gaussian clusters at random places of a latent space with {n_latent} dimensions, and the
-classes overlap. A view sees half of these dimensions through a random, mildly non-linear map, plus noise; a
-sparse view has word counts of texts whose topics come from such a map. A view named "noise" knows nothing of
-the classes.
+Each class has {clusters} Gaussian clusters with random centres in a latent space of {n_latent} dimensions, and
+the classes overlap. A view is a random, mildly non-linear map of half of these dimensions plus noise; a sparse
+view has the word counts of texts whose topics come from such a map. A view named "noise" does not depend on the
+classes.
 
 Views: {views}.
 """
@@ -46,42 +47,42 @@ def make_multiview(
 ) -> Bunch:
     """Make a multi-view classification problem with overlapping classes.
 
-    Every class is three unit Gaussian clusters around random centres of a latent space. View v sees a window
-    of half of the latent dimensions, z, as x = 2·tanh(A z / 2) + noise·ε with a random matrix A and standard
-    normal ε; the windows of two or more views together cover all dimensions. In a sparse view x are the
-    scores of ten topics, with half the noise because words are drawn at random too, and the view has the word
-    counts of a text with topic shares softmax(1.5·x).
+    Every class has three unit Gaussian clusters around random centres in a latent space. View v observes a window of
+    half of the latent dimensions, z, as x = 2·tanh(A z / 2) + noise·ε with a random matrix A and standard normal ε; the
+    windows of two or more views together cover all dimensions. In a sparse view x are the scores of ten topics, with
+    half the noise because words are drawn at random too, and the view has the word counts of a text with topic shares
+    softmax(1.5·x).
 
     Parameters
     ----------
     n_samples : int, default=300
-        Number of samples, at least one a class.
+        Number of samples, at least one per class.
     n_views : int, default=3
-        Number of views, noise views included.
+        Number of views, including noise views.
     n_features : int or sequence of int, default=20
-        Number of features of every view, or one number a view.
+        Number of features of every view, or a list of one number per view.
     n_classes : int, default=3
         Number of classes.
     noise : float, default=1.0
-        Standard deviation of the noise of a feature; its signal is at most 2 in size.
+        Standard deviation of the noise of a feature; its signal is between −2 and 2.
     separation : float, default=1.8
-        Standard deviation of a coordinate of a cluster centre. The clusters themselves have standard
-        deviation 1, so classes overlap less when this grows.
+        Standard deviation of the coordinates of the cluster centres. The clusters themselves have standard deviation 1,
+        so classes overlap less when this grows.
     n_latent : int, default=10
-        Dimensions of the latent space.
+        Number of dimensions of the latent space.
     noise_views : int, default=0
-        How many of the views, the last ones, are noise only.
+        Number of views that are only noise; they come last.
     missing : float, default=0.0
         Share of the n_samples · n_views sample-views that are missing, at most 1 − 1/n_views, because every
         sample keeps at least one view. A missing row is NaN in a dense view and empty in a sparse one.
     sparse : bool or sequence of bool, default=False
-        Whether views are sparse word counts, for all views or one a view. From 1000 features on, 1 to 5 % of
+        Whether views are sparse word counts, for all views or one value per view. From 1000 features on, 1 to 5 % of
         the entries are not zero.
     weights : sequence of float, default=None
-        Relative sizes of the classes; None is equal sizes.
+        Relative sizes of the classes; equal if None.
     labelled : float or int, default=None
-        Adds ``y``, in which only some samples have their label: a share of every class (float in (0, 1]), or
-        a number a class (int). Every class keeps at least one label.
+        Adds ``y``, in which only some samples have their label: a share of every class (float in (0, 1]), or a number
+        per class (int). Every class has at least one label.
     dtype : float32 or float64, default=float64
         Type of all views.
     random_state : int, RandomState, Generator or None, default=None
@@ -90,13 +91,13 @@ def make_multiview(
     Returns
     -------
     Bunch
-        ``views`` : list of arrays or CSR arrays of shape (n_samples, n_features), one a view;
+        ``views`` : list of arrays or CSR arrays of shape (n_samples, n_features), one per view;
         ``view_names`` : list of str, ``"view0"``, ``"view1"``, … and ``"noise0"``, …;
         ``target`` : integer array of shape (n_samples,), 0 to n_classes − 1, in random order;
         ``target_names`` : list of str;
-        ``present`` : list of boolean arrays of shape (n_samples,), one a view, False where the sample
-        lacks the view, or None if ``missing`` is 0;
-        ``DESCR`` : what the data are;
+        ``present`` : list of boolean arrays of shape (n_samples,), one per view, False where the sample lacks the view,
+        or None if ``missing`` is 0;
+        ``DESCR`` : description of the data;
         ``y`` : only if ``labelled`` is given: ``target`` with −1 where the label is hidden.
 
     Examples
@@ -159,11 +160,11 @@ def make_multiview(
 def _draw_target(
     n_samples: int, n_classes: int, weights: Sequence[float] | None, rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
-    """Class of every sample in random order; class sizes follow the weights, each at least 1."""
+    """Classes of the samples in random order; class sizes are proportional to the weights, and at least 1."""
     share = np.ones(n_classes) if weights is None else np.asarray(weights)
     fits = share.shape == (n_classes,) and share.dtype.kind in "iuf"
     fits = fits and bool(np.all((share > 0) & (share < np.inf)))
-    _require(fits, "weights", f"{n_classes} positive numbers, one a class", weights)
+    _require(fits, "weights", f"{n_classes} positive numbers, one per class", weights)
     ends = np.rint(n_samples * np.cumsum(share / share.sum())).astype(np.intp)
     beyond_one_each = np.clip(ends - np.arange(1, n_classes + 1), 0, n_samples - n_classes)
     sizes = 1 + np.diff(np.maximum.accumulate(beyond_one_each), prepend=0)
@@ -178,7 +179,7 @@ def _draw_latent(
     dtype: np.dtype[Any],
     rng: np.random.Generator,
 ) -> npt.NDArray[Any]:
-    """Latent points: unit Gaussians around a few random centres a class."""
+    """Latent positions: unit Gaussians around a few random centres per class."""
     centres = rng.standard_normal((n_classes * _CLUSTERS_PER_CLASS, n_latent), dtype=dtype)
     centres *= dtype.type(separation)
     cluster = target * _CLUSTERS_PER_CLASS + rng.integers(_CLUSTERS_PER_CLASS, size=len(target))
@@ -190,7 +191,7 @@ def _draw_latent(
 def _draw_present(
     n_samples: int, n_views: int, missing: float, rng: np.random.Generator
 ) -> list[npt.NDArray[np.bool_]]:
-    """Which samples have which view: one view of each is kept, the missing ones are drawn from the others."""
+    """Which samples have which view: each sample keeps one random view, the missing ones are drawn from the others."""
     present = np.ones((n_views, n_samples), dtype=bool)
     if missing:
         n_others = n_views - 1
@@ -204,7 +205,7 @@ def _draw_present(
 
 
 def _observe(latent: npt.NDArray[Any], n_scores: int, noise: float, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Show a view its latent window z: 2·tanh(A z / 2) + noise·ε."""
+    """Map the latent window z of a view to 2·tanh(A z / 2) + noise·ε."""
     dtype = latent.dtype
     n_latent = latent.shape[1]
     half_map = rng.standard_normal((n_latent, n_scores), dtype=dtype) / dtype.type(2 * np.sqrt(n_latent))
@@ -222,29 +223,29 @@ def _draw_words(
 ) -> sp.csr_array:
     """Word counts of texts with topic shares softmax(sharpness · scores); absent texts are empty.
 
-    The length of a text is Poisson, plus one word so that no text is empty; the counts are then Poisson with
-    rates length · shares · topics. They are drawn word by word: the cost is that of the words, and no dense
-    samples × features array is made.
+    The length of a text is Poisson, plus one word so that no text is empty; the counts are then Poisson with rates
+    length · shares · topics. Words are drawn one by one, so the cost is proportional to the number of words, and no
+    dense array of shape (n_samples, n_features) is made.
     """
     n_samples = len(scores)
     shares = np.exp(_TOPIC_SHARPNESS * scores.astype(np.float64))
     frequency = 1 / np.arange(10, 10 + n_words)  # a few common words and a long tail
     topics = frequency * (1e-3 + rng.gamma(0.05, size=(_TOPICS, n_words)))
-    mean_length = max(_SHORTEST_TEXT, _WORDS_PER_FEATURE * n_words)
+    mean_length = max(_MIN_MEAN_WORDS, _WORDS_PER_FEATURE * n_words)
     lengths = np.where(present, 1 + rng.poisson(mean_length - 1, size=n_samples), 0)
     text = np.repeat(np.arange(n_samples), lengths)
     word = _draw_columns(topics, _draw_columns(shares, text, rng), rng)
     ones = np.ones(len(text), dtype=scores.dtype)
-    where = (text.astype(np.int32), word.astype(np.int32))  # many users of CSR want 32-bit indices
+    where = (text.astype(np.int32), word.astype(np.int32))  # many libraries expect 32-bit indices
     return sp.coo_array((ones, where), shape=(n_samples, n_words)).tocsr()
 
 
 def _draw_columns(
     weights: npt.NDArray[np.float64], rows: npt.NDArray[np.intp], rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
-    """Draw for each entry of `rows` a column with probability proportional to that row of `weights`.
+    """Draw a column for each entry of `rows`, with probability proportional to that row of `weights`.
 
-    The cumulative shares of row i, shifted by i, make one ascending list of all rows: one search finds all.
+    Shifted by i, the cumulative shares of all rows i form one ascending list, so that a single search serves all.
     """
     n_rows, n_columns = weights.shape
     steps = np.cumsum(weights, axis=1)
@@ -255,7 +256,7 @@ def _draw_columns(
 
 
 def _hide_labels(target: npt.NDArray[np.intp], labelled: float | int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Labels with −1 for all but a share, or a number, of every class."""
+    """Keep the labels of a share, or a number, of every class; −1 for the others."""
     sizes = np.bincount(target)
     if _is_count(labelled):
         if labelled > sizes.min():
@@ -264,7 +265,7 @@ def _hide_labels(target: npt.NDArray[np.intp], labelled: float | int, rng: np.ra
     elif isinstance(labelled, Real) and not isinstance(labelled, Integral) and 0 < labelled <= 1:
         quota = np.maximum(1, np.rint(labelled * sizes))
     else:
-        raise ValueError(f"labelled must be a share in (0, 1] (float) or a positive int a class, got {labelled!r}.")
+        raise ValueError(f"labelled must be a share in (0, 1] (float) or a positive int per class, got {labelled!r}.")
     order = np.lexsort((rng.random(len(target)), target))  # by class, in random order within a class
     rank = np.empty_like(target)
     rank[order] = np.arange(len(target)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -274,7 +275,7 @@ def _hide_labels(target: npt.NDArray[np.intp], labelled: float | int, rng: np.ra
 def _generator(
     random_state: int | np.random.RandomState | np.random.Generator | None,
 ) -> np.random.Generator:
-    """Make a Generator from a random_state as scikit-learn takes it; a Generator is used as it is."""
+    """Make a Generator from a random_state of scikit-learn; a Generator is returned unchanged."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
@@ -325,7 +326,7 @@ def _check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _one_per_view(name: str, value: Any, n_views: int, is_valid: Callable[[object], bool], expected: str) -> list[Any]:
-    """Turn one value, or one value a view, into a list with one value a view."""
+    """Return a list of one value per view, given one for all or a sequence."""
     values = [value] * n_views if np.ndim(value) == 0 else list(value)
     fits = len(values) == n_views and all(is_valid(entry) for entry in values)
     _require(fits, name, f"{expected}, or a sequence with one for each of {n_views} views", value)

@@ -13,17 +13,11 @@ from lmssc.core.graph import connect_new, laplacian, learn_graph, roughness
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
-from lmssc.data.imputation import IMPUTE
-from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
+from lmssc.data.parameters import Rule
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, View
-from lmssc.estimators.base import (
-    Problem,
-    Solution,
-    in_input_order,
-    self_weights,
-)
-from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
+from lmssc.estimators.base import Problem, Solution, in_input_order, self_weights
+from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
 
 
 @dataclass(frozen=True)
@@ -175,14 +169,7 @@ class AMGL(FixedNeighborsClassifier):
     """
 
     _default_neighbors = 5
-    _rules: ClassVar[dict[str, Rule]] = {
-        "impute": IMPUTE,
-        "n_neighbors": COUNT_OR_AUTO,
-        "max_iter": COUNT,
-        "tol": NOT_NEGATIVE,
-        "callback": CALLABLE_OR_NONE,
-        "verbose": VERBOSITY,
-    }
+    _rules: ClassVar[dict[str, Rule]] = ITERATIVE_RULES
 
     def __init__(
         self,

@@ -2,11 +2,23 @@
 
 from typing import Any, ClassVar
 
+from lmssc.data.imputation import IMPUTE
+from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
 from lmssc.estimators.base import MultiViewClassifier, resolve_neighbors, upgrade_neighbors
+
+ITERATIVE_RULES: dict[str, Rule] = {
+    "impute": IMPUTE,
+    "n_neighbors": COUNT_OR_AUTO,
+    "max_iter": COUNT,
+    "tol": NOT_NEGATIVE,
+    "callback": CALLABLE_OR_NONE,
+    "verbose": VERBOSITY,
+}
+"""Rules for the parameters that the methods with iterations share."""
 
 
 class FixedNeighborsClassifier(MultiViewClassifier):
-    """Classifier with a parameter `n_neighbors`, of which "auto" is a constant of the method."""
+    """Classifier with a parameter `n_neighbors` whose "auto" is a constant of the method."""
 
     _default_neighbors: ClassVar[int]
     n_neighbors: int | str
@@ -18,5 +30,5 @@ class FixedNeighborsClassifier(MultiViewClassifier):
             upgrade_neighbors(parameters, fitted, cls._default_neighbors)
 
     def _choose_neighbors(self, n_distinct: int) -> int:
-        """K for so many distinct samples."""
+        """Number of neighbours k for that many distinct samples."""
         return resolve_neighbors(self.n_neighbors, n_distinct, self._default_neighbors, len(self._nodes))

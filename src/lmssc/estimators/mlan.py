@@ -13,17 +13,11 @@ from lmssc.core.graph import adaptive_alpha, connect_new, graph_from_rows, lapla
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
-from lmssc.data.imputation import IMPUTE
-from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
+from lmssc.data.parameters import NOT_NEGATIVE, Rule
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, Views
-from lmssc.estimators.base import (
-    Problem,
-    Solution,
-    in_input_order,
-    self_weights,
-)
-from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
+from lmssc.estimators.base import Problem, Solution, in_input_order, self_weights
+from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
 
 
@@ -274,15 +268,7 @@ class MLAN(FixedNeighborsClassifier):
     """
 
     _default_neighbors = 9
-    _rules: ClassVar[dict[str, Rule]] = {
-        "impute": IMPUTE,
-        "n_neighbors": COUNT_OR_AUTO,
-        "label_weight": NOT_NEGATIVE,
-        "max_iter": COUNT,
-        "tol": NOT_NEGATIVE,
-        "callback": CALLABLE_OR_NONE,
-        "verbose": VERBOSITY,
-    }
+    _rules: ClassVar[dict[str, Rule]] = {**ITERATIVE_RULES, "label_weight": NOT_NEGATIVE}
 
     def __init__(
         self,

@@ -18,33 +18,13 @@ POINTER = 8
 
 
 def read_npy(path: str) -> Table:
-    """Read an .npy file: a matrix is a view, a vector may be labels.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-    """
+    """Read an .npy file: a matrix is a view, a vector may be labels."""
     with open_bytes(path) as file:
         return make_table({stem(path): _read_array(file, path)}, path)
 
 
 def read_npz(path: str) -> Table:
-    """Read an .npz file: every matrix in it is a view, vectors may be ids or labels.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-    """
+    """Read an .npz file: every matrix in it is a view, vectors may be ids or labels."""
     with open_bytes(path) as file:
         try:
             with zipfile.ZipFile(file) as archive:

@@ -18,34 +18,13 @@ PANDAS_INDEX = "__index_level_0__"
 
 
 def read_parquet(path: str) -> Table:
-    """Read a Parquet file.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-        Numbers keep their type, such as float32.
-    """
+    """Read a Parquet file; numbers keep their type, such as float32."""
     parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
     return _read(path, lambda arrow, file: _read_row_groups(arrow, parquet, file, Unpacked(path)), "Parquet")
 
 
 def read_feather(path: str) -> Table:
-    """Read a Feather (Arrow IPC) file.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-    """
+    """Read a Feather (Arrow IPC) file; numbers keep their type."""
     feather = import_optional("pyarrow.feather", purpose="Feather files", extra="files")
     import_optional("pyarrow.ipc", purpose="Feather files", extra="files")
     return _read(path, lambda arrow, file: _read_batches(arrow, feather, file, Unpacked(path)), "Feather")

@@ -131,49 +131,16 @@ def _rows_of_blanks(table: Table, kinds: Mapping[str, Kind], data: NDArray, name
 
 
 def text_view(source: Source, view: str, column: str, words: Sequence[str]) -> FileView:
-    """Make a view of word counts; a row without any known word lacks the view.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    view : str
-        Name of the view.
-    column : str
-        Column of text.
-    words : sequence of str
-        The vocabulary.
-
-    Returns
-    -------
-    FileView
-    """
+    """Make a view of word counts from a column of text; a row without any word of the vocabulary lacks the view."""
     counts, present = count_words(source.table.texts(column), words)
     recipe = {"kind": "text", "columns": [column], "words": list(words)}
     return FileView(view, counts, present, source.table.rows, source.ids, source.id_column, recipe)
 
 
 def block_view(source: Source, view: str, block: str, transposed: bool, options: Options, notes: list[str]) -> FileView:
-    """Make a view of a matrix.
+    """Make a view of a matrix in a file.
 
-    Parameters
-    ----------
-    source : Source
-        The file.
-    view : str
-        Name of the view.
-    block : str
-        Name of the matrix.
-    transposed : bool
-        Whether it has one column per sample.
-    options : Options
-        What the user said about the files.
-    notes : list of str
-        A line on blank cells is appended.
-
-    Returns
-    -------
-    FileView
+    If it is `transposed`, the matrix has one column per sample. A line on blank cells is appended to `notes`.
     """
     table, ids = source.table, source.ids
     data = table.blocks[block]

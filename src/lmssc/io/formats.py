@@ -1,4 +1,9 @@
-"""Choose the reader of a file by the ending of its name."""
+"""Choose the reader of a file by the ending of its name.
+
+Every reader takes the path of a file, opens it and returns a `Table`: columns of numbers, texts or dates, and matrices,
+each under a name. It raises `InputFileError`, which names the file and where possible the line, if the file is empty,
+damaged or unpacks to too much. It never runs anything that the file contains.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -168,17 +168,7 @@ def describe_views(joined: Joined, facts: Sequence[ViewFacts]) -> list[str]:
 
 
 def describe(data: LabelledFiles) -> list[str]:
-    """Summarise what was read, in lines to print.
-
-    Parameters
-    ----------
-    data : LabelledFiles
-        What was read.
-
-    Returns
-    -------
-    list of str
-    """
+    """Summarise what was read, in lines to print."""
     counts = data.labels.counts
     n_known, n_samples = int(data.labels.known.sum()), len(data.joined.ids)
     listed = some((f"{label} ({count:,})" for label, count in counts.items()), MAX_LISTED_CLASSES)
@@ -191,18 +181,7 @@ def describe(data: LabelledFiles) -> list[str]:
 
 
 def as_data(data: LabelledFiles) -> dict[str, Any]:
-    """Return what `describe` says as data for programs.
-
-    Parameters
-    ----------
-    data : LabelledFiles
-        What was read.
-
-    Returns
-    -------
-    dict
-        Can be written as JSON.
-    """
+    """Return what `describe` says as a dict that can be written as JSON."""
     return {
         "samples": len(data.joined.ids),
         "id_columns": data.joined.id_columns,

@@ -18,17 +18,9 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def read_matlab(path: str) -> Table:
-    """Read a MATLAB file: matrices, also those in cells, are views; vectors may be ids or labels.
+    """Read a MATLAB file: matrices are views, vectors may be ids or labels.
 
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-        Matrices of a cell X are named X1, X2, …
+    The matrices of a cell X are views too, named X1, X2, …
     """
     with open_bytes(path) as file:
         start = file.read(1024)

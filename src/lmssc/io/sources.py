@@ -31,19 +31,7 @@ class Source:
 
 
 def read_sources(arguments: Sequence[str], options: Options) -> list[Source]:
-    """Read the files given as ``FILE`` or ``NAME=FILE``.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The command-line arguments.
-    options : Options
-        What the user said about the files.
-
-    Returns
-    -------
-    list of Source
-    """
+    """Read the files given on the command line as ``FILE`` or ``NAME=FILE``."""
     sources = []
     for argument in arguments:
         name, path = split_argument(argument)
@@ -75,19 +63,7 @@ def split_argument(argument: str) -> tuple[str, str]:
 
 
 def find_id_column(table: Table, options: Options) -> str | None:
-    """Find the id column: the one named by --id, else one found before, else "id", else a first column without a name.
-
-    Parameters
-    ----------
-    table : Table
-        A file.
-    options : Options
-        What the user said about the files.
-
-    Returns
-    -------
-    str or None
-    """
+    """Find the id column: the one named by --id, else one found before, else "id", else an unnamed first column."""
     if options.id_column is not None:
         if options.id_column in table.columns:
             return options.id_column
@@ -103,36 +79,12 @@ def find_id_column(table: Table, options: Options) -> str | None:
 
 
 def find_label_column(table: Table, options: Options) -> str | None:
-    """Find the label column: the one named by --label-column, else "label".
-
-    Parameters
-    ----------
-    table : Table
-        A file.
-    options : Options
-        What the user said about the files.
-
-    Returns
-    -------
-    str or None
-    """
+    """Find the label column: the one named by --label-column, else "label"."""
     return next((name for name in table.columns if may_be(name, options.label_column, LABEL_NAMES)), None)
 
 
 def check_ids(table: Table, column: str) -> NDArray:
-    """Return the ids of all rows; raise if one is blank or repeated.
-
-    Parameters
-    ----------
-    table : Table
-        A file.
-    column : str
-        Name of its id column.
-
-    Returns
-    -------
-    ndarray of str
-    """
+    """Return the ids of all rows as text; raise if one is blank or repeated."""
     values = table.columns[column]
     shown = column or "1 (which has no name)"
     if values.kind == NUMBER and not values.fault and np.asarray(values.load()).dtype.kind == "f":
@@ -166,17 +118,5 @@ def _is_feature(source: Source, name: str, options: Options) -> bool:
 
 
 def feature_columns(source: Source, options: Options) -> list[str]:
-    """Return the columns that can be features: not ids, labels or dropped.
-
-    Parameters
-    ----------
-    source : Source
-        A file.
-    options : Options
-        What the user said about the files.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the columns that can be features: not ids, labels or dropped."""
     return [name for name in source.table.columns if _is_feature(source, name, options)]

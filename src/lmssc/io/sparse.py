@@ -22,16 +22,8 @@ CHUNK = 100_000
 def read_svmlight(path: str) -> Table:
     """Read an SVMlight file: lines of a label and ``feature:value`` pairs.
 
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-        The labels are the column "target", which is not a feature. Features are numbered from 0 if feature 0 occurs,
-        else from 1.
+    The labels are the column "target", which is not a feature. Features are numbered from 0 if feature 0 occurs, else
+    from 1.
     """
     with open_bytes(path) as file:
         fault, count = _check_svmlight(file, path)
@@ -88,15 +80,6 @@ def _show(cell: bytes) -> str:
 
 def read_matrix_market(path: str) -> Table:
     """Read a MatrixMarket file.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
 
     Notes
     -----

@@ -128,19 +128,9 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
 
 @contextmanager
 def staged_file(out: Path, *, force: bool) -> Iterator[Any]:
-    """Give a file, open in binary mode, that appears under its name once it is complete.
+    """Give a file, open in binary mode, that appears as `out` once it is complete.
 
-    Parameters
-    ----------
-    out : Path
-        Its name.
-    force : bool
-        Whether an existing file may be replaced.
-
-    Yields
-    ------
-    file
-        Open in binary mode.
+    An existing file is replaced only with `force`.
     """
     if out.is_dir():
         raise CommandError(f"--out {out} is a folder; it must be a file, such as {out / 'predictions.csv'}")

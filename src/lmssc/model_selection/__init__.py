@@ -17,20 +17,20 @@ FOLDS = Rule(lambda v: COUNT.accepts(v) and v >= 2, "an integer of at least 2")
 
 
 class LabelledKFold(BaseCrossValidator):
-    """Stratified folds of the labelled samples; unlabelled ones are in every training set and in no test set.
+    """Stratified folds of the labelled samples; unlabelled samples are in every training set and in no test set.
 
-    scikit-learn's own splitters take the mark of an unlabelled sample for a class and score it. The samples of a test
-    set are not in training, so what is scored is `predict` for samples never seen.
+    The splitters of scikit-learn treat the marker of unlabelled samples as a class and score it. Test samples are not
+    in the training set, so the score is that of `predict` on unseen samples.
 
     Parameters
     ----------
     n_splits : int
-        Number of folds, at least 2; fewer are made where a class has fewer labels. The label of a class that has only
-        one is in every training set.
+        Number of folds, at least 2; it is reduced to the number of labels of the smallest class with at least 2. The
+        label of a class with only one is in every training set.
     shuffle : bool
-        Shuffle the labelled samples first; the rows of most data are sorted in some way.
+        Whether to shuffle the labelled samples first; the rows of most data are sorted in some way.
     random_state : int, RandomState or None
-        For the shuffle.
+        Seed of the shuffle.
 
     Examples
     --------
@@ -55,14 +55,14 @@ class LabelledKFold(BaseCrossValidator):
         self.random_state = random_state
 
     def split(self, X: Any, y: ArrayLike, groups: Any = None) -> Iterator[tuple[NDArray, NDArray]]:
-        """Row numbers for training (with all unlabelled rows) and for testing (labelled rows only).
+        """Indices of the rows for training (with all unlabelled rows) and for testing (labelled rows only).
 
         Parameters
         ----------
         X : any
             Not used.
         y : array-like of shape (n,)
-            Labels; −1 (integers), None or NaN (anything else) is unlabelled.
+            Labels; −1 (integers), None or NaN (other types) for unlabelled samples.
         groups : any
             Not used.
 
@@ -80,18 +80,16 @@ class LabelledKFold(BaseCrossValidator):
             yield np.setdiff1d(everything, scored[test]), scored[test]
 
     def _plan(self, y: ArrayLike) -> tuple[NDArray, NDArray, int]:
-        """Class codes, the rows that are scored in some fold, and the number of folds."""
+        """Class codes, the rows that are in a test set, and the number of folds."""
         codes = encode_labels(y).codes
         counts = np.bincount(codes[codes >= 0])
-        several = np.append(counts >= 2, False)  # the last is for −1
+        several = np.append(counts >= 2, False)  # index −1: unlabelled
         if not several.any():
-            raise ValueError(
-                "no class has 2 labelled samples: none can be both trained on and scored. Label more samples"
-            )
+            raise ValueError("no class has 2 labelled samples, one to train on and one to score. Label more samples")
         return codes, np.flatnonzero(several[codes]), min(self.n_splits, int(counts[counts >= 2].min()))
 
     def get_n_splits(self, X: Any = None, y: ArrayLike | None = None, groups: Any = None) -> int:
-        """Number of folds: `n_splits`, or as many as the smallest class with 2 labels or more can fill.
+        """Number of folds: `n_splits`, or the number of labels of the smallest class with at least 2, if less.
 
         Parameters
         ----------
@@ -108,14 +106,14 @@ class LabelledKFold(BaseCrossValidator):
 
 
 class LabelledScorer:
-    """A scorer of scikit-learn that looks at labelled samples only; made by `labelled_scorer`."""
+    """A scorer of scikit-learn for labelled samples only; made by `labelled_scorer`."""
 
     def __init__(self, scoring: str | Callable[..., float]) -> None:
         self.scoring = scoring
         self._scorer: Callable[..., float] = _neg_log_loss if scoring == "neg_log_loss" else get_scorer(scoring)
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of a fitted estimator for the samples of X that have a label in y."""
+        """Score a fitted estimator on the samples of X that have a label in y."""
         check_rows(X, y)
         labels, known = known_labels(y)
         if not known.any():
@@ -131,16 +129,16 @@ class LabelledScorer:
 
 
 def labelled_scorer(scoring: str | Callable[..., float] = "accuracy") -> LabelledScorer:
-    """Make a scorer that leaves unlabelled samples out, for `cross_val_score`, `GridSearchCV` and the like.
+    """Make a scorer that ignores unlabelled samples, for `cross_val_score`, `GridSearchCV` and the like.
 
-    scikit-learn's own scorers take the mark of an unlabelled sample for a class that no answer can be, and count it as
+    The scorers of scikit-learn treat the marker of unlabelled samples as a class and count every answer for them as
     wrong.
 
     Parameters
     ----------
     scoring : str or callable
-        A name of scikit-learn, such as "accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss" or "roc_auc_ovr"
-        (`sklearn.metrics.get_scorer_names` has all), or a scorer, called with an estimator, X and y.
+        A scorer name of scikit-learn, such as "accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss" or
+        "roc_auc_ovr" (`sklearn.metrics.get_scorer_names` lists all), or a callable of an estimator, X and y.
 
     Returns
     -------
@@ -149,7 +147,7 @@ def labelled_scorer(scoring: str | Callable[..., float] = "accuracy") -> Labelle
 
     See Also
     --------
-    LabelledKFold : Folds without unlabelled samples in the test sets, for which any scorer will do.
+    LabelledKFold : Folds whose test sets have labelled samples only, for use with any scorer.
 
     Examples
     --------
@@ -167,5 +165,5 @@ def labelled_scorer(scoring: str | Callable[..., float] = "accuracy") -> Labelle
 
 
 def _neg_log_loss(estimator: Any, X: Any, y: NDArray, sample_weight: NDArray | None = None) -> float:
-    """As scikit-learn's, which fails where the samples do not have all classes."""
+    """Negative log loss. That of scikit-learn fails if a class is missing among the samples."""
     return -log_loss(y, estimator.predict_proba(X), labels=estimator.classes_, sample_weight=sample_weight)

@@ -1,4 +1,4 @@
-"""What a number of labels allows one to say about an accuracy, a confidence, or a change of accuracy."""
+"""Statistical tests of an accuracy, a confidence, or a change of accuracy, given few labels."""
 
 import math
 from typing import Literal
@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-# Half-width, as a share, of an interval that tells: 5 percentage points.
-TELLING = 0.05
-# The normal distribution has 95 % of its mass within so many standard deviations.
+# Half-width of a 95 % interval that is narrow enough for a verdict: 5 percentage points.
+MAX_HALF_WIDTH = 0.05
+# 95 % of the normal distribution are within this many standard deviations.
 Z = 1.959963984540054
 
 Calibration = Literal["fits", "too sure", "too modest", "too few"]
@@ -17,7 +17,7 @@ Change = Literal["worse", "better", "same", "too few"]
 
 
 def wilson(rate: float, n: int) -> tuple[float, float]:
-    """The 95 % interval (Wilson score) of a rate that was measured on `n` samples.
+    """95 % confidence interval (Wilson score) of a rate measured on `n` samples.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def wilson(rate: float, n: int) -> tuple[float, float]:
     """
     centre = (rate + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (n + Z**2) * math.sqrt(rate * (1 - rate) * n + Z**2 / 4)
-    # At the ends exactly, so that rounding does not put a confidence of 100 % outside.
+    # Exact at 0 and 1, so that rounding cannot exclude a confidence of 100 %.
     return (centre - half if rate > 0 else 0.0), (centre + half if rate < 1 else 1.0)
 
 
@@ -38,14 +38,14 @@ def labels_that_tell(rate: float) -> int:
     >>> labels_that_tell(0.5), labels_that_tell(0.9), labels_that_tell(1.0)
     (381, 141, 35)
     """
-    # The half-width of `wilson` set to TELLING: a quadratic equation in n + Z².
+    # Setting the half-width of `wilson` to MAX_HALF_WIDTH gives a quadratic equation in n + Z².
     a = rate * (1 - rate)
-    root = math.sqrt(a**2 + TELLING**2 * (1 - 4 * a))
-    return math.ceil(Z**2 * ((a + root) / (2 * TELLING**2) - 1))
+    root = math.sqrt(a**2 + MAX_HALF_WIDTH**2 * (1 - 4 * a))
+    return math.ceil(Z**2 * ((a + root) / (2 * MAX_HALF_WIDTH**2) - 1))
 
 
 def judge_confidence(claimed: float, rate: float, n: int) -> Calibration:
-    """Whether a mean confidence agrees with the share of right answers.
+    """Compare a mean confidence with the share of right answers.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def judge_confidence(claimed: float, rate: float, n: int) -> Calibration:
     -------
     str
         "too sure" or "too modest" if `claimed` is outside the 95 % interval of `rate`. Inside it, "fits" if the
-        interval is at most ±5 percentage points, else "too few": nearly any confidence would be inside.
+        interval is at most ±5 percentage points, else "too few": almost any confidence would be inside.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def judge_confidence(claimed: float, rate: float, n: int) -> Calibration:
     ('too few', 'too modest', 'fits')
     """
     low, high = wilson(rate, n)
-    if min(claimed, 1.0) > high:  # a mean of 100 % may be rounded up
+    if min(claimed, 1.0) > high:  # rounding may put a mean above 1
         return "too sure"
     if claimed < low:
         return "too modest"
@@ -76,20 +76,20 @@ def judge_confidence(claimed: float, rate: float, n: int) -> Calibration:
 
 
 def judge_change(before: NDArray, after: NDArray) -> tuple[Change, int]:
-    """Whether answers for the same samples became better or worse.
+    """Decide whether answers for the same samples became better or worse.
 
     Parameters
     ----------
     before, after : ndarray of bool of shape (n,)
-        Whether each answer was right, and is right.
+        Whether each answer is right, before and after.
 
     Returns
     -------
     str
-        "worse" or "better" by McNemar's exact test at 5 %. Else "same" if the 95 % interval of the change is at most
-        ±5 percentage points (Agresti and Min, 2005), or "too few".
+        "worse" or "better" by McNemar's exact test at 5 %. Otherwise "same" if the 95 % interval of the change is at
+        most ±5 percentage points (Agresti and Min, 2005), else "too few".
     int
-        Number of labels with which the interval would be that narrow, if as large a share of answers changes.
+        Number of labels for an interval that narrow, if the same share of answers changes.
 
     Examples
     --------
@@ -99,31 +99,31 @@ def judge_change(before: NDArray, after: NDArray) -> tuple[Change, int]:
     """
     lost, won = int((before & ~after).sum()), int((after & ~before).sum())
     changed, step = (lost + won) / len(before), (won - lost) / len(before)
-    n = np.arange(1, math.ceil((Z / TELLING) ** 2) + 1)  # with the last of them any interval is narrow enough
-    # Half a change each way is added, so that no change among few labels is not taken for certainty.
+    n = np.arange(1, math.ceil((Z / MAX_HALF_WIDTH) ** 2) + 1)  # for the last, any interval is narrow enough
+    # Add half a change in each direction: no change among few labels is no certainty.
     variance = (changed * n + 1) / (n + 2) - (step * n / (n + 2)) ** 2
-    enough = int(n[np.argmax(Z * np.sqrt(variance / (n + 2)) <= TELLING)])
+    enough = int(n[np.argmax(Z * np.sqrt(variance / (n + 2)) <= MAX_HALF_WIDTH)])
     if lost + won and binomtest(lost, lost + won).pvalue < 0.05:
         return ("worse" if lost > won else "better"), enough
     return ("same" if len(before) >= enough else "too few"), enough
 
 
 def gap_by_chance(confidence: NDArray, n_bins: int, random_state: int = 0) -> float:
-    """Calibration error that chance alone makes, at most in 95 of 100 cases, if every confidence is deserved.
+    """95th percentile of the calibration error due to chance alone, if every confidence is correct.
 
     Parameters
     ----------
     confidence : ndarray of shape (n,)
         Confidence of each answer.
     n_bins : int
-        Bins of the confidence.
+        Number of bins of the confidence.
     random_state : int
-        Seed of the draws.
+        Seed of the simulation.
 
     Returns
     -------
     float
-        95th percentile of the expected calibration error, by 1,000 draws.
+        95th percentile of the expected calibration error over 1,000 simulations.
 
     Examples
     --------

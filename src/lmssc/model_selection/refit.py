@@ -1,4 +1,4 @@
-"""Fits repeated with some labels hidden or a view left out: how accurate they are, and what each view contributes."""
+"""Refits with hidden labels or without a view: how accurate a classifier is, and what each view contributes."""
 
 import os
 import warnings
@@ -20,12 +20,12 @@ from lmssc.numerics.processes import end_with
 
 
 class HeldOut(NamedTuple):
-    """Answers for rows whose labels were hidden.
+    """Predictions for rows whose labels were hidden.
 
     Attributes
     ----------
     rows : ndarray of int of shape (m,)
-        Rows; empty if nothing could be hidden.
+        Rows; empty if no label could be hidden.
     codes : ndarray of int of shape (m,)
         Their true classes, as columns of `distributions`.
     distributions : ndarray of shape (m, c)
@@ -53,7 +53,7 @@ class HeldOut(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of the rows that are right; NaN if there are none."""
+        """Share of the rows that are right; NaN without rows."""
         return float(self.right.mean()) if len(self.rows) else float("nan")
 
 
@@ -74,7 +74,7 @@ def hold_out(
     Parameters
     ----------
     clf : classifier of lmssc
-        Its parameters are used; it is not changed. Of an `LMSSCCV`, the parameters that it chose.
+        Only its parameters are used, for an `LMSSCCV` those that it chose; it is not changed.
     views : as X in `fit`
         As given to `fit`.
     y : array-like of shape (n,)
@@ -82,14 +82,14 @@ def hold_out(
     present : list or dict of boolean arrays, optional
         As given to `fit`.
     without : sequence of str or None
-        Views to leave out, one at a time; None leaves out none. `n_components` and `n_neighbors` are lowered where
-        fewer features or samples are left.
+        Views to leave out, one at a time; None leaves out none. `n_components` and `n_neighbors` are lowered if too few
+        features or samples are left.
     n_folds : int
-        How many of the three folds are hidden; the labels of the others stay given.
+        Number of folds to hide, one after the other, of the three.
     random_state : int
         Seed of the folds, which are the same for all of `without`.
     n_jobs : int, optional
-        Fits at the same time, through joblib.
+        Number of parallel fits, through joblib.
     progress : callable, optional
         Called after each fit with the number of finished fits and of all fits.
 
@@ -125,7 +125,7 @@ def hold_out_labels(
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str | None, HeldOut]:
-    """`hold_out` for a dataset that has been validated; its views are hashed once for all fits.
+    """`hold_out` for a validated dataset, whose views are hashed once for all fits.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def hold_out_labels(
 
 
 def _prepare(clf: Any, names: Sequence[str], without: str | None) -> Any:
-    """A silent classifier with the same parameters for all views but one."""
+    """Clone the classifier without output or checkpoints, with the parameters for all views except `without`."""
     fresh = clone(getattr(clf, "best_estimator_", clf))
     parameters = fresh.get_params(deep=False)
     changes = {"views": None, "callback": None, "checkpoint": None, "verbose": 0}

@@ -1,4 +1,4 @@
-"""The audit as tables to read and a figure."""
+"""The audit as a Markdown page and a figure."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from lmssc.persistence.atomic import open_atomically
 
 Record = dict[str, Any]
 STYLE = {"svg.hashsalt": "lmssc", "font.size": 9}
-# Told apart by marker and by lightness as well as by colour.
+# The arms differ in marker and lightness as well as in colour.
 LOOKS = {
     "paper": {"marker": "D", "color": "#000000", "mfc": "white"},
     "sorted": {"marker": "o", "color": "#D55E00"},
@@ -31,14 +31,14 @@ def write_page(rows: Sequence[Record], out: Path, *, figures: bool = True) -> li
     rows : sequence of dict
         The summary.
     out : Path
-        Folder.
+        Output folder.
     figures : bool
-        Draw the figure.
+        Whether to draw the figure.
 
     Returns
     -------
     list of Path
-        What was written.
+        The files written.
     """
     written = [out / "audit.md"]
     with open_atomically(written[0]) as file:
@@ -56,17 +56,7 @@ def write_page(rows: Sequence[Record], out: Path, *, figures: bool = True) -> li
 
 
 def make_page(rows: Sequence[Record]) -> str:
-    """The tables of the audit in Markdown.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The summary.
-
-    Returns
-    -------
-    str
-    """
+    """The tables of the audit in Markdown."""
     return "\n\n".join([_row_order(rows), _choice(rows), _constant(rows), _sensitivity(rows)]) + "\n"
 
 
@@ -212,30 +202,20 @@ def _set(dataset: str, rate: float) -> str:
 def _mean(row: Record | None, form: str = ".1f") -> str:
     if row is None:
         return "–"
-    if row["n"] < 3:  # an interval would say next to nothing
+    if row["n"] < 3:  # too few for an interval
         return f"{row['mean']:{form}} ({row['n']} draw{'s' if row['n'] > 1 else ''})"
     return f"{row['mean']:{form}} ± {row['std']:.1f} ({row['low']:{form}} to {row['high']:{form}})"
 
 
 def draw_row_order(rows: Sequence[Record]) -> Any:
-    """Dots with 95 % confidence intervals for each order of the rows, next to the paper's mean and its interval.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The summary.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw the accuracy for each row order with its 95 % confidence interval, next to the paper's."""
     matplotlib = import_optional("matplotlib", purpose="figures", extra="plot")
     figures = import_optional("matplotlib.figure", purpose="figures", extra="plot")
     sets = _sets(rows, "row order")
     with matplotlib.rc_context(STYLE):
         figure = figures.Figure(figsize=(7, 1.2 + 0.9 * len(sets)), layout="constrained")
         ax = figure.subplots()
-        named = {arm: _label(arm) for arm in LOOKS}  # each is named in the legend once
+        named = {arm: _label(arm) for arm in LOOKS}  # each arm is in the legend once
         for place, (dataset, rate) in enumerate(sets):
             here = {
                 row["what"]: row

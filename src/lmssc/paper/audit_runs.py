@@ -1,4 +1,4 @@
-"""Runs of the audit: the published program on one draw of labels, in one order of the rows, with one setting."""
+"""Runs of the audit: the published program on one draw of labels, with one row order and one setting."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ARMS = {
     "held-out": "shuffled, mended, scored on held-out labels",
     "lmssc": "shuffled, lmssc.LMSSC()",
 }
-"""What is run on each draw, and how the tables call it."""
+"""The arms of the audit, which run on each draw, and their names in the tables."""
 SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
 COLUMNS = ("dataset", "rate", "repeat", "arm", "n_components", "beta", "gamma", *SCORES, "n_rounds", "fit_seconds")
 FOLDS = 3
@@ -30,7 +30,7 @@ FOLDS = 3
 
 @dataclass(frozen=True)
 class AuditRun:
-    """One arm on one draw with one setting; `lmssc` has no setting but its defaults."""
+    """One arm on one draw with one setting; the arm `lmssc` only has its defaults."""
 
     dataset: str
     rate: float
@@ -48,12 +48,12 @@ class AuditRun:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What it has in common with runs that take as long."""
+        """Key shared by runs that take about as long, to estimate the remaining time."""
         return self.dataset, self.arm, self.n_components
 
 
 def plan(datasets: Sequence[str], rates: Sequence[float], repeats: int) -> list[AuditRun]:
-    """All runs of an audit: what shows the effect of the order first, and a draw after the other.
+    """List all runs of an audit: first the arms that show the effect of row order, draw by draw.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def do_audit_run(run: AuditRun) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows in the order in which a run sees them, with the same labelled samples and the same start in every order."""
+    """Data in the row order of a run. Labelled samples and initial positions are the same in every order."""
 
     views: list[Any]
     codes: NDArray
@@ -95,9 +95,9 @@ class Draw:
 
 
 def make_draw(dataset: str, rate: float, repeat: int, n_components: int, *, shuffled: bool) -> Draw:
-    """One draw of labels and of a start, made in the file's order, for rows in that order or shuffled.
+    """Draw labels and an initial H for the rows in the order of the file, then shuffle the rows if asked.
 
-    The labelled rows stay in the order in which they were drawn, wherever the shuffle puts them.
+    The list of labelled rows stays in the order of the draw.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def make_draw(dataset: str, rate: float, repeat: int, n_components: int, *, shuf
     rate : float
         Share of labelled rows.
     repeat : int
-        Number of the draw; decides labels, shuffle and start.
+        Number of the draw: the seed of labels, shuffle and initial H.
     n_components : int
-        Columns of the start.
+        Number of columns of the initial H.
     shuffled : bool
-        Whether the rows are.
+        Whether to shuffle the rows.
 
     Returns
     -------
@@ -128,23 +128,15 @@ def make_draw(dataset: str, rate: float, repeat: int, n_components: int, *, shuf
 
 @cache
 def _data(dataset: str) -> tuple[list[Any], NDArray]:
-    """Views and classes in the file's order. Of BBC the program sees the first view only."""
+    """Views and classes in the order of the file. The program uses only the first view of BBC."""
     data = load(dataset)
     return list(data.views[:1] if dataset == "bbc" else data.views), np.asarray(data.target)
 
 
 def run_arm(run: AuditRun) -> dict[str, Any]:
-    """Scores of a run, on the rows without a label unless its arm says otherwise.
+    """Do a run and return its `SCORES` and `n_rounds`, which is None for LMSSC and for several fits.
 
-    Parameters
-    ----------
-    run : AuditRun
-        What to do.
-
-    Returns
-    -------
-    dict
-        `SCORES`, and `n_rounds`, None where there are none or several.
+    The scores are of the unlabelled rows; for the arm "held-out" they are of the held-out labels.
     """
     shuffled = run.arm not in ("sorted", "mended-sorted")
     draw = make_draw(run.dataset, run.rate, run.repeat, run.n_components or 1, shuffled=shuffled)
@@ -170,7 +162,7 @@ def _answer(run: AuditRun, draw: Draw, labelled: NDArray) -> Any:
 
 
 def _held_out(run: AuditRun, draw: Draw) -> dict[str, float]:
-    """Scores on labelled rows that are hidden in turn: what a setting can be chosen by without a test label."""
+    """Cross-validated scores on the labelled rows, by which to choose a setting without test labels."""
     blocks = draw.labelled.reshape(int(draw.codes.max()) + 1, -1)
     truth, predicted = [], []
     for fold in range(FOLDS):

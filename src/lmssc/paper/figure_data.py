@@ -1,4 +1,4 @@
-"""What the figures show: computed once, and kept in files so that a second start goes on where the first one ended."""
+"""Data of the figures, computed once and cached in files, so that a second run resumes where the first ended."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from lmssc.metrics import mean_interval
 from lmssc.persistence.atomic import open_atomically
 from lmssc.persistence.provenance import version
 
-# The paper names no range of β and γ. Ours holds the grid of its program and our defaults.
+# The paper names no range of β and γ. This one includes the grid of its program and our defaults.
 DIMENSIONS = (5, 10, 15, 20, 25)
 PANELS = DIMENSIONS[:3]
 SENSITIVITY_RATE = 0.2
@@ -49,7 +49,7 @@ class Grid:
 
 
 WIDE = Grid(DIMENSIONS, (0.001, 0.01, 0.1, 1.0, 10.0), (0.001, 0.01, 0.1, 1.0, 10.0), repeats=10)
-# Algorithm 1 takes some twenty times as long.
+# Smaller, because Algorithm 1 takes about twenty times as long.
 PUBLISHED = Grid(PANELS, (0.01, 0.1, 1.0), (0.1, 1.0, 10.0), repeats=5)
 
 FIT_RATE, FIT_SEED = 0.2, 0
@@ -70,9 +70,9 @@ class FigureSet:
     class_names : ndarray of str
         Name of each class.
     cache : Path
-        Folder for what is computed.
+        Folder of the cached arrays.
     jobs : int
-        Processes to use.
+        Number of processes.
     """
 
     name: str
@@ -83,19 +83,19 @@ class FigureSet:
 
     @classmethod
     def from_bunch(cls, name: str, bunch: Any, cache: Path, jobs: int) -> "FigureSet":
-        """The data set of a loader, whose targets are numbers of `target_names`."""
+        """Make one from the Bunch of a loader."""
         data = Data.read(dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target)
         return cls(name, data, np.array([str(label) for label in bunch.target_names]), cache, jobs)
 
     def shuffled(self, rate: float, seed: int) -> tuple[NDArray, list[RawView], NDArray]:
-        """Rows in random order, and their labels with −1 for those that are hidden."""
+        """Shuffle the rows: the order, the views, and the labels with −1 for the hidden ones."""
         order, given = stratified_split(self.data.codes, rate, seed)
         return order, [raw.take(order) for raw in self.data.raws], np.where(given, self.data.codes[order], -1)
 
     def remember(
         self, what: str, settings: list[Any], compute: Callable[[], Mapping[str, NDArray]]
     ) -> dict[str, NDArray]:
-        """Arrays from the cache, or computed and put there."""
+        """Read arrays from the cache, or compute and cache them."""
         content = [version("lmssc"), self.data.key, what, *settings]
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
         path = self.cache / f"{what}-{self.name}-{key}.npz"
@@ -122,7 +122,7 @@ def sensitivity(
     settings : mapping
         Parameters of `LMSSC` besides these three.
     progress : bool
-        Show a bar.
+        Show a progress bar.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def sensitivity(
 
 
 def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Accuracy for each r: with the default β and γ, and with the best of the grid for each split, by test accuracy.
+    """Accuracy for each r: with the default β and γ, and with the best of the grid by test accuracy of each split.
 
     Parameters
     ----------
@@ -200,9 +200,9 @@ def by_dimension(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Fit:
-    """One fit of LMSSC with its defaults, samples in the order of the data set; the terms of J are of 30 iterations.
+    """One fit of LMSSC with its defaults, with the samples in the order of the data set.
 
-    `n_iter` is where the stop rule ended it.
+    The terms of J are of a fit without the stopping rule. `n_iter` is the iteration at which the rule stops.
     """
 
     terms: dict[str, NDArray]
@@ -214,19 +214,9 @@ class Fit:
 
 
 def fit_once(figures: FigureSet) -> Fit:
-    """Fit LMSSC on one split: the terms of J, the predictions, the graphs before and after learning.
-
-    Parameters
-    ----------
-    figures : FigureSet
-        The data.
-
-    Returns
-    -------
-    Fit
-    """
+    """Fit LMSSC on one split: the terms of J, the predictions, the graphs before and after learning."""
     model = LMSSC()
-    # The stop rule ends a fit before there is much to see.
+    # The stopping rule ends a fit before J has changed much.
     to_the_end = LMSSC(tol=0.0, calibrate=False)
     n_samples = len(figures.data.codes)
 
@@ -266,21 +256,21 @@ def fit_once(figures: FigureSet) -> Fit:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """One thread, and no warnings of samples that no label reaches: the scores show what becomes of them."""
+    """Use one thread and ignore warnings about unreached samples, whose answers are scored like all others."""
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")
         yield
 
 
 def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
-    """The graph with which LMSSC begins: on the truncated SVD of the scaled views, before any label is used.
+    """The initial graph of LMSSC: on the truncated SVD of the scaled views, before any label is used.
 
     Parameters
     ----------
     raws : list of RawView
         The views.
     codes : ndarray of shape (n,)
-        Class of each sample, −1 where it is not known; their number decides how many neighbours there are.
+        Class of each sample, −1 if unlabelled. The number of labels determines the number of neighbours.
 
     Returns
     -------
@@ -297,16 +287,9 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
 
 
 def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
-    """Answers for the hidden labels of several splits, together: whether each is right, and how sure the method was.
+    """For each label rate and method: which answers for hidden labels are right, and their confidence.
 
-    Parameters
-    ----------
-    figures : FigureSet
-        The data.
-
-    Returns
-    -------
-    dict of rate → method → (right, confidence)
+    The answers of all splits are put together.
     """
     methods = resolve_methods(CALIBRATION_METHODS, [raw.name for raw in figures.data.raws], 0)
     tasks = list(product(CALIBRATION_RATES, methods, range(CALIBRATION_REPEATS)))

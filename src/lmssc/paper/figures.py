@@ -1,4 +1,4 @@
-"""The figures of the reproduction: the paper's two, and what it does not show."""
+"""Figures of the reproduction: the paper's two, and others that it does not have."""
 
 import csv
 import io
@@ -65,18 +65,18 @@ WIDTH = 7.0
 
 @dataclass(frozen=True)
 class Caption:
-    """What a reader needs beside a figure.
+    """Caption of a figure.
 
     Attributes
     ----------
     section : str
         Kind of figure, under which a report lists it.
     title : str
-        What it is, in a line.
+        Title, one line.
     text : str
-        What was done, what is to be seen, and what it does not say.
+        What was computed, what the figure shows, and what it does not show.
     alt : str
-        What it shows, for those who cannot see it.
+        Text alternative for readers who cannot see the figure.
     """
 
     section: str
@@ -86,19 +86,19 @@ class Caption:
 
 
 def draw_figures(datasets: list[str], out: Path, *, jobs: int = 1, progress: bool = False) -> list[Path]:
-    """Compute what the figures need and draw them.
+    """Compute the data of the figures and draw them.
 
     Parameters
     ----------
     datasets : list of str
         Names of data sets, as for `lmssc.datasets.load`. The paper's figures are drawn if "sonar" is among them.
     out : Path
-        Folder. The figures go to ``figures/`` as SVG and PNG; their data as CSV, their captions as JSON and what is
-        computed to ``figure-data/``. What is there already is not computed again.
+        Output folder. The figures go to ``figures/`` as SVG and PNG; their data as CSV, their captions as JSON and a
+        cache go to ``figure-data/``. Cached arrays are not computed again.
     jobs : int
-        Processes to use.
+        Number of processes.
     progress : bool
-        Say what is being done on the error stream.
+        Print the current step on stderr.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def draw_figures(datasets: list[str], out: Path, *, jobs: int = 1, progress: boo
 
 
 class Sheet:
-    """Where figures, their data and their captions are written."""
+    """Writer of figures, their data and their captions."""
 
     def __init__(self, out: Path) -> None:
         self.figures, self.data = out / "figures", out / "figure-data"
@@ -134,7 +134,7 @@ class Sheet:
         with matplotlib.rc_context(STYLE):
             figure = figure_module.Figure(figsize=(WIDTH, height), layout="constrained")
             draw(figure)
-            # Pictures of a fixed shape need a second round of the layout to settle.
+            # Images of a fixed aspect ratio need a second pass of the layout.
             for _ in range(2):
                 figure.draw_without_rendering()
             for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):

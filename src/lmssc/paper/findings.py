@@ -1,4 +1,4 @@
-"""What the tables of a reproduction say, in sentences and in cells."""
+"""Findings of a reproduction, as sentences and as cells of its tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,24 +8,14 @@ from lmssc.paper.printed_tables import DATASETS, PaperCell, paper_tables
 from lmssc.paper.tables import CONSTANT
 
 NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
-# If a constant answer has this accuracy in percent, accuracy alone says little.
-MAX_CONSTANT = 80
+# Above this accuracy of a constant answer, in percent, accuracy alone says little about a method.
+MAX_CONSTANT_ACCURACY = 80
 
 Row = Mapping[str, Any]
 
 
 def findings(rows: Sequence[Row]) -> list[str]:
-    """What holds and what does not, in sentences, each from the tables alone.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `lmssc.paper.tables.read_tables` gives.
-
-    Returns
-    -------
-    list of str
-    """
+    """Say in sentences what agrees with the paper and what does not, from the rows of `read_tables` alone."""
     both = [row for row in rows if row["method"] == "LMSSC" and known(row, "paper_mean", "fixed_mean")]
     sentences = []
     for symbol, words in (("≈", "agrees with the paper's (its mean is inside our 95 % interval)"),
@@ -58,7 +48,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         )
     for dataset in unique(rows, "dataset"):
         constant = [row["fixed_mean"] for row in rows if (row["dataset"], row["method"]) == (dataset, CONSTANT)]
-        if constant and max(constant) > MAX_CONSTANT:
+        if constant and max(constant) > MAX_CONSTANT_ACCURACY:
             sentences.append(
                 f"On {dataset_title(dataset)}, always answering the largest class is right {max(constant):.1f} % "
                 "of the time: an accuracy near that says nothing. Balanced accuracy and macro-F1 tell more there."
@@ -67,13 +57,13 @@ def findings(rows: Sequence[Row]) -> list[str]:
 
 
 def find(rows: Sequence[Row], like: Row, method: str) -> Row | None:
-    """The row of another method in the same cell."""
+    """Find the row of a method for the data set and label rate of the row `like`."""
     wanted = (like["dataset"], like["rate"], method)
     return next((row for row in rows if (row["dataset"], row["rate"], row["method"]) == wanted), None)
 
 
 def best_other(rows: Sequence[Row], like: Row) -> Row | None:
-    """The best method with fixed defaults in the same cell that is no LMSSC and no constant answer."""
+    """Find the best other method with fixed defaults in the same cell, without the constant answer."""
     others = [
         row
         for row in rows
@@ -86,7 +76,7 @@ def best_other(rows: Sequence[Row], like: Row) -> Row | None:
 
 
 def _first_in_paper(cells: Sequence[Row]) -> int:
-    """In how many cells the paper has LMSSC first."""
+    """Count the cells in which LMSSC has the best mean of the paper."""
     best: dict[tuple[str, float], PaperCell] = {}
     for cell in paper_tables():
         key = (cell.dataset, cell.rate)
@@ -95,7 +85,7 @@ def _first_in_paper(cells: Sequence[Row]) -> int:
 
 
 def _by_dataset(cells: Sequence[Row]) -> list[str]:
-    """Cells as "Sonar 10 % (+2.3), 20 % (−1.0)", one text a data set."""
+    """Cells as "Sonar 10 % (+2.3), 20 % (−1.0)", one text per data set."""
     texts = []
     for dataset in unique(cells, "dataset"):
         parts = (
@@ -118,28 +108,28 @@ def known(row: Row, *names: str) -> bool:
 
 
 def sign(row: Row) -> str:
-    """How ours compares with the paper's: by our interval, or by the means alone if there is none."""
+    """Mark for our interval (or mean, without one) beside the paper's mean: ▲ above it, ▼ below it, ≈ around it."""
     low, high = (row["fixed_mean"] if math.isnan(row[end]) else row[end] for end in ("fixed_ci_low", "fixed_ci_high"))
     return "▼" if row["paper_mean"] > high else "▲" if row["paper_mean"] < low else "≈"
 
 
 def difference(row: Row) -> str:
-    """Ours minus the paper's, with its sign; a dash if one is not known."""
+    """Our mean minus the paper's, with a sign; a dash if one of them is missing."""
     if not known(row, "paper_mean", "fixed_mean"):
         return "–"
     return f"{sign(row)} {signed(row['fixed_mean'] - row['paper_mean'])}"
 
 
 def signed(number: float) -> str:
-    """A number of points with its sign."""
+    """Format percentage points with a sign."""
     return f"{number:+.1f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, without digits that are not needed."""
+    """Format a share as a percentage, without trailing zeros."""
     return f"{100 * share:g} %"
 
 
 def unique(rows: Iterable[Row], name: str) -> list[Any]:
-    """Values of a column, each once, in the order of the rows."""
+    """Distinct values of a column, in the order of the rows."""
     return list(dict.fromkeys(row[name] for row in rows))

@@ -1,4 +1,4 @@
-"""The Markdown that lmssc itself writes, and the same as HTML: headings, paragraphs, tables, code, bold."""
+"""Write Markdown tables, and convert the Markdown that lmssc writes to HTML."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _INLINE = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|\\([\\*_|`])")
 
 
 def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    r"""A table in Markdown. "99.4 ± 0.5" stays on one line, however narrow the column.
+    r"""Format a table in Markdown. Non-breaking spaces keep "99.4 ± 0.5" on one line.
 
     Examples
     --------
@@ -29,19 +29,19 @@ def markdown_table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def markdown_to_html(text: str, prefix: str) -> Markup:
-    r"""Markdown with headings, paragraphs and tables as HTML.
+    r"""Convert Markdown with headings, paragraphs and tables to HTML.
 
     Parameters
     ----------
     text : str
-        Markdown. Blocks are parted by empty lines; ``##`` headings become `h3`.
+        Markdown. Empty lines separate the blocks; headings become `h3`.
     prefix : str
-        Starts the ids of tables.
+        Prefix of the ids of tables.
 
     Returns
     -------
     Markup
-        HTML, with all text escaped. Tables stand in boxes that scroll, named by the heading above.
+        HTML with all text escaped. Tables are in boxes that scroll, labelled by the heading above.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def markdown_to_html(text: str, prefix: str) -> Markup:
 
 
 def _cells(line: str) -> list[str]:
-    """Texts between bars that no backslash stands before."""
+    """Split a row of a table at its bars, except at escaped ones."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
 
 

@@ -1,4 +1,4 @@
-"""The paper's result tables, as it printed them."""
+"""The result tables of the paper, as printed."""
 
 import csv
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import t
 
 DATASETS = {"bbc": "BBC", "sonar": "Sonar", "handwritten": "HW", "reuters": "Reuters"}
-"""Names of the data sets here, and what the paper's tables call them."""
+"""Names of the data sets here, and in the tables of the paper."""
 DRAWS = 20
-"""Splits behind each mean and deviation."""
+"""Number of splits behind each mean and standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class PaperCell:
 
 
 def interval_half_width(std: float) -> float:
-    """Half the width of the 95 % confidence interval of a mean of the paper, from its printed deviation.
+    """Half-width of the 95 % confidence interval of a printed mean, from the printed standard deviation.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def paper_tables() -> tuple[PaperCell, ...]:
 
 
 def paper_cell(dataset: str, method: str, rate: float) -> PaperCell | None:
-    """One cell of the paper's tables, or None where it has none.
+    """One cell of the paper's tables; None if they do not have it.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
-"""The published program, ported: its update order and its bookkeeping of rows, to measure what they do.
+"""A port of the published program, with its update order and its row bookkeeping, to measure their effect.
 
-Nothing here is meant for use on data of one's own: `lmssc.LMSSC` is the method. What is kept of the program, although
-one would not do it so, is what its results depend on: the rows of the class scores stand in another order than the
-rows of everything else, the neighbours are those of the latent positions alone, and edges once written stay.
+Do not use it on your own data: `lmssc.LMSSC` is the method. The port keeps three quirks that the program's results
+depend on: the rows of the class scores are in another order than all other rows, neighbours are chosen by the latent
+positions alone, and edges of earlier rounds are never removed.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,18 +21,42 @@ from lmssc.data.canonical_order import canonical_order
 from lmssc.data.views import RawView
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
-N_NEIGHBORS = 10
-MOST_ROUNDS = 50
-TOLERANCE = 1e-5
-EMPTY = 1e-10
-UNDETERMINED = 1e-13
-MOST_BY_MODES = 500
+
+@dataclass(frozen=True)
+class ProgramConstants:
+    """Constants of the published program, and of the solvers of this port.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        Neighbours per sample.
+    max_rounds : int
+        Largest number of rounds.
+    tol : float
+        Stop when F changes by less than this share of its norm.
+    empty_column : float
+        A column of H whose norm is below this share of the largest is set to zero: it is rounding error.
+    undetermined : float
+        Eigenvalues below this share of the largest count as zero; the solution has no part along them.
+    max_samples_for_eigh : int
+        Up to this many samples H is solved by a full eigendecomposition, beyond it by conjugate gradients.
+    """
+
+    n_neighbors: int = 10
+    max_rounds: int = 50
+    tol: float = 1e-5
+    empty_column: float = 1e-10
+    undetermined: float = 1e-13
+    max_samples_for_eigh: int = 500
+
+
+PROGRAM = ProgramConstants()
 GRID = [(r, beta, gamma) for r in (20, 50) for beta in (0.01, 0.1, 1.0) for gamma in (0.1, 1.0, 10.0)]
-"""The settings (r, β, γ) from which the program takes the one with the best test accuracy, anew for each draw."""
+"""Grid of (r, β, γ). For each draw the program reports the setting with the best test accuracy."""
 
 
 class Answer(NamedTuple):
-    """Class of each sample without a label, these samples, and after how many rounds."""
+    """Predicted classes of the unlabelled rows, these rows, the class scores F, and the number of rounds."""
 
     predicted: NDArray
     unlabelled: NDArray
@@ -40,23 +65,24 @@ class Answer(NamedTuple):
 
 
 def draw_labelled(n_samples: int, n_classes: int, rate: float, seed: int) -> NDArray:
-    """The program's rule for which rows have a label, made for rows in class order and classes of one size.
+    """Draw the labelled rows as the program does, which assumes rows in class order and classes of equal size.
 
-    ⌊rate·n_c⌋ positions are drawn from the first n_c = ⌊N/c⌋ rows, and used in each of the c blocks of n_c rows.
+    ⌊rate·n_c⌋ of the first n_c = ⌊N/c⌋ rows are drawn, and the same positions are used in each of the c blocks of n_c
+    rows.
 
     Parameters
     ----------
     n_samples, n_classes : int
         N and c.
     rate : float
-        Share of each block.
+        Share of labelled rows in each block.
     seed : int
-        Decides the draw.
+        Seed of the draw.
 
     Returns
     -------
     ndarray of int
-        Rows, in the order in which they were drawn.
+        Labelled rows, in the order of the draw.
 
     Examples
     --------
@@ -77,42 +103,41 @@ def published_program(
     beta: float,
     gamma: float,
     mended: bool = False,
-    max_rounds: int = MOST_ROUNDS,
+    max_rounds: int = PROGRAM.max_rounds,
 ) -> Answer:
-    """Run the published program on rows in the order in which they are given.
+    """Run the published program on the rows in the given order.
 
-    A round updates the loadings W (non-negative least squares for each feature), the latent positions H (a Sylvester
-    equation), α, the graph S, and the class scores F. Two lists of squared distances enter α and S: between rows of H,
-    which are in the order of the data, and between rows of F, which are kept as the labelled rows, in the order in
-    which they were drawn, over the others, ascending. Entry (i, j) of the one and of the other is therefore not about
-    the same two samples, unless `mended`.
+    Each round updates the loadings W (non-negative least squares for each feature), the latent positions H (a Sylvester
+    equation), α, the graph S, and the class scores F. The updates of α and S add two matrices of squared distances. One
+    is between the rows of H, in the order of the data. The other is between the rows of F, which the program stores
+    with the labelled rows first, in the order of the draw, and the others after them. So entry (i, j) of the two
+    matrices is about different pairs of samples, unless `mended`.
 
-    Two cases in which the program's answer is left to chance have a definite one here: where H or F is not determined
-    (a component that no loading uses, samples that no path connects with a label) it is the solution of the
-    smallest norm. For samples that no label reaches this is F = 0, and class 0.
+    Where H or F is not determined (a component that no loading uses, samples that no path connects with a label), the
+    program's answer is arbitrary. The port takes the solution of smallest norm: samples that no label reaches have
+    F = 0, and class 0.
 
     Parameters
     ----------
     views : sequence of array or sparse matrix of shape (N, d_v)
-        As they are, not scaled.
+        Views, which are not scaled.
     codes : ndarray of int of shape (N,)
-        Classes 0, …, c−1; read at the labelled rows only, but for the number of classes.
+        Classes 0, …, c−1. Only those of the labelled rows are used, and the number of classes.
     labelled : ndarray of int
-        Rows with a label, in the order in which they were drawn.
+        Labelled rows, in the order of the draw.
     start : ndarray of shape (N, r)
-        H at the start; the program draws it uniformly from [0, 1].
+        Initial H; the program draws it uniformly from [0, 1].
     beta, gamma : float
         Weights β and γ.
     mended : bool
-        Put the rows of F into the order of the data, and change nothing else.
+        Keep the rows of F in the order of the data; nothing else changes.
     max_rounds : int
-        Most rounds; it ends before when F changes by less than 1e-5 of its norm.
+        Largest number of rounds. The program stops earlier once F changes by less than 1e-5 of its norm.
 
     Returns
     -------
     Answer
-        `predicted`, classes of the rows `unlabelled` (ascending); `scores`, F of all rows in the order of the data;
-        `n_rounds`.
+        `predicted`, the classes of the rows `unlabelled` (ascending); `scores`, F in the order of the data; `n_rounds`.
 
     Examples
     --------
@@ -133,23 +158,23 @@ def published_program(
     scores = np.zeros((n, c))
     scores[labelled, codes[labelled]] = 1
     laplacian = np.zeros((n, n))
-    n_rounds, settled = 0, False
-    while n_rounds < max_rounds and not settled:
+    n_rounds, converged = 0, False
+    while n_rounds < max_rounds and not converged:
         loadings = nonnegative_loadings(np.asarray(data.T @ latent), latent.T @ latent, loadings)
         latent = _latent(loadings.T @ loadings, np.asarray(data @ loadings), laplacian, beta, latent)
         _rewrite(graph, _squared_distances(latent), _squared_distances(scores[kept]), beta, gamma)
         laplacian = np.diag(graph.sum(axis=1)) - graph
         before, scores = scores, _propagate(graph, laplacian, scores, labelled, unlabelled)
-        settled = linalg.norm(scores - before) < TOLERANCE * linalg.norm(scores)
+        converged = linalg.norm(scores - before) < PROGRAM.tol * linalg.norm(scores)
         n_rounds += 1
     return Answer(scores[unlabelled].argmax(axis=1), unlabelled, scores, n_rounds)
 
 
 class PublishedProgram(ClassifierMixin, BaseEstimator):
-    """The published program as an estimator, so that it can be measured like any other.
+    """The published program as an estimator, to measure it like any other.
 
-    The labelled rows are taken class by class, ascending, as the program's own draw gives them class by class. A sample
-    has the same start wherever it stands, so that what a permutation changes is due to the bookkeeping alone.
+    The labelled rows are ordered by class, then by index, because the program's own draw is ordered by class. The
+    initial position of a sample does not depend on its row, so any effect of a permutation is due to the bookkeeping.
 
     Parameters
     ----------
@@ -158,14 +183,14 @@ class PublishedProgram(ClassifierMixin, BaseEstimator):
     beta, gamma : float
         β and γ.
     mended : bool
-        Whether the rows of F are in the order of the data.
+        Whether to keep the rows of F in the order of the data.
     random_state : int
-        Decides H at the start.
+        Seed of the initial H.
 
     Attributes
     ----------
     transduction_ : ndarray of int of shape (N,)
-        Classes of all rows.
+        Predicted classes of all rows.
     label_distributions_ : ndarray of shape (N, c)
         F.
 
@@ -193,14 +218,14 @@ class PublishedProgram(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Sequence[Any], y: NDArray) -> Self:
-        """Run it.
+        """Run the program.
 
         Parameters
         ----------
         X : sequence of array or sparse matrix
             The views.
         y : ndarray of int
-            Classes 0, …, c−1, and −1 where it is not known.
+            Classes 0, …, c−1; −1 for unlabelled rows.
         """
         y = np.asarray(y)
         by_class = np.argsort(y, kind="stable")
@@ -223,36 +248,36 @@ class PublishedProgram(ClassifierMixin, BaseEstimator):
 
 
 def _stack(views: Sequence[Any]) -> Any:
-    """All views side by side; the updates of W and H see nothing but their sums over views."""
+    """Concatenate the views; the updates of W and H only use sums over all views."""
     if any(sparse.issparse(view) for view in views):
         return sparse.hstack([sparse.csr_array(view) for view in views], format="csr")
     return np.hstack([np.asarray(view, dtype=float) for view in views])
 
 
 def _latent(gram: NDArray, rhs: NDArray, laplacian: NDArray, beta: float, start: NDArray) -> NDArray:
-    """H of H·A + β·L·H = B, the smallest if there are many."""
+    """Solve H·A + β·L·H = B for H; the solution of smallest norm if there are several."""
     used = np.diag(gram) > 0
     values, basis = linalg.eigh(gram[np.ix_(used, used)])
     rhs = rhs[:, used] @ basis
-    solve = _solve_by_modes if len(rhs) <= MOST_BY_MODES else _solve_by_gradients
+    solve = _solve_by_eigenvectors if len(rhs) <= PROGRAM.max_samples_for_eigh else _solve_by_gradients
     latent = np.zeros_like(start)
     latent[:, used] = solve(np.maximum(values, 0), beta * laplacian, rhs, start[:, used] @ basis) @ basis.T
-    # What is left of a column that is all but empty are rounding errors, which the next loadings would blow up.
+    # A column that is almost zero holds rounding errors, which the next loadings would amplify.
     norms = linalg.norm(latent, axis=0)
-    return np.where(norms > EMPTY * norms.max(), latent, 0)
+    return np.where(norms > PROGRAM.empty_column * norms.max(), latent, 0)
 
 
-def _solve_by_modes(values: NDArray, laplacian: NDArray, rhs: NDArray, start: NDArray) -> NDArray:
-    """Columns h of (λ·I + L)·h = b, by all eigenvectors of L: sure, but slow for many rows."""
+def _solve_by_eigenvectors(values: NDArray, laplacian: NDArray, rhs: NDArray, start: NDArray) -> NDArray:
+    """Solve (λ·I + L)·h = b for each column, by all eigenvectors of L: exact, but slow for many rows."""
     frequencies, modes = linalg.eigh(laplacian)
     denominator = np.maximum(frequencies, 0)[:, None] + values
-    undetermined = denominator <= UNDETERMINED * denominator.max()
+    undetermined = denominator <= PROGRAM.undetermined * denominator.max()
     return modes @ np.where(undetermined, 0, modes.T @ rhs / np.where(undetermined, 1, denominator))
 
 
 def _solve_by_gradients(values: NDArray, laplacian: NDArray, rhs: NDArray, start: NDArray) -> NDArray:
-    """The same by conjugate gradients."""
-    seen = values > UNDETERMINED * values.max()
+    """Solve the same equations by conjugate gradients."""
+    seen = values > PROGRAM.undetermined * values.max()
     diagonal = values[seen] + np.diag(laplacian)[:, None]
     edges = sparse.csr_array(laplacian)  # a few percent of all pairs, even after 50 rounds
     solution = np.zeros_like(rhs)
@@ -267,7 +292,7 @@ def _solve_by_gradients(values: NDArray, laplacian: NDArray, rhs: NDArray, start
 
 
 def _squared_distances(rows: NDArray) -> NDArray:
-    """Squared distances of all rows from each other; infinite from itself, so that no row is its own neighbour."""
+    """Squared distances between all rows; infinite on the diagonal, so that no row is its own neighbour."""
     squares = np.einsum("ij,ij->i", rows, rows)
     distances = rows @ (-2 * rows.T)
     distances += squares[:, None]
@@ -278,9 +303,9 @@ def _squared_distances(rows: NDArray) -> NDArray:
 
 
 def _rewrite(graph: NDArray, by_latent: NDArray, by_scores: NDArray, beta: float, gamma: float) -> None:
-    """One update of S in place: k entries a row are written, the others stay, then S ← (S+Sᵀ)/2."""
-    k = min(N_NEIGHBORS, len(graph) - 2)
-    # α takes each kind of distance sorted on its own: the j-th nearest by H need not be the j-th nearest by F.
+    """Update S in place: write k entries of each row, keep the others, then S ← (S+Sᵀ)/2."""
+    k = min(PROGRAM.n_neighbors, len(graph) - 2)
+    # For α the two kinds of distances are sorted separately: the j-th nearest by H need not be the j-th nearest by F.
     nearest = [np.sort(np.partition(d, k, axis=1)[:, : k + 1], axis=1) for d in (by_latent, by_scores)]
     sorted_apart = beta * nearest[0] + gamma * nearest[1]
     alpha = np.mean(k * sorted_apart[:, k] - sorted_apart[:, :k].sum(axis=1)) / 2 / (2 * beta)
@@ -295,7 +320,7 @@ def _rewrite(graph: NDArray, by_latent: NDArray, by_scores: NDArray, beta: float
 
 
 def _propagate(graph: NDArray, laplacian: NDArray, scores: NDArray, labelled: NDArray, unlabelled: NDArray) -> NDArray:
-    """F_u = −L_uu⁻¹·L_ul·Y_l; 0 where no label reaches."""
+    """F_u = −L_uu⁻¹·L_ul·Y_l; zero where no label reaches."""
     _, component = connected_components(sparse.csr_array(graph), directed=False)
     reached = unlabelled[np.isin(component[unlabelled], component[labelled])]
     result = np.zeros_like(scores)
@@ -304,6 +329,6 @@ def _propagate(graph: NDArray, laplacian: NDArray, scores: NDArray, labelled: ND
     inner = laplacian[np.ix_(reached, reached)]
     try:
         result[reached] = linalg.cho_solve(linalg.cho_factor(inner), rhs)
-    except linalg.LinAlgError:  # what ties some of them to a label is no more than a rounding error
+    except linalg.LinAlgError:  # some rows are tied to a label by rounding error only
         result[reached] = linalg.pinvh(inner) @ rhs
     return result

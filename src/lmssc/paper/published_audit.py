@@ -1,4 +1,4 @@
-"""The audit of the published results: what row order, choice by test labels and a constant answer account for."""
+"""Audit the published results: the effect of row order, of choice by test labels, and of a constant answer."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from lmssc.paper.published import GRID, PublishedProgram, draw_labelled
 from lmssc.persistence.atomic import write_csv
 
 _WORDS = ("part", "dataset", "what")
-# What only the rows of part (d) have.
+# Columns that only rows of part (d) fill.
 _SENSITIVITY = (
     "largest_change",
     "largest_probability_change",
@@ -50,7 +50,7 @@ def audit(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> list[Record]:
-    """Do all runs that the folder does not have, and write ``audit.csv`` and ``audit_summary.csv``.
+    """Do the runs that are not in the folder yet, and write ``audit.csv`` and ``audit_summary.csv``.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def audit(
     rates : sequence of float
         Shares of labelled rows.
     repeats : int
-        Draws of labels.
+        Number of draws of labels.
     out : Path
-        Folder. Runs of earlier calls that are there take part in what is written.
+        Output folder. The tables also include the runs of earlier calls.
     n_jobs : int
-        Runs at the same time.
+        Number of parallel runs.
     progress : bool
-        Show how far it is.
+        Show a progress bar.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def audit(
 
 
 def write_tables(out: Path) -> list[Record]:
-    """Write ``audit.csv`` and ``audit_summary.csv`` from the runs that are in the folder, however many they are."""
+    """Write ``audit.csv`` and ``audit_summary.csv`` from the runs in the folder, complete or not."""
     store = Store(out)
     found = (store.read(path.stem) for path in sorted((out / "runs").glob("*.json")))
     records = [record for record in found if record is not None]
@@ -94,18 +94,7 @@ def write_tables(out: Path) -> list[Record]:
 
 
 def read_summary(path: Path) -> list[Record]:
-    """Rows of an ``audit_summary.csv``, numbers as numbers, what is not there as None.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    list of dict
-        With the columns `SUMMARY`.
-    """
+    """Read ``audit_summary.csv`` as dicts with the columns `SUMMARY`; empty cells are None."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [
@@ -118,17 +107,9 @@ def read_summary(path: Path) -> list[Record]:
 
 
 def summarise(runs: Iterable[Record]) -> list[Record]:
-    """Parts (a), row order, and (b), choice by test labels, from all runs.
+    """Summarise all runs in parts (a), row order, and (b), choice by test labels.
 
-    Parameters
-    ----------
-    runs : iterable of dict
-        With the columns of ``audit.csv``.
-
-    Returns
-    -------
-    list of dict
-        With the columns `SUMMARY`. Draws that lack a setting of the grid are left out.
+    Draws for which a setting of the grid has not run are left out.
     """
     tables: dict[tuple[str, float], dict[str, dict[int, NDArray]]] = {}
     for run in runs:
@@ -149,7 +130,7 @@ Line = tuple[str, str, NDArray]
 
 
 def _by_order(arms: dict[str, dict[int, NDArray]]) -> list[Line]:
-    """Best of the grid by test accuracy, as the program does, in each order; and differences draw by draw."""
+    """Best test accuracy of the grid for each row order, as the program reports it, and paired differences."""
     best = {arm: {draw: grid.max() for draw, grid in draws.items()} for arm, draws in arms.items() if arm != "held-out"}
     lines = [("row order", ARMS[arm], _values(best[arm])) for arm in ARMS if best.get(arm)]
     for one, other in (
@@ -165,7 +146,7 @@ def _by_order(arms: dict[str, dict[int, NDArray]]) -> list[Line]:
 
 
 def _by_choice(arms: dict[str, dict[int, NDArray]]) -> list[Line]:
-    """Best by test labels against choices that do not see the test labels of the draw."""
+    """The best setting by test labels, and choices that do not use the test labels of the draw."""
     lines: list[Line] = []
     for arm in ("sorted", "shuffled", "mended"):
         draws = arms.get(arm, {})
@@ -203,7 +184,7 @@ def _values(by_draw: dict[int, float]) -> NDArray:
 
 
 def _differences(one: dict[int, float], other: dict[int, float]) -> NDArray:
-    """On the draws that both have."""
+    """Paired differences, on the draws that both have."""
     return np.array([one[draw] - other[draw] for draw in one if draw in other])
 
 
@@ -226,14 +207,14 @@ def _row(part: str, dataset: str, rate: float, what: str, values: NDArray, paper
 
 
 def constant_answer() -> list[Record]:
-    """Part (c): the larger class as the answer for every sample of BBC, next to the paper's BBC cells.
+    """Part (c): always answering the larger class of BBC, compared with the paper's BBC cells.
 
     Returns
     -------
     list of dict
-        With the columns `SUMMARY`: the constant's scores on the rows without a label over 20 draws by the program's
-        rule; and each cell of the paper with the difference of its mean from the constant on all rows, 92.4 %, in
-        `mean`, and the 95 % confidence interval of that difference in `low` and `high`.
+        Rows with the columns `SUMMARY`. Rows "constant" have the scores of the constant answer on the unlabelled rows,
+        over 20 draws by the program's rule. Rows "constant, paper" have one cell of the paper each: `mean` is its
+        difference from the constant's accuracy on all rows (92.4 %), `low` and `high` its 95 % confidence interval.
     """
     codes = np.asarray(load("bbc").target)
     larger = np.bincount(codes).argmax()
@@ -259,7 +240,7 @@ def constant_answer() -> list[Record]:
 
 
 def sensitivity_estimators() -> dict[str, Any]:
-    """Part (d): what is put through `lmssc.audit.order_sensitivity`, by name."""
+    """Part (d): the estimators to pass to `lmssc.audit.order_sensitivity`, by name."""
     return {
         "LMSSC": LMSSC(),
         "GFHF": GFHF(),
@@ -272,21 +253,21 @@ def sensitivity_estimators() -> dict[str, Any]:
 
 
 def sensitivity(name: str, dataset: str = "sonar", rate: float = 0.2) -> Record:
-    """One row of part (d): share of the labels that change under permutation, in percent.
+    """One row of part (d): percentage of the labels that change under permutation.
 
     Parameters
     ----------
     name : str
         One of `sensitivity_estimators`.
     dataset : str
-        Data, in class order.
+        Name of the data set; its rows are in class order.
     rate : float
         Share of labelled rows.
 
     Returns
     -------
     dict
-        With the columns `SUMMARY`, and what else was measured.
+        A row with the columns `SUMMARY`.
     """
     estimator = sensitivity_estimators()[name]
     draw = make_draw(dataset, rate, 0, 1, shuffled=False)

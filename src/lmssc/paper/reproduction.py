@@ -1,4 +1,4 @@
-"""The paper's tables again: its data sets and methods, with fixed, cross-validated and best-by-test parameters."""
+"""Reproduce the paper's tables: its data sets and methods, with fixed, cross-validated and best-by-test parameters."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,14 +34,14 @@ from lmssc.persistence.provenance import describe_machine
 RATES = (0.1, 0.2, 0.3, 0.5)
 PAPER_SETTINGS = "LMSSC (paper settings)"
 SLOW = {(dataset, PAPER_SETTINGS) for dataset in ("bbc", "handwritten", "reuters")}
-"""Ten seconds to a minute a fit: these use as many splits as the tuned columns do."""
+"""A fit takes ten seconds to a minute: these use only as many splits as the tuned columns."""
 METHODS = (*NAMES, CONSTANT)
-"""Methods of the reproduction; "GFHF (view v)" stands for one a view, the paper's HFPF(v)."""
+"""Methods of the reproduction; "GFHF (view v)" stands for one method per view, the paper's HFPF(v)."""
 
 _NEIGHBORS = [{"n_neighbors": k} for k in (5, 10, 15)]
 GRIDS: Mapping[str, list[dict[str, Any]]] = {
-    # The grid of the paper's program, whose γ of 0.1, 1 and 10 stand beside unscaled positions. Here γ is in units of
-    # the mean squared norm of the positions: 0.01 takes the place of the 1 in the middle, the default is below it.
+    # The grid of the paper's program, whose γ of 0.1, 1 and 10 are for unscaled positions. Here γ is in units of the
+    # mean squared norm of the positions: 0.01 corresponds to the program's 1, and the default is below it.
     "LMSSC": [
         {"n_components": r, "beta": beta, "gamma": gamma}
         for r in (20, 50)
@@ -81,7 +81,7 @@ class Reproduction(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """One method on one split of one data set, in all columns that are wanted."""
+    """One method on one split of one data set, for all requested columns."""
 
     dataset: str
     data: Data
@@ -93,7 +93,7 @@ class Case:
 
     @cached_property
     def grid(self) -> list[dict[str, Any]]:
-        """Settings that the best by test is chosen among."""
+        """Settings among which the best by test accuracy is chosen."""
         most = min(len(self.data.codes), sum(raw.data.shape[1] for raw in self.data.raws))
         capped = [
             {name: min(value, most) if name == "n_components" else value for name, value in setting.items()}
@@ -103,24 +103,24 @@ class Case:
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        """Settings that cross-validation chooses among: the defaults first, so that a tie keeps them."""
+        """Settings among which cross-validation chooses: the defaults first, so that a tie keeps them."""
         return [{}, *self.grid]
 
     @cached_property
     def can_choose(self) -> bool:
-        """Whether each class has labels enough for cross-validation."""
+        """Whether each class has enough labels for cross-validation."""
         order, given = stratified_split(self.data.codes, self.rate, self.repeat)
         return int(np.bincount(self.data.codes[order][given]).min()) > 1
 
     def run(self, setting: Mapping[str, Any], *, held_out: bool = False) -> Run:
-        """The run with a setting, the same whichever column asks for it."""
+        """The run of a setting; all columns share it."""
         estimator = clone(self.estimator).set_params(**setting)
         if (setting or held_out) and "calibrate" in estimator.get_params():
-            estimator.set_params(calibrate=False)  # takes time and changes no answer
+            estimator.set_params(calibrate=False)  # calibration takes time and changes no label
         return Run(self.data, self.method, estimator, self.rate, self.repeat, self.repeat, held_out)
 
     def runs(self) -> list[Run]:
-        """What has to be run before anything can be chosen."""
+        """The runs to do before a setting can be chosen."""
         wanted = [self.run({})] if "fixed" in self.columns else []
         if "cv" in self.columns and self.can_choose:
             wanted += [self.run(setting, held_out=True) for setting in self.settings]
@@ -129,14 +129,14 @@ class Case:
         return wanted
 
     def chosen(self, store: Store) -> dict[str, Any]:
-        """The setting that cross-validation chooses."""
+        """The setting chosen by cross-validation."""
         if not self.can_choose:
             return {}
         found = [_read(store, self.run(setting, held_out=True)) for setting in self.settings]
         return self.settings[best_setting([record["accuracy"] for record in found])]
 
     def records(self, store: Store) -> list[dict[str, Any]]:
-        """A record for each column, with the setting that was used."""
+        """One record per column, with the setting used."""
         return [getattr(self, f"_{COLUMNS[column]}")(store) | {"column": column} for column in self.columns]
 
     def _fixed(self, store: Store) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Case:
 
 def _read(store: Store, run: Run) -> dict[str, Any]:
     record = store.read(run.key)
-    assert record is not None, "a run is missing that should have been done"
+    assert record is not None, "the run should have been done by now"
     return record
 
 
@@ -202,9 +202,9 @@ def reproduce(
         Of ``"fixed"`` (the defaults), ``"cv"`` (parameters chosen by cross-validation on the labelled rows) and
         ``"best-by-test"`` (the best of a grid by test accuracy, an oracle); all by default.
     n_jobs : int, optional
-        Runs at the same time, through joblib.
+        Number of parallel runs, through joblib.
     progress : bool
-        Show on stderr how far it is.
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def reproduce(
         raise ValueError("columns: none of these methods has parameters to choose; name 'fixed' too")
     store = Store(out)
     do_runs([run for case in cases for run in case.runs()], store, n_jobs, progress=progress)
-    # Most of these are there already, from the other columns.
+    # Most of these runs are done already, for the other columns.
     refits = [case.run(case.chosen(store)) for case in cases if "cv" in case.columns]
     do_runs(refits, store, n_jobs, progress=progress)
     records = _with_earlier(Path(out), [record for case in cases for record in case.records(store)])
@@ -241,7 +241,7 @@ def reproduce(
 
 
 def _with_earlier(out: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records, and those that earlier calls of the same version left in ``runs.csv`` and this one did not make."""
+    """Add the records of earlier calls of the same version, from ``runs.csv``, that this call did not make."""
     try:
         made_with = json.loads((out / "machine.json").read_text(encoding="utf-8"))["lmssc"]
         earlier = read_runs(out / "runs.csv") if made_with == describe_machine()["lmssc"] else []
@@ -258,7 +258,7 @@ def _with_earlier(out: Path, records: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def _check_names(argument: str, given: Sequence[str] | None, known: Iterable[str]) -> list[str]:
-    """What is asked for, all by default, or an error that says what there is."""
+    """Return the requested names, all by default; raise an error that lists the known ones."""
     known = list(known)
     names = known if given is None else list(dict.fromkeys(given))
     unknown = [name for name in names if name not in known]
@@ -283,7 +283,7 @@ def _cases(
     *,
     tuned: bool,
 ) -> list[Case]:
-    """All methods on one split, in those of the columns that they have there."""
+    """All methods on one split, each with the columns that apply to it."""
     wanted = {name: DummyClassifier(strategy="prior") if name == CONSTANT else None for name in methods}
     cases = []
     for name, estimator in resolve_methods(wanted, [raw.name for raw in data.raws], repeat).items():
@@ -296,7 +296,7 @@ def _cases(
 
 
 def _paper_names(data: Data) -> list[tuple[str, str]]:
-    """Names of methods here and in the paper, whose views are in the same order."""
+    """Pairs of a method's name here and in the paper. The views are in the same order."""
     views = [(f"GFHF (view {raw.name})", f"HFPF({number})") for number, raw in enumerate(data.raws, start=1)]
     return [("LMSSC", "LMSSC"), (PAPER_SETTINGS, "LMSSC"), ("AMGL", "AMGL"), ("MLAN", "MLAN"), *views]
 

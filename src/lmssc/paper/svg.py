@@ -1,32 +1,31 @@
-"""SVG files made fit to stand in one HTML page: no clash of ids, nothing that runs or is fetched."""
+"""Embed SVG files in one HTML page: unique ids, no scripts, no external content."""
 
 import re
 from xml.etree import ElementTree
 
 _SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
-# What describes or styles the file as a whole, and what could run or bring foreign content.
+# Elements that describe or style the whole file, or could run code or embed foreign content.
 _DROPPED = {f"{{{_SVG}}}{name}" for name in ("metadata", "style", "script", "foreignObject", "title", "desc")}
 _URL = re.compile(r"url\(\s*['\"]?([^'\")]*)['\"]?\s*\)")
 
 
 def inline_svg(text: str, prefix: str, label: str) -> str:
-    """An SVG file as an element of an HTML page.
+    """Convert an SVG file to an element of an HTML page.
 
     Parameters
     ----------
     text : str
         Content of the file.
     prefix : str
-        Put before every id, so that no two pictures on a page share one.
+        Prefix of every id, so that the ids of two pictures on a page never clash.
     label : str
-        What the picture shows, for those who cannot see it.
+        Text alternative for readers who cannot see the picture.
 
     Returns
     -------
     str
-        The element. It has no width and height of its own, but a `viewBox`. Scripts, event handlers and links to
-        anything outside are gone.
+        The element, with a `viewBox` but no width and height. Scripts, event handlers and external links are removed.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def inline_svg(text: str, prefix: str, label: str) -> str:
     root.set("role", "img")
     root.set("aria-label", label)
     for element in root.iter():
-        # HTML needs no namespaces, and its parser would take "svg:g" for an unknown element.
+        # HTML has no namespaces: its parser would not recognise "svg:g".
         element.tag = element.tag.rpartition("}")[2]
         if _HREF in element.attrib:
             element.set("href", element.attrib.pop(_HREF))

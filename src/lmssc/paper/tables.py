@@ -1,4 +1,16 @@
-"""Tables of the reproduction: from runs to one CSV, and from that CSV to Markdown."""
+"""Tables of the reproduction: from runs to one CSV, and from that CSV to Markdown.
+
+Examples
+--------
+>>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
+>>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
+>>> print(tables_markdown(rows).splitlines()[-1])
+| LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
+>>> tables_markdown(rows).endswith(dataset_markdown(rows, "sonar"))
+True
+>>> print(lmssc_markdown(rows).splitlines()[-1])
+| Sonar | 10 % | 69.8 ± 5.5 | 50.0 (1 split) | – | – | – | – |
+"""
 
 import csv
 import math
@@ -18,7 +30,7 @@ RUN_COLUMNS = ("dataset", "column", "method", "rate", "repeat", *METRICS, "fit_s
 """Columns of runs.csv."""
 CONSTANT = "constant answer"
 UNBALANCED = ("bbc",)
-"""Data sets on which accuracy alone says little."""
+"""Data sets with unbalanced classes, on which accuracy alone says little."""
 _STATISTICS = ("mean", "std", "n", "ci_low", "ci_high")
 _MORE = ("balanced_accuracy", "macro_f1")
 _WORDS = ("dataset", "method", "paper_name")
@@ -38,21 +50,21 @@ TABLE_COLUMNS = (
 
 
 def summarise(records: Sequence[Mapping[str, Any]], paper_names: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
-    """Means over splits, with what the paper has.
+    """Average the runs over splits, and add the paper's results.
 
     Parameters
     ----------
     records : sequence of dict
         The runs, with `RUN_COLUMNS`.
     paper_names : dict of (data set, method) → str
-        What the paper calls the methods that it has.
+        The paper's names of the methods that are in its tables.
 
     Returns
     -------
     list of dict
-        One row a data set, rate and method, in the order of the records, with `TABLE_COLUMNS`. Intervals are 95 % ones
-        of the mean over splits; the p-value is that of a paired t-test between LMSSC and the method on the same splits.
-        Runs that failed do not count, as `n` tells.
+        One row for each data set, rate and method, in the order of the records, with `TABLE_COLUMNS`. Intervals are
+        95 % confidence intervals of the mean over splits. The p-value is that of a paired t-test between LMSSC and the
+        method on the same splits. Failed runs are left out; `n` is the number of the others.
 
     Examples
     --------
@@ -123,18 +135,7 @@ def read_tables(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read_runs(path: str | Path) -> list[dict[str, Any]]:
-    """Rows of a ``runs.csv``, numbers as numbers, what is not there as NaN.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    list of dict
-        With `RUN_COLUMNS`.
-    """
+    """Rows of a ``runs.csv`` with `RUN_COLUMNS`: numbers as numbers, empty cells as NaN."""
     words = ("dataset", "column", "method", "setting", "error")
     with open(path, newline="", encoding="utf-8") as file:
         return [
@@ -153,49 +154,13 @@ def _parse(column: str, text: str) -> Any:
 
 
 def tables_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """All data sets as Markdown, a section each.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(tables_markdown(rows).splitlines()[-1])
-    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
-    """
+    """All data sets as Markdown, one section each, from the rows of `summarise` or `read_tables`."""
     sections = (f"## {DATASETS[dataset]}\n\n{dataset_markdown(rows, dataset)}" for dataset in _unique(rows, "dataset"))
     return "\n\n".join(sections)
 
 
 def dataset_markdown(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
-    """Tables of one data set as Markdown: fixed defaults beside the paper, then chosen parameters.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-    dataset : str
-        Its name here, such as ``"sonar"``.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(dataset_markdown(rows, "sonar").splitlines()[-1])
-    | LMSSC | LMSSC | 69.8 ± 5.5 | **50.0** |
-    """
+    """Tables of one data set as Markdown: fixed defaults beside the paper's means, then chosen parameters."""
     mine = [row for row in rows if row["dataset"] == dataset]
     parts = []
     if any(row["fixed_n"] for row in mine):
@@ -234,24 +199,7 @@ def dataset_markdown(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
 
 
 def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """LMSSC on all data sets as one Markdown table: the paper's accuracy, and ours in three ways.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        What `summarise` or `read_tables` gives.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> run = dict.fromkeys(RUN_COLUMNS, 0.5) | {"dataset": "sonar", "column": "fixed", "method": "LMSSC", "error": ""}
-    >>> rows = summarise([run | {"rate": 0.1, "repeat": 0}], {("sonar", "LMSSC"): "LMSSC"})
-    >>> print(lmssc_markdown(rows).splitlines()[-1])
-    | Sonar | 10 % | 69.8 ± 5.5 | 50.0 (1 split) | – | – | – | – |
-    """
+    """LMSSC on all data sets as one Markdown table: the paper's accuracy, and ours in three ways."""
     lines = []
     for row in rows:
         if row["method"] != "LMSSC":
@@ -292,7 +240,7 @@ def lmssc_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _grid(rows: Sequence[Mapping[str, Any]], parts: Mapping[str, Any], *, paper_names: bool = False) -> str:
-    """Methods down, rates across, and for each rate the `parts`: heading → text of a row."""
+    """Table with a row per method and, for each rate, a column for each of `parts` (heading → text of a cell)."""
     rates = _unique(rows, "rate")
     head = ["method", *(["in the paper"] if paper_names else [])]
     head += [f"{100 * rate:g} %: {part}" for rate in rates for part in parts]

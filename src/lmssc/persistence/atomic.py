@@ -1,4 +1,4 @@
-"""Files that are never half-written."""
+"""Write files so that they are complete or not there at all."""
 
 import csv
 import io
@@ -20,12 +20,12 @@ def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
     Parameters
     ----------
     path : Path
-        Name of the file. One that exists is replaced at the end, and left as it is if something goes wrong.
+        Path of the file. An existing file is replaced at the end, and left as it is after an error.
 
     Yields
     ------
     file
-        Open for bytes.
+        Open in binary mode.
     """
     temporary = temporary_path(path.parent, path.name)
     locked = None
@@ -43,17 +43,17 @@ def open_atomically(path: Path) -> Iterator[io.BufferedWriter]:
 
 
 def readable(text: str) -> str:
-    r"""Text from the command line, or the name of a file, whatever the locale: its bytes are UTF-8.
+    r"""Decode a command-line argument or file name as UTF-8, whatever the locale.
 
     Parameters
     ----------
     text : str
-        With half characters for the bytes that the locale could not decode.
+        Text with surrogate escapes for the bytes that the locale could not decode.
 
     Returns
     -------
     str
-        The same if its bytes are not UTF-8.
+        The decoded text; `text` itself if its bytes are not UTF-8.
 
     Examples
     --------
@@ -67,16 +67,16 @@ def readable(text: str) -> str:
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    r"""Write a table as CSV, numbers with six digits, NaN and None as nothing.
+    r"""Write a table as CSV: floats with six digits, NaN and None as empty cells.
 
     Parameters
     ----------
     path : Path
         Name of the file.
     columns : sequence of str
-        The columns, in this order.
+        Columns to write, in this order.
     rows : iterable of dict
-        Each has all columns; what else it has is left out.
+        Rows with all these columns; other keys are ignored.
 
     Examples
     --------
@@ -97,24 +97,24 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
 def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
-    return value  # None becomes nothing
+    return value  # csv writes None as an empty cell
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make `folder`, and find out now rather than after the computation whether files can be written there.
+    """Create a folder and check that it can be written to, before a long computation.
 
     Parameters
     ----------
     folder : Path
-        Where files are to be written.
+        Folder for output files.
 
     Raises
     ------
     OSError
-        If it is a file, or cannot be made or written to.
+        If it is a file, or cannot be created or written to.
     """
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"--out {folder} is a file; it has to be a folder")
+        raise NotADirectoryError(f"--out {folder} is a file; it must be a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)

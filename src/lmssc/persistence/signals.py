@@ -1,4 +1,4 @@
-"""Ctrl-C and the signals that ask a program to end: a command cleans up and ends with an exit code that says so."""
+"""Ctrl-C and termination signals: a command cleans up, then ends with the exit code of the signal."""
 
 import signal
 import threading
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-# Sections that are not to be interrupted and have not ended; the signal that came last.
+# Number of uninterrupted sections that are open, and the last signal that has not been raised yet.
 _held = 0
 _came: int | None = None
 
 
 class Stopped(BaseException):
-    """A signal asks the command to end.
+    """Raised when a signal asks the command to end.
 
-    It is no `KeyboardInterrupt`, because that one ends a fit with the model so far.
+    It is not a `KeyboardInterrupt`, because a fit stops at that one and returns the model so far.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Stopped(BaseException):
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code of a command that was interrupted.
+    """Exit code of an interrupted command: 128 plus the number of the signal.
 
     Examples
     --------
@@ -41,9 +41,9 @@ def exit_code(error: BaseException) -> int:
 
 @contextmanager
 def stop_by_signals() -> Iterator[None]:
-    """Raise `Stopped` when a signal asks the process to end; signals that are ignored (``nohup``) stay so."""
+    """Raise `Stopped` when a signal asks the process to end; signals that are ignored (``nohup``) stay ignored."""
     global _came
-    if threading.current_thread() is not threading.main_thread():  # Python lets no other thread handle signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
     _came = None
@@ -67,7 +67,7 @@ def _handle(number: int, frame: Any) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let signals wait for the end of a short section.
+    """Delay signals until the end of a short section.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def raise_if_stopped() -> None:
-    """Raise `Stopped` if a signal came, for one whose exception was lost (in a destructor, for example)."""
+    """Raise `Stopped` if a signal arrived but its exception was lost, for example in a destructor."""
     global _came
     if _came is not None:
         number, _came = _came, None

@@ -1,7 +1,8 @@
-"""Temporary files and folders: each has a name of its own, and is removed later if whoever made it was killed.
+"""Temporary files and folders with unique names; those of killed processes are removed by a later run.
 
-A lock says that one is in use. The system lets go of it when the process ends, however it ends; a process number would
-not do, because the next container has the same ones. Where there are no locks nothing is taken for left over.
+A file lock marks a temporary file as in use. The operating system releases the lock when the process ends, even if it
+is killed. Process ids would not do: two containers that share a folder can have the same ones. Where the system has no
+locks, nothing is removed.
 """
 
 import os
@@ -18,19 +19,19 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Seconds to wait for another process that makes or removes temporary files in the same folder.
-PATIENCE = 2.0
+# How long to wait for another process that creates or removes temporary files in the same folder.
+LOCK_TIMEOUT_SECONDS = 2.0
 
 
 def temporary_path(folder: Path, name: str = "") -> Path:
-    r"""A path that is not in use, for something that will be called `name`.
+    r"""Return an unused path for a temporary file or folder.
 
     Parameters
     ----------
     folder : Path
-        Where it is.
+        The folder to put it in.
     name : str
-        What it stands for; nothing for something in `folder` at large.
+        Name of the file that it will replace; empty if it does not stand for a single file.
 
     Returns
     -------
@@ -44,27 +45,27 @@ def temporary_path(folder: Path, name: str = "") -> Path:
     return folder / f".{name}{'.' if name else ''}lmssc-{secrets.token_hex(8)}.tmp"
 
 
-def lock(file: int | Path, patience: float = 0.0, *, shared: bool = False) -> int | None:
+def lock(file: int | Path, timeout: float = 0.0, *, shared: bool = False) -> int | None:
     """Lock a file or folder for this process.
 
     Parameters
     ----------
     file : Path, or int
-        Its name, or the descriptor of a file that is open.
-    patience : float
-        Seconds to wait if it is locked.
+        Its path, or the descriptor of an open file.
+    timeout : float
+        Seconds to wait if another process has locked it.
     shared : bool
-        Whether others may lock it so, too: whoever uses a temporary file or folder does, so that it can make others
-        within; whoever removes them wants it alone.
+        Whether several processes may hold the lock. Processes that use a temporary file or folder share its lock; one
+        that removes it needs an exclusive lock.
 
     Returns
     -------
     int or None
-        A descriptor; closing it gives up the lock. None if it is locked, or there are no locks.
+        A descriptor, whose closing releases the lock. None if another process has it, or the system has no locks.
     """
     if fcntl is None:
         return None
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     try:
         descriptor = os.dup(file) if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -85,21 +86,21 @@ def lock(file: int | Path, patience: float = 0.0, *, shared: bool = False) -> in
 
 
 def unlock(descriptor: int | None) -> None:
-    """Give up what `lock` gave."""
+    """Release a lock, given what `lock` returned."""
     if descriptor is not None:
         os.close(descriptor)
 
 
 @contextmanager
 def making_temporary(folder: Path) -> Iterator[None]:
-    """Keep others from taking what is made here, and not locked yet, for left over.
+    """Keep other processes from removing a temporary file between its creation and its lock.
 
     Parameters
     ----------
     folder : Path
-        Where it is made.
+        The folder in which it is created.
     """
-    descriptor = lock(folder, PATIENCE, shared=True)
+    descriptor = lock(folder, LOCK_TIMEOUT_SECONDS, shared=True)
     try:
         yield
     finally:
@@ -107,41 +108,34 @@ def making_temporary(folder: Path) -> Iterator[None]:
 
 
 def leftovers(folder: Path, name: str = "") -> Iterator[Path]:
-    """What killed processes left in a folder: nobody has a lock on these.
+    """Find what killed processes left in a folder: temporary files that no process has locked.
 
     Parameters
     ----------
     folder : Path
-        Where to look. One that does not exist, or cannot be read, has nothing.
+        Where to look. A folder that does not exist or cannot be read has none.
     name : str
-        What it stands for, as in `temporary_path`.
+        As in `temporary_path`.
 
     Yields
     ------
     Path
-        To be dealt with before the next.
+        One at a time: finish or remove it before asking for the next.
     """
     pattern = re.compile(rf"\.{re.escape(name)}{'[.]' if name else ''}lmssc-[0-9a-f]{{16}}\.tmp")
-    alone = lock(folder, PATIENCE)
+    exclusive = lock(folder, LOCK_TIMEOUT_SECONDS)
     try:
-        names = [] if alone is None else os.listdir(folder)
+        names = [] if exclusive is None else os.listdir(folder)
         for path in [folder / entry for entry in sorted(names) if pattern.fullmatch(entry)]:
             if (descriptor := lock(path)) is not None:
                 unlock(descriptor)
                 yield path
     finally:
-        unlock(alone)
+        unlock(exclusive)
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Remove what killed processes left in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to look.
-    name : str
-        What it stands for, as in `temporary_path`.
+    """Remove what killed processes left in a folder; see `leftovers`.
 
     Examples
     --------
@@ -158,7 +152,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, if it is there."""
+    """Remove a file, or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lmssc.plotting.style import LINES, new_axes
+from lmssc.plotting.style import LINES, AxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ TERM_LABELS = {
 }
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(AxesDisplay):
     """How the objective J and each of its terms change over the iterations.
 
     The terms differ by orders of magnitude, and most of J may be a part that hardly moves. So what is drawn
@@ -73,19 +73,7 @@ class ConvergenceDisplay:
         """
         return cls(estimator.objective_, estimator.objective_terms_).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; a new figure if None.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display itself.
-        """
+    def _check(self) -> None:
         n_iterations = len(np.asarray(self.objective))
         if not n_iterations:
             raise ValueError("objective is empty: there is no iteration to draw")
@@ -95,7 +83,9 @@ class ConvergenceDisplay:
                     f"terms[{name!r}] must have one value for each of the {n_iterations} iterations, "
                     f"got {len(np.asarray(values))}"
                 )
-        ax = new_axes(ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw the curves."""
         self.lines_ = {"objective": _curve(ax, "objective J", self.objective, lw=3, **LINES[0])}
         for index, (name, values) in enumerate(self.terms.items()):
             style = LINES[1 + index % (len(LINES) - 1)]
@@ -105,8 +95,6 @@ class ConvergenceDisplay:
         ax.set(xlabel="iteration", ylabel="change since the first iteration", title="Objective J and its terms")
         ax.grid(alpha=0.3)
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _curve(ax: "Axes", label: str, values: ArrayLike, **style: Any) -> Any:

@@ -7,16 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
-from lmssc.plotting.style import new_axes
+from lmssc.plotting.style import AxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More cells than this are finer than print or a screen shows; several samples then share a cell.
-MOST_CELLS = 250
+# Cells along each side of the picture: no screen or print shows more. Several samples share a cell if there are more.
+MAX_CELLS = 250
 
 
-class GraphDisplay:
+class GraphDisplay(AxesDisplay):
     """The weights of a graph as a picture, rows and columns sorted by class.
 
     Weight within a class falls into the squares along the diagonal. The title has its share of all weight, and the
@@ -76,25 +76,13 @@ class GraphDisplay:
         """
         return cls(estimator.graph_, estimator.transduction_ if y is None else y).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; a new figure if None.
-
-        Returns
-        -------
-        GraphDisplay
-            The display itself.
-        """
+    def _draw(self, ax: "Axes") -> None:
+        """Draw the picture."""
         colors = import_optional("matplotlib.colors", purpose="figures", extra="plot")
-        ax = new_axes(ax)
         labels = np.asarray(self.labels)
         self.homophily_, self.chance_ = homophily(self.graph, labels)
         classes, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        cells = bin_weights(self.graph, np.argsort(codes, kind="stable"), MOST_CELLS)
+        cells = bin_weights(self.graph, np.argsort(codes, kind="stable"), MAX_CELLS)
         # The root makes single weak edges visible beside cells that hold many.
         self.image_ = ax.imshow(
             np.ma.masked_equal(cells, 0),
@@ -121,8 +109,6 @@ class GraphDisplay:
                 f"(random neighbours: {100 * self.chance_:.1f} %)"
             ),
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def homophily(graph: Any, labels: ArrayLike) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from lmssc.data.canonical_order import row_keys, splitmix64
 from lmssc.data.labels import known_labels
 from lmssc.data.views import RawView
 from lmssc.numerics.graph_layout import graph_layout
-from lmssc.plotting.style import COLOURS, MARKERS, new_axes
+from lmssc.plotting.style import COLOURS, MARKERS, AxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ LEGEND_ROWS = 18
 DENSITY_CELLS = 24
 
 
-class LatentMapDisplay:
+class LatentMapDisplay(AxesDisplay):
     """A scatter plot of the samples, coloured by predicted label, with each class named on its densest cluster.
 
     Parameters
@@ -110,21 +110,8 @@ class LatentMapDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the map.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; a new figure if None.
-
-        Returns
-        -------
-        LatentMapDisplay
-            The display itself.
-        """
-        self._check()
-        ax = new_axes(ax)
+    def _draw(self, ax: "Axes") -> None:
+        """Draw the map."""
         # Markers shrink as samples grow in number, so that they do not hide each other.
         shrink = float(np.clip(300 / max(len(self.predicted), 1), 0.35**2, 1.0)) ** 0.5
         for index, label in enumerate(self.classes):
@@ -158,8 +145,6 @@ class LatentMapDisplay:
             markerscale=1.3 / shrink**0.5,
             ncols=-(-len(self.classes) // LEGEND_ROWS),
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _name_classes(self, ax: "Axes") -> None:
         """Write the name of each class on its densest part."""

@@ -1,11 +1,12 @@
 """Colours, markers and lines that all figures share, and axes to draw on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lmssc._optional import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 # Paul Tol's "muted" scheme, told apart by colour-blind readers, with a grey as its tenth colour. Ten colours
 # and seven markers, used in turn, give seventy different pairs; markers also help where there is no colour.
@@ -31,3 +32,35 @@ def new_axes(ax: "Axes | None") -> "Axes":
         return ax
     pyplot = import_optional("matplotlib.pyplot", purpose="figures", extra="plot")
     return pyplot.subplots(figsize=(9, 5), layout="constrained")[1]
+
+
+class AxesDisplay:
+    """A display on one pair of axes, which sets `ax_` and `figure_`; subclasses implement `_draw`."""
+
+    ax_: "Axes"
+    figure_: "FigureBase"
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; a new figure if None.
+
+        Returns
+        -------
+        Self
+            The display itself.
+        """
+        self._check()
+        ax = new_axes(ax)
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _check(self) -> None:
+        """Raise an error if there is nothing to draw or the parts do not fit, before a figure is made."""
+
+    def _draw(self, ax: "Axes") -> None:
+        raise NotImplementedError

@@ -1,19 +1,19 @@
 """What each view contributes to the answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lmssc.model_selection.refit import hold_out, view_shares
-from lmssc.plotting.style import LINES, new_axes
+from lmssc.plotting.style import LINES, AxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class ViewContributionDisplay:
+class ViewContributionDisplay(AxesDisplay):
     """Share of each view in what the method learned, and what is lost without the view.
 
     A share is how much of what the latent positions reproduce of the data lies in the view (`LMSSC`), or the weight
@@ -115,48 +115,37 @@ class ViewContributionDisplay:
         without = {name: found[name].accuracy for name in shares}
         return cls(shares, accuracy=found[None].accuracy, without=without).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the bars, and the accuracies if there are any.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; a new figure if None.
-
-        Returns
-        -------
-        ViewContributionDisplay
-            The display itself.
-        """
-        names = list(self.shares)
-        shares = _checked("shares", [self.shares[name] for name in names])
-        if self.without is not None and set(self.without) != set(names):
-            raise ValueError(f"without has the views {sorted(self.without)}, but shares has {sorted(names)}")
+    def _check(self) -> None:
+        _check_shares("shares", self.shares.values())
+        if self.without is not None and set(self.without) != set(self.shares):
+            raise ValueError(f"without has the views {sorted(self.without)}, but shares has {sorted(self.shares)}")
         if (self.without is None) != (self.accuracy is None):
             raise ValueError("accuracy and without go together: with all views, and without each")
-        whole = _checked("accuracy", [] if self.accuracy is None else [self.accuracy])
-        without = _checked("without", [] if self.without is None else [self.without[name] for name in names])
-        ax = new_axes(ax)
-        places = np.arange(len(names))
-        self.bars_ = ax.barh(places, 100 * shares, height=0.6, color="#88CCEE", label="share of the view")
+        _check_shares("accuracy", [] if self.accuracy is None else [self.accuracy])
+        _check_shares("without", [] if self.without is None else self.without.values())
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw the bars, and the accuracies if there are any."""
+        names = list(self.shares)
+        rows = np.arange(len(names))
+        percent = [100 * self.shares[name] for name in names]
+        self.bars_ = ax.barh(rows, percent, height=0.6, color="#88CCEE", label="share of the view")
         self.marks_ = None
         xlabel = "share (%)"
-        if len(whole):
+        if self.accuracy is not None and self.without is not None:
             style = {**LINES[2], "ls": "none"}
-            (self.marks_,) = ax.plot(100 * without, places, ms=7, label="found again without the view", **style)
-            ax.axvline(100 * whole[0], color="black", lw=1, ls="--", label="found again with all views")
+            found = 100 * np.array([self.without[name] for name in names], dtype=float)
+            (self.marks_,) = ax.plot(found, rows, ms=7, label="found again without the view", **style)
+            ax.axvline(100 * self.accuracy, color="black", lw=1, ls="--", label="found again with all views")
             xlabel = "share; held-out labels found again (%)"
-        ax.set_yticks(places, names)
+        ax.set_yticks(rows, names)
         ax.invert_yaxis()  # the first view on top
         ax.set(xlim=(0, 100), xlabel=xlabel, title="What each view contributes")
         ax.grid(axis="x", alpha=0.3)
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-def _checked(name: str, values: Sequence[float]) -> Any:
-    numbers = np.asarray(values, dtype=float)
-    if not ((numbers >= 0) & (numbers <= 1)).all():
-        raise ValueError(f"{name} must be from 0 to 1, got {numbers[~((numbers >= 0) & (numbers <= 1))][0]:g}")
-    return numbers
+def _check_shares(name: str, values: Iterable[float]) -> None:
+    outside = [value for value in values if not 0 <= value <= 1]
+    if outside:
+        raise ValueError(f"{name} must be from 0 to 1, got {outside[0]:g}")
