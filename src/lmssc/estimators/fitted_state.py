@@ -179,7 +179,7 @@ def table_of(model: Any) -> Table:
 
 
 # Attributes that code looks for with `hasattr`: a model must not have one that belongs to another class.
-NAMES = {*ALL, *SCALED, *WEIGHTED, *LMSSC, *POINTS, *USED, *AMGL, *MLAN, *GFHF, *GAUSSIAN, *SEARCH}
+ATTRIBUTE_NAMES = {*ALL, *SCALED, *WEIGHTED, *LMSSC, *POINTS, *USED, *AMGL, *MLAN, *GFHF, *GAUSSIAN, *SEARCH}
 
 
 def check_fitted(model: Any) -> None:
@@ -220,7 +220,7 @@ def check_fitted(model: Any) -> None:
             raise DamagedFileError(f"its {name} is not {check.wanted} (n = {sizes.n}, m = {sizes.m}, c = {sizes.c})")
     # Attributes that an earlier fit with other parameters left are unused and do no harm.
     known = {name for part, _ in tables_of(model).values() for name in part}
-    strange = sorted((NAMES - known) & set(vars(model)))
+    strange = sorted((ATTRIBUTE_NAMES - known) & set(vars(model)))
     if strange:
         raise DamagedFileError(f"{type(model).__name__} has no {strange[0]}")
     _check_links(model)

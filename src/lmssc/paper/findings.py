@@ -7,7 +7,7 @@ from typing import Any
 from lmssc.paper.printed_tables import DATASETS, PaperCell, paper_tables
 from lmssc.paper.tables import CONSTANT
 
-NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
+DISPLAY_NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
 # If a constant answer has this accuracy in percent, accuracy alone says little.
 MAX_CONSTANT = 80
 
@@ -109,7 +109,7 @@ def _by_dataset(cells: Sequence[Row]) -> list[str]:
 
 def dataset_title(dataset: str) -> str:
     """Name of a data set in headings."""
-    return NAMES.get(dataset, dataset)
+    return DISPLAY_NAMES.get(dataset, dataset)
 
 
 def known(row: Row, *names: str) -> bool:
