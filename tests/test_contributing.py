@@ -55,8 +55,9 @@ def test_layers_are_those_of_the_package():
     from test_layers import MAY_IMPORT
 
     section = TEXT.partition("## Layers")[2].partition("\n## ")[0]
-    listed = {name for line in section.splitlines() if line.startswith("- ") for name in re.findall(r"`(\w+)`", line)}
-    assert set(MAY_IMPORT) <= listed
+    lines = [line for line in section.splitlines() if line.startswith("- ")]
+    listed = dict.fromkeys(name for line in lines for name in re.findall(r"`(\w+)`", line))
+    assert [name for name in listed if name in MAY_IMPORT] == list(MAY_IMPORT)
 
 
 def test_targets_exist_and_are_explained():
@@ -106,13 +107,30 @@ def test_a_method_is_two_functions():
             return Solution(scores, sparse.csr_array((n, n)), np.zeros(n, dtype=bool))
 
         def _predict_new(self, raws):
-            return np.tile(self.label_distributions_[0], (len(raws[0].data), 1))
+            return np.tile(self._known_distributions()[0], (len(raws[0].data), 1))
+
+    class Empty(Frequencies):
+        """Has no answer for the first two samples."""
+
+        def _fit_method(self, problem):
+            solution = super()._fit_method(problem)
+            solution.scores[:2] = 0
+            return solution
 
     data = make_multiview(60, n_classes=2, weights=[0.8, 0.2], random_state=0)
     result = lmssc.compare(data.views, data.target, {"mine": Frequencies(), "1-NN": None}, rates=[0.3], repeats=1)
     assert [record["error"] for record in result.records] == ["", ""]
-    clf = Frequencies().fit(data.views, np.where(np.arange(60) < 20, data.target, -1))
-    assert clf.predict([view + 0.1 for view in data.views]).shape == (60,)
+    new = [view + 0.1 for view in data.views]
+    for target in (data.target, 1 - data.target):  # in one of the two, the canonical order is not that of classes_
+        y = np.where(np.arange(60) < 20, target, -1)
+        clf = Frequencies().fit(data.views, y)
+        frequencies = np.bincount(y[:20]) / 20
+        assert frequencies[0] != frequencies[1]
+        np.testing.assert_allclose(clf.label_distributions_, np.tile(frequencies, (60, 1)))
+        np.testing.assert_allclose(clf.predict_proba(new), np.tile(frequencies, (60, 1)))
+        np.testing.assert_array_equal(clf.predict(new), frequencies.argmax())
+    with pytest.raises(ValueError, match=r"Empty\._fit_method returned no positive score for 2 of 60 samples"):
+        Empty().fit(data.views, y)
 
 
 def test_a_view_is_three_products():
