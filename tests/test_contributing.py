@@ -72,11 +72,11 @@ def test_targets_exist_and_are_explained():
 def test_a_format_is_a_function_and_a_line(tmp_path, monkeypatch, capsys):
     from lmssc.cli import main
     from lmssc.io import formats
-    from lmssc.io.arrays import make_table
+    from lmssc.io.arrays import table_of_arrays
     from small_files import make_problem, table_text
 
     def read_blanks(path):
-        return make_table({"a": np.loadtxt(path)}, path)
+        return table_of_arrays({"a": np.loadtxt(path)}, path)
 
     monkeypatch.setitem(formats.READERS, ".blanks", read_blanks)
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,8 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from lmssc.io.errors import InputFileError
 from lmssc.io.sparse import read_matrix_market
-from lmssc.io.table import InputFileError
 
 RNG = np.random.default_rng(0)
 GENERAL = np.where(RNG.uniform(size=(7, 4)) < 0.4, RNG.normal(size=(7, 4)), 0)

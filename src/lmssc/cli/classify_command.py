@@ -45,6 +45,7 @@ examples:
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
     .csv .tsv            the first line names the columns (also .csv.gz; see --delimiter)
+    .jsonl               a JSON object per line, its keys are the columns (also .jsonl.gz)
     .parquet .feather    needs pip install 'lmssc[files]'
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
