@@ -87,6 +87,65 @@ def test_a_format_is_a_function_and_a_line(tmp_path, monkeypatch, capsys):
     assert f"a  {views['a'].shape[1]} features, a.blanks" in capsys.readouterr().out
 
 
+def test_named_columns_are_a_format_too(tmp_path, monkeypatch, capsys):
+    from lmssc.cli import main
+    from lmssc.io import formats
+    from lmssc.io.errors import InputFileError
+    from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table
+    from lmssc.io.unpacking import open_bytes
+    from small_files import make_problem
+
+    def read_pairs(path):
+        """Lines such as ``x=1 label=a``."""
+        with open_bytes(path) as file:
+            cells = [dict(pair.split("=") for pair in line.decode().split()) for line in file]
+        if not cells:
+            raise InputFileError(f"{path} is empty")
+        numbers = np.array([float(row["x"]) for row in cells])
+        texts = np.array([row.get("label") for row in cells], dtype=object)
+        columns = {"x": Column(NUMBER, lambda: numbers), "label": Column(TEXT, lambda: texts)}
+        return Table(Rows(path, len(cells), np.arange(1, len(cells) + 1)), columns)
+
+    monkeypatch.setitem(formats.READERS, ".pairs", read_pairs)
+    monkeypatch.chdir(tmp_path)
+    views, _, labels = make_problem()
+    lines = [f"x={x}" + (f" label={label}" if label else "") for x, label in zip(views["a"][:, 0], labels, strict=True)]
+    (tmp_path / "a.pairs").write_text("\n".join(lines))
+    assert main(["classify", "a.pairs", "--dry-run"]) == 0
+    assert "a  1 feature, a.pairs" in capsys.readouterr().out
+    (tmp_path / "a.pairs").write_text("\n".join([*lines[:4], "x=inf", *lines[5:]]))
+    assert main(["classify", "a.pairs", "--out", "result"]) == 2
+    assert "a.pairs, line 5, column 'x': infinite" in capsys.readouterr().err
+    (tmp_path / "a.pairs").write_text("")
+    assert main(["classify", "a.pairs", "--dry-run"]) == 2
+    assert capsys.readouterr().err.strip().endswith("a.pairs is empty")
+
+
+def test_a_column_of_another_kind_has_a_message():
+    from lmssc.io.errors import InputFileError
+    from lmssc.io.table import OTHER, TEXT, Column, Rows, Table
+
+    with pytest.raises(ValueError, match="needs a fault"):
+        Column(OTHER, lambda: np.empty(0))
+    for kind in (OTHER, TEXT):
+        table = Table(Rows("a.x", 1), {"x": Column(kind, lambda: np.array(["b"], dtype=object), "a.x: no")})
+        for read in (table.texts, table.numbers):
+            with pytest.raises(InputFileError, match=r"^a\.x: no$"):
+                read("x")
+
+
+def test_every_ending_is_in_the_help_and_the_guide(capsys):
+    from lmssc.cli import main
+    from lmssc.io.formats import READERS, TEXT_TABLES
+
+    with pytest.raises(SystemExit):
+        main(["classify", "--help"])
+    endings = {*READERS, *TEXT_TABLES}
+    assert endings - set(re.findall(r"(?<=\s)\.\w+(?=\s)", capsys.readouterr().out)) == set()
+    guide = (ROOT / "docs" / "guide" / "files.md").read_text(encoding="utf-8")
+    assert endings - set(re.findall(r"`(\.\w+)`", guide)) == set()
+
+
 def test_a_method_is_two_functions():
     from scipy import sparse
 

@@ -161,12 +161,13 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 def test_model_format_lists_all_parts():
-    from lmssc.persistence.codec import SERIALIZABLE_TYPES, estimators
+    from lmssc.estimators.serializable import SERIALIZABLE_TYPES
+    from lmssc.estimators.serialization import MODEL_TYPES
 
     text = read(DOCS / "model-format.md")
     parts, classifiers = re.search(r"Parts: (.*?)\. Classifiers: (.*?)\. ", text, flags=re.DOTALL).groups()
     assert re.findall(r"`(\w+)`", parts) == sorted(SERIALIZABLE_TYPES)
-    assert re.findall(r"`(\w+)`", classifiers) == sorted(estimators())
+    assert re.findall(r"`(\w+)`", classifiers) == sorted(MODEL_TYPES.estimators)
 
 
 def test_examples_are_in_the_gallery():
