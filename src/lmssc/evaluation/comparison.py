@@ -29,7 +29,7 @@ class Comparison:
         self.records = records
 
     def to_frame(self) -> Any:
-        """The runs as a pandas frame, one row a run."""
+        """The runs as a pandas frame, one row per run."""
         pandas = import_optional("pandas", purpose="frames of results", extra="frames")
         return pandas.DataFrame(self.records, columns=list(RECORD))
 
@@ -156,7 +156,7 @@ def compare(
     views : list or dict of 2-D arrays, data frames or sparse matrices
         The views; rows of NaN where a sample lacks one.
     y : array-like of shape (n,)
-        All labels; a method sees those that a split gives.
+        Labels of all rows; each split hides most of them from the methods.
     methods : list of names, or dict of name → classifier, optional
         Built-in names (all by default; see `lmssc.evaluation.methods.METHOD_NAMES`), or any scikit-learn classifier.
         Estimators of this library see the views. Subclasses of LabelPropagation, LabelSpreading and
@@ -170,18 +170,18 @@ def compare(
     random_state : int
         First seed.
     n_jobs : int, optional
-        Splits that run at the same time, through joblib.
+        Number of parallel runs, through joblib.
     out : path, optional
         Folder where each finished run is saved at once, and ``runs.csv`` with all runs. A run that is there already is
         not repeated, unless the parameters or the source code of its class have changed, or the version of lmssc.
     progress : bool
-        Show how many runs are done and the time left, on stderr: a bar on a terminal if tqdm is installed, else a line
-        now and then.
+        Show the number of finished runs and the remaining time on stderr: a bar on a terminal if tqdm is installed,
+        else a line now and then.
 
     Returns
     -------
     Comparison
-        A method that fails on a split has a record that says so.
+        A run that failed has its error in its record, and the others continue.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def compare(
 
 
 def check_numbers(rates: Sequence[float], repeats: int, random_state: int = 0) -> None:
-    """Raise a ValueError for rates, a number of repeats or a seed that cannot be."""
+    """Raise a ValueError if rates, the number of repeats or the seed are out of range."""
     for rate in rates:
         if not 0 < rate < 1:
             raise ValueError(f"rates must be between 0 and 1, such as 0.1 for 10 %; got {rate!r}")
