@@ -677,7 +677,7 @@ ARRAYS = {
     "infinity in SVMlight": (
         {"x.svm": "0 1:1\n" * 3 + "0 2:inf\n" + "0 1:1\n" * (N - 4)},
         XCALL.replace("x.csv", "x.svm"),
-        r"x\.svm, row 4, column 2: inf",
+        r"x\.svm, line 4, column 2: inf",
     ),
     "no head in MatrixMarket": (
         {"x.mtx": "3 3 1\n1 1 1\n"},
@@ -720,7 +720,7 @@ ARRAYS = {
         r"x\.parquet has columns but no rows",
     ),
     "null in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[1.0] * (N - 1) + [None], y=[2] * N)},
+        {"x.parquet": parquet(id=IDS, x=[float(row) for row in range(N - 1)] + [None], y=list(range(N)))},
         XCALL.replace("x.csv", "x.parquet") + " --impute none",
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
     ),
@@ -751,7 +751,10 @@ OPTIONS = {
     ),
     "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
-        *third("id,x,t\n" + "".join(f"{key},1,a word on {key}\n" for key in IDS), XCALL + " --view v=x,t"),
+        *third(
+            "id,x,t\n" + "".join(f"{key},{row % 3},a word on {key}\n" for row, key in enumerate(IDS)),
+            XCALL + " --view v=x,t",
+        ),
         r"view 'v': column 't' of x\.csv is text",
     ),
     "--view of a column with a fault": (
