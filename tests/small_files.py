@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 
 import numpy as np
 import scipy.io
@@ -54,6 +55,24 @@ def write_tsv(folder, name, view, ids):
 def write_csv_gz(folder, name, view, ids):
     (folder / f"{name}.csv.gz").write_bytes(gzip.compress(view_text(name, view, ids).encode()))
     return f"{name}.csv.gz"
+
+
+def json_lines_text(name, view, ids):
+    rows = zip(ids, view.tolist(), strict=True)
+    return "".join(
+        json.dumps({"id": key} | {f"{name}{column}": value for column, value in enumerate(row, 1)}) + "\n"
+        for key, row in rows
+    )
+
+
+def write_jsonl(folder, name, view, ids):
+    (folder / f"{name}.jsonl").write_text(json_lines_text(name, view, ids))
+    return f"{name}.jsonl"
+
+
+def write_jsonl_gz(folder, name, view, ids):
+    (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(json_lines_text(name, view, ids).encode()))
+    return f"{name}.jsonl.gz"
 
 
 def _arrow(name, view, ids):
@@ -151,6 +170,8 @@ WRITERS = {
     "csv": (write_csv, True),
     "tsv": (write_tsv, True),
     "csv.gz": (write_csv_gz, True),
+    "jsonl": (write_jsonl, True),
+    "jsonl.gz": (write_jsonl_gz, True),
     "parquet": (write_parquet, True),
     "feather": (write_feather, True),
     "npy": (write_npy, False),

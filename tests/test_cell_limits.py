@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lmssc.io.delimited import read_delimited
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 from lmssc.io.unpacking import VARIABLE
 from peak_memory import run_and_measure
 
@@ -15,7 +15,7 @@ NOTHING = "import lmssc.io.formats"
 READ = """
 import sys
 from lmssc.io.formats import read_table
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 try:
     table = read_table(sys.argv[1], keep_text=lambda name: name == "label")
     print(table.rows.count, table.rows.lines[-1], table.columns["label"].load()[-1])

@@ -15,7 +15,7 @@ import scipy.io
 from scipy import sparse
 
 from lmssc.cli import main
-from small_files import WRITERS, label_text, make_problem, table_text, view_text
+from small_files import WRITERS, json_lines_text, label_text, make_problem, table_text, view_text
 
 N = 24
 VIEWS, IDS, LABELS = make_problem(N)
@@ -219,6 +219,90 @@ TEXT_FILES = {
     "line numbers after cells of several lines": (
         *third('id,note,x\n"s000","a\nb\nc",1\n' + "s001,d,oops\n" + "".join(f"{key},e,2\n" for key in IDS[2:])),
         r"x\.csv, line 5, column 'x': 'oops'",
+    ),
+}
+XLINES = XCALL.replace("x.csv", "x.jsonl")
+
+
+def json_line(number, text):
+    """A good JSON Lines file with another line (counted from 1)."""
+    new = json_lines_text("b", B, IDS).splitlines()
+    new[number - 1] = text
+    return {"x.jsonl": "\n".join(new) + "\n"}
+
+
+JSON_LINES = {
+    "a line that is no JSON": (
+        json_line(5, "{'id': 1}"),
+        XLINES,
+        r"x\.jsonl, line 5: not a JSON object, .*character 2",
+    ),
+    "two objects on a line": (json_line(5, "{} {}"), XLINES, r"x\.jsonl, line 5: not a JSON object, Extra data"),
+    "a line that is a list": (json_line(5, "[1, 2]"), XLINES, r"x\.jsonl, line 5: it must be an object.*not a list"),
+    "a line that is a number": (json_line(5, "1"), XLINES, r"x\.jsonl, line 5: it must be an object.*not a number"),
+    "a JSON file of many lines": ({"x.jsonl": '[\n {"x": 1}\n]\n'}, XLINES, r"x\.jsonl, line 1: not a JSON object"),
+    "empty lines count in JSON Lines": (json_line(3, "\n\n{"), XLINES, r"x\.jsonl, line 5: not a JSON object"),
+    "only empty lines in JSON Lines": (
+        {"x.jsonl": "\n\n"},
+        XLINES,
+        r"x\.jsonl is empty; each line must be a JSON object",
+    ),
+    "no keys in JSON Lines": ({"x.jsonl": "{}\n" * N}, XLINES, r"x\.jsonl contains no view"),
+    "a key twice in JSON Lines": (
+        json_line(5, '{"id": "s004", "b1": 1, "b1": 2}'),
+        XLINES,
+        r"x\.jsonl, line 5: the key 'b1' .*twice",
+    ),
+    "not UTF-8 in JSON Lines": (
+        {"x.jsonl": b'{"x": 1}\n{"x": "\xff"}\n'},
+        XLINES,
+        r"x\.jsonl, line 2: byte 0xff is not UTF-8",
+    ),
+    "half a pair in JSON Lines": (
+        json_line(5, r'{"id": "\ud800"}'),
+        XLINES,
+        r"x\.jsonl, line 5: half of a surrogate pair",
+    ),
+    "deep in JSON Lines": (
+        json_line(5, '{"b1": ' + "[" * 200_000),
+        XLINES,
+        r"x\.jsonl, line 5: too long a number or too deeply",
+    ),
+    "a long number in JSON Lines": (
+        json_line(5, '{"b1": ' + "9" * 9999 + "}"),
+        XLINES,
+        r"x\.jsonl, line 5: too long a number",
+    ),
+    "a list in a cell in JSON Lines": (
+        json_line(5, '{"id": "s004", "b1": [1, 2]}'),
+        XLINES,
+        r"x\.jsonl, line 5, column 'b1': a list, neither a number nor text; leave it out with --drop",
+    ),
+    "an object as id in JSON Lines": (
+        json_line(5, '{"id": {"n": 4}}'),
+        XLINES,
+        r"x\.jsonl, line 5, column 'id': an object",
+    ),
+    "text among numbers in JSON Lines": (
+        json_line(5, '{"id": "s004", "b1": "high"}'),
+        XLINES,
+        r"x\.jsonl, line 5, column 'b1': 'high'",
+    ),
+    "infinity in JSON Lines": (
+        json_line(5, '{"id": "s004", "b1": Infinity}'),
+        XLINES,
+        r"x\.jsonl, line 5, column 'b1': infinite",
+    ),
+    "a blank number in JSON Lines": (
+        json_line(5, '{"id": "s004", "b2": 1}'),
+        XLINES + " --impute none",
+        r"x\.jsonl, line 5, column 'b1': blank or NaN",
+    ),
+    "no id in JSON Lines": (json_line(5, '{"b1": 1}'), XLINES, r"x\.jsonl, line 5, column 'id': the id is blank"),
+    "an id twice in JSON Lines": (
+        json_line(5, '{"id": "s002", "b1": 1}'),
+        XLINES,
+        r"line 5, column 'id': .*twice, first in line 3",
     ),
 }
 JOINS = {
@@ -500,7 +584,7 @@ ARRAYS = {
         "x.svm", "0 99999999999:1\n", r"x\.svm, line 1: feature 99999999999"
     ),
     "infinity in SVMlight": alone(
-        "x.svm", "0 1:1\n" * 3 + "0 2:inf\n" + "0 1:1\n" * (N - 4), r"x\.svm, row 4, column 2: inf"
+        "x.svm", "0 1:1\n" * 3 + "0 2:inf\n" + "0 1:1\n" * (N - 4), r"x\.svm, line 4, column 2: inf"
     ),
     "no head in MatrixMarket": alone("x.mtx", "3 3 1\n1 1 1\n", r"x\.mtx, line 1: not a MatrixMarket file"),
     "complex MatrixMarket": alone("x.mtx", mtx(sparse.coo_array(A * 1j)), r"x\.mtx holds complex numbers"),
@@ -527,7 +611,7 @@ ARRAYS = {
     "no rows in Parquet": alone("x.parquet", parquet(x=np.ones(0)), r"x\.parquet has columns but no rows"),
     "null in Parquet": alone(
         "x.parquet",
-        parquet(id=IDS, x=[1.0] * (N - 1) + [None], y=[2] * N),
+        parquet(id=IDS, x=[float(row) for row in range(N - 1)] + [None], y=list(range(N))),
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
         " --impute none",
     ),
@@ -558,7 +642,10 @@ OPTIONS = {
     ),
     "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
-        *third("id,x,t\n" + "".join(f"{key},1,a word on {key}\n" for key in IDS), XCALL + " --view v=x,t"),
+        *third(
+            "id,x,t\n" + "".join(f"{key},{row % 3},a word on {key}\n" for row, key in enumerate(IDS)),
+            XCALL + " --view v=x,t",
+        ),
         r"view 'v': column 't' of x\.csv is text",
     ),
     "--view of a column with a fault": (
@@ -678,7 +765,7 @@ PREDICTIONS = {
     "output of predict is a folder": ({"out.csv/x": ""}, PREDICT, r"--out out\.csv is a folder"),
     "output of predict is there": ({"out.csv": "mine"}, PREDICT, r"--out out\.csv already exists.*--force"),
 }
-CASES = {**TEXT_FILES, **JOINS, **LABEL_FILES, **ARRAYS, **OPTIONS, **PREDICTIONS}
+CASES = {**TEXT_FILES, **JSON_LINES, **JOINS, **LABEL_FILES, **ARRAYS, **OPTIONS, **PREDICTIONS}
 
 
 @pytest.fixture(scope="module")
@@ -734,7 +821,8 @@ def damage(content, how):
         return b""
     if how == "junk":
         return np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
-    return content[: len(content) // 2]
+    # Not between two lines: half of a JSON Lines file may be a whole one.
+    return content[: len(content) // 2].rstrip(b"}\n")
 
 
 @pytest.mark.parametrize("how", ["empty", "junk", "cut off", "a folder", "absent"])

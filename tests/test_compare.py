@@ -2,10 +2,12 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -14,11 +16,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
 
-from lmssc import compare
+from lmssc import GFHF, compare
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
-from lmssc.evaluation.methods import NAMES, resolve_methods
+from lmssc.evaluation.methods import METHOD_NAMES, resolve_methods
+from lmssc.evaluation.runs import source_digest
 from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import METRICS, expected_calibration_error, paired_p_value, score
 
@@ -43,6 +49,32 @@ class SeesEverything(ClassifierMixin, BaseEstimator):
 class Broken(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         raise RuntimeError("no, thanks\nreally")
+
+
+class OnlyPredicts(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), int)
+
+
+CHANGING = """
+from sklearn.base import BaseEstimator, ClassifierMixin
+import numpy as np
+
+class Base(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.eye(len(self.classes_))[self.predict(X)]
+
+class Changing(Base):
+    def predict(self, X):
+        return np.full(len(X), ANSWER)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +132,7 @@ class TestCompare:
     def test_all_built_in_methods_run(self, data):
         result = compare(data.views, data.target, rates=[0.2], repeats=1)
         assert {record["error"] for record in result.records} == {""}
-        assert len(result.records) == len(NAMES) - 1 + 3  # GFHF once a view
+        assert len(result.records) == len(METHOD_NAMES) - 1 + 3  # GFHF once a view
         for record in result.records:
             assert 0.3 < record["accuracy"] <= 1
             assert all(np.isfinite(record[metric]) for metric in METRICS)
@@ -130,6 +162,49 @@ class TestCompare:
         assert np.isnan(bad["accuracy"])
         assert good["error"] == ""
         assert "failed" in result.table()
+
+    def test_a_mean_over_some_splits_is_marked(self, data):
+        result = compare(data.views, data.target, ["1-NN", "SVC (RBF)"], rates=[0.2], repeats=3)
+        worst = min(result.records[::2], key=lambda record: record["accuracy"])
+        worst["error"] = "no"
+        one, other = result.summary()
+        assert (one["n"], one["n_failed"], other["n"], other["n_failed"]) == (2, 1, 3, 0)
+        cells = [line.partition("  ")[2].strip() for line in result.table().splitlines()[1:]]
+        assert cells[0].startswith(f"(2 of 3) {100 * one['mean']:.1f} ±")
+        assert cells[1].startswith(f"{100 * other['mean']:.1f} ±")
+
+    def test_a_pipeline_around_a_semi_supervised_method_sees_all_rows(self, data):
+        spreading = LabelSpreading(kernel="knn")
+        methods = {
+            "alone": spreading,
+            "in steps": make_pipeline("passthrough", make_pipeline("passthrough", spreading)),
+        }
+        result = compare(data.views, data.target, methods, rates=[0.1], repeats=1)
+        alone, steps = [[record[metric] for metric in METRICS] for record in result.records]
+        assert alone == steps
+        supervised = make_pipeline("passthrough", SeesEverything())
+        SeesEverything.seen.clear()
+        compare(data.views, data.target, {"a": supervised}, rates=[0.1], repeats=1)
+        assert SeesEverything.seen[0][0][0] == sum(round(0.1 * n) for n in np.bincount(data.target))
+
+    def test_a_pipeline_of_ours_sees_all_rows(self, data):
+        result = compare(data.views, data.target, {"a": make_pipeline("passthrough", GFHF())}, rates=[0.1], repeats=1)
+        assert result.records[0]["error"] == ""
+        assert result.records[0]["accuracy"] > 0.5
+
+    def test_scores_need_a_column_for_each_class(self):
+        data = make_multiview(120, n_classes=4, random_state=0)
+        methods = {
+            "by pairs": SVC(decision_function_shape="ovo"),
+            "right": SVC(),
+            "no scores": OnlyPredicts(),
+        }
+        pairs, right, none = compare(data.views, data.target, methods, rates=[0.3], repeats=1).records
+        assert re.match(
+            r"ValueError: SVC returns scores of shape \(\d+, 6\) for \d+ rows and 4 classes", pairs["error"]
+        )
+        assert right["error"] == ""
+        assert none["error"].endswith("has neither predict_proba nor decision_function")
 
     def test_parallel_gives_the_same(self, data):
         one, two = (
@@ -203,6 +278,34 @@ class TestDisk:
         knn = [compare(data.views, data.target, {"a": KNeighborsClassifier(k)}, repeats=1, **arguments) for k in (1, 9)]
         assert knn[0].records[0]["log_loss"] != knn[1].records[0]["log_loss"]
 
+    @pytest.mark.parametrize("written", [True, False])
+    def test_a_method_whose_code_changed_runs_again(self, data, tmp_path, monkeypatch, written):
+        """Also inside a pipeline, and if the source cannot be read, as that of a class typed into an interpreter."""
+
+        def accuracy(answer, wrap):
+            path = tmp_path / f"changing{answer}.py"
+            source = CHANGING.replace("ANSWER", str(answer))
+            if written:
+                path.write_text(source)
+            module = types.ModuleType("changing")
+            module.__file__ = str(path)
+            monkeypatch.setitem(sys.modules, "changing", module)
+            exec(compile(source, str(path), "exec"), vars(module))
+            method = {"a": wrap(module.Changing())}
+            y = np.minimum(data.target, 1)
+            record = compare(data.views, y, method, rates=[0.2], repeats=1, out=tmp_path).records[0]
+            assert record["error"] == ""
+            return record["accuracy"], len(list(tmp_path.glob("runs/*.json")))
+
+        for n_runs, wrap in ((0, lambda method: method), (2, lambda method: make_pipeline("passthrough", method))):
+            (zeros, first), (same, again), (ones, last) = (accuracy(answer, wrap) for answer in (0, 0, 1))
+            assert zeros == same != ones
+            assert (first, again, last) == (n_runs + 1, n_runs + 1, n_runs + 2)
+
+    def test_methods_of_the_libraries_keep_their_key(self):
+        assert source_digest(GFHF()) == source_digest(make_pipeline("passthrough", SVC())) == ""
+        assert source_digest(Broken()) != source_digest(OnlyPredicts())
+
     def test_csv(self, data, tmp_path):
         compare(data.views, data.target, {"a, b": Broken(), "1-NN": None}, rates=[0.2], repeats=1, out=tmp_path)
         with open(tmp_path / "runs.csv", newline="") as file:
@@ -275,4 +378,4 @@ class TestCommand:
     def test_names_are_listed(self, capsys):
         with pytest.raises(SystemExit):
             main(["compare", "--list-methods"])
-        assert capsys.readouterr().out.splitlines() == list(NAMES)
+        assert capsys.readouterr().out.splitlines() == list(METHOD_NAMES)

@@ -55,8 +55,9 @@ def test_layers_are_those_of_the_package():
     from test_layers import MAY_IMPORT
 
     section = TEXT.partition("## Layers")[2].partition("\n## ")[0]
-    listed = {name for line in section.splitlines() if line.startswith("- ") for name in re.findall(r"`(\w+)`", line)}
-    assert set(MAY_IMPORT) <= listed
+    lines = [line for line in section.splitlines() if line.startswith("- ")]
+    listed = dict.fromkeys(name for line in lines for name in re.findall(r"`(\w+)`", line))
+    assert [name for name in listed if name in MAY_IMPORT] == list(MAY_IMPORT)
 
 
 def test_targets_exist_and_are_explained():
@@ -71,11 +72,11 @@ def test_targets_exist_and_are_explained():
 def test_a_format_is_a_function_and_a_line(tmp_path, monkeypatch, capsys):
     from lmssc.cli import main
     from lmssc.io import formats
-    from lmssc.io.arrays import make_table
+    from lmssc.io.arrays import table_of_arrays
     from small_files import make_problem, table_text
 
     def read_blanks(path):
-        return make_table({"a": np.loadtxt(path)}, path)
+        return table_of_arrays({"a": np.loadtxt(path)}, path)
 
     monkeypatch.setitem(formats.READERS, ".blanks", read_blanks)
     monkeypatch.chdir(tmp_path)
@@ -84,6 +85,65 @@ def test_a_format_is_a_function_and_a_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "labels.csv").write_text(table_text(["label"], [[label] for label in labels]))
     assert main(["classify", "a.blanks", "--labels", "labels.csv", "--dry-run"]) == 0
     assert f"a  {views['a'].shape[1]} features, a.blanks" in capsys.readouterr().out
+
+
+def test_named_columns_are_a_format_too(tmp_path, monkeypatch, capsys):
+    from lmssc.cli import main
+    from lmssc.io import formats
+    from lmssc.io.errors import InputFileError
+    from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table
+    from lmssc.io.unpacking import open_bytes
+    from small_files import make_problem
+
+    def read_pairs(path):
+        """Lines such as ``x=1 label=a``."""
+        with open_bytes(path) as file:
+            cells = [dict(pair.split("=") for pair in line.decode().split()) for line in file]
+        if not cells:
+            raise InputFileError(f"{path} is empty")
+        numbers = np.array([float(row["x"]) for row in cells])
+        texts = np.array([row.get("label") for row in cells], dtype=object)
+        columns = {"x": Column(NUMBER, lambda: numbers), "label": Column(TEXT, lambda: texts)}
+        return Table(Rows(path, len(cells), np.arange(1, len(cells) + 1)), columns)
+
+    monkeypatch.setitem(formats.READERS, ".pairs", read_pairs)
+    monkeypatch.chdir(tmp_path)
+    views, _, labels = make_problem()
+    lines = [f"x={x}" + (f" label={label}" if label else "") for x, label in zip(views["a"][:, 0], labels, strict=True)]
+    (tmp_path / "a.pairs").write_text("\n".join(lines))
+    assert main(["classify", "a.pairs", "--dry-run"]) == 0
+    assert "a  1 feature, a.pairs" in capsys.readouterr().out
+    (tmp_path / "a.pairs").write_text("\n".join([*lines[:4], "x=inf", *lines[5:]]))
+    assert main(["classify", "a.pairs", "--out", "result"]) == 2
+    assert "a.pairs, line 5, column 'x': infinite" in capsys.readouterr().err
+    (tmp_path / "a.pairs").write_text("")
+    assert main(["classify", "a.pairs", "--dry-run"]) == 2
+    assert capsys.readouterr().err.strip().endswith("a.pairs is empty")
+
+
+def test_a_column_of_another_kind_has_a_message():
+    from lmssc.io.errors import InputFileError
+    from lmssc.io.table import OTHER, TEXT, Column, Rows, Table
+
+    with pytest.raises(ValueError, match="needs a fault"):
+        Column(OTHER, lambda: np.empty(0))
+    for kind in (OTHER, TEXT):
+        table = Table(Rows("a.x", 1), {"x": Column(kind, lambda: np.array(["b"], dtype=object), "a.x: no")})
+        for read in (table.texts, table.numbers):
+            with pytest.raises(InputFileError, match=r"^a\.x: no$"):
+                read("x")
+
+
+def test_every_ending_is_in_the_help_and_the_guide(capsys):
+    from lmssc.cli import main
+    from lmssc.io.formats import READERS, TEXT_TABLES
+
+    with pytest.raises(SystemExit):
+        main(["classify", "--help"])
+    endings = {*READERS, *TEXT_TABLES}
+    assert endings - set(re.findall(r"(?<=\s)\.\w+(?=\s)", capsys.readouterr().out)) == set()
+    guide = (ROOT / "docs" / "guide" / "files.md").read_text(encoding="utf-8")
+    assert endings - set(re.findall(r"`(\.\w+)`", guide)) == set()
 
 
 def test_a_method_is_two_functions():
@@ -106,13 +166,30 @@ def test_a_method_is_two_functions():
             return Solution(scores, sparse.csr_array((n, n)), np.zeros(n, dtype=bool))
 
         def _predict_new(self, raws):
-            return np.tile(self.label_distributions_[0], (len(raws[0].data), 1))
+            return np.tile(self._known_distributions()[0], (len(raws[0].data), 1))
+
+    class Empty(Frequencies):
+        """Has no answer for the first two samples."""
+
+        def _fit_method(self, problem):
+            solution = super()._fit_method(problem)
+            solution.scores[:2] = 0
+            return solution
 
     data = make_multiview(60, n_classes=2, weights=[0.8, 0.2], random_state=0)
     result = lmssc.compare(data.views, data.target, {"mine": Frequencies(), "1-NN": None}, rates=[0.3], repeats=1)
     assert [record["error"] for record in result.records] == ["", ""]
-    clf = Frequencies().fit(data.views, np.where(np.arange(60) < 20, data.target, -1))
-    assert clf.predict([view + 0.1 for view in data.views]).shape == (60,)
+    new = [view + 0.1 for view in data.views]
+    for target in (data.target, 1 - data.target):  # in one of the two, the canonical order is not that of classes_
+        y = np.where(np.arange(60) < 20, target, -1)
+        clf = Frequencies().fit(data.views, y)
+        frequencies = np.bincount(y[:20]) / 20
+        assert frequencies[0] != frequencies[1]
+        np.testing.assert_allclose(clf.label_distributions_, np.tile(frequencies, (60, 1)))
+        np.testing.assert_allclose(clf.predict_proba(new), np.tile(frequencies, (60, 1)))
+        np.testing.assert_array_equal(clf.predict(new), frequencies.argmax())
+    with pytest.raises(ValueError, match=r"Empty\._fit_method returned no positive score for 2 of 60 samples"):
+        Empty().fit(data.views, y)
 
 
 def test_a_view_is_three_products():

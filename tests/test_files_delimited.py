@@ -9,7 +9,7 @@ import pytest
 
 from lmssc.io import delimited
 from lmssc.io.delimited import read_delimited
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 from small_files import table_text
 
 

@@ -8,9 +8,9 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from lmssc.io.errors import InputFileError
 from lmssc.io.matlab import read_matlab
 from lmssc.io.matlab5 import DamagedMatlabError, read_matlab5
-from lmssc.io.table import InputFileError
 
 RNG = np.random.default_rng(0)
 CELL = np.empty((2, 2), dtype=object)

@@ -9,8 +9,8 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from lmssc.io.sparse import read_matrix_market
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
+from lmssc.io.sparse import read_matrix_market, read_svmlight
 
 RNG = np.random.default_rng(0)
 GENERAL = np.where(RNG.uniform(size=(7, 4)) < 0.4, RNG.normal(size=(7, 4)), 0)
@@ -43,6 +43,18 @@ def test_as_scipy_reads_it(kind, packed, tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         block.toarray() if sparse.issparse(block) else block, truth.toarray() if sparse.issparse(truth) else truth
     )
+
+
+def test_lines_of_svmlight_are_those_of_the_file(tmp_path):
+    path = tmp_path / "x.svm"
+    path.write_text("# made up\n1 1:0.5\n\n-1 2:3 # good\n1 1:inf\n")
+    table = read_svmlight(str(path))
+    assert [table.rows.place(row) for row in range(3)] == [f"{path}, line {line}" for line in (2, 4, 5)]
+    assert table.texts("target").tolist() == ["1", "-1", "1"]
+    assert not table.types_detected
+    path.write_text("# made up\n1 1:0.5\n\n-1 2:x\n")
+    with pytest.raises(InputFileError, match=r"x\.svm, line 4: '2:x' is not of the form feature:value"):
+        read_svmlight(str(path))
 
 
 def test_a_file_cut_off_anywhere_is_refused_or_read_as_far_as_it_tells(tmp_path):

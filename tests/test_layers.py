@@ -1,4 +1,4 @@
-"""Who may import whom: each layer only what is below it."""
+"""Who may import whom: each layer only what comes earlier in the list."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import lmssc
 
 SOURCE = Path(lmssc.__file__).parent
-# Lowest first. A layer may import itself and what is named; `metrics` is a layer of one file.
+# In the order of CONTRIBUTING. A layer may import itself and what is named; `metrics` is a layer of one file.
 MAY_IMPORT = {
     "numerics": set(),
     "data": {"numerics"},
@@ -21,7 +21,7 @@ for layer in ("model_selection", "io", "datasets", "plotting", "audit", "evaluat
     MAY_IMPORT[layer] = {*MAY_IMPORT}
 # Top-level files that belong to no layer. `__init__` and `__main__` give the public names; `_optional` imports nothing.
 FLAT = {"__init__", "__main__", "_optional"}
-# The one import that goes up, when it is called: `clf.report(path)` is a method for convenience.
+# The one import of a later layer, when it is called: `clf.report(path)` is a method for convenience.
 UPWARD = {("estimators/base.py", "report")}
 
 
@@ -47,7 +47,7 @@ def imported(tree):
 
 
 def crossings(source):
-    """Imports that go up, each as a line with the two names."""
+    """Imports of a later layer, each as a line with the two names."""
     found = []
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
@@ -80,7 +80,7 @@ def test_no_layer_imports_what_is_above_it():
         "import importlib\nimportlib.import_module('lmssc.core.graph')",
     ],
 )
-def test_an_import_that_goes_up_is_found(tmp_path, line):
+def test_an_import_of_a_later_layer_is_found(tmp_path, line):
     (tmp_path / "numerics").mkdir()
     (tmp_path / "numerics" / "wrong.py").write_text(line)
     (crossing,) = crossings(tmp_path)

@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from lmssc import datasets
 from lmssc.cli import main
 from lmssc.datasets import DataFileError, load
-from lmssc.datasets.catalogue import FACTS, NAMES, describe
+from lmssc.datasets.catalogue import DATASET_NAMES, FACTS, describe
 from lmssc.datasets.fetch import fetch, find
 from lmssc.datasets.registry import FILES, DataFile
 
@@ -189,7 +189,7 @@ class TestRealFiles:
 
 
 class TestDescriptions:
-    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("name", DATASET_NAMES)
     def test_catalogue_is_what_the_loaders_give(self, name, paper_file):
         if name != "digits":
             paper_file(name)
@@ -545,7 +545,7 @@ class TestCommand:
         assert main(["datasets"]) == 0
         printed = capsys.readouterr().out
         lines = {line.split()[0]: line for line in printed.splitlines() if line}
-        assert set(NAMES) <= set(lines)
+        assert set(DATASET_NAMES) <= set(lines)
         assert lines["sonar"].split()[1:6] == ["208", "2", "3", "20", "each"]
         assert lines["handwritten"].split()[1:4] == ["2000", "10", "6"]
         assert "216 + 76 + 64 + 6 + 240 + 47  3.5 MB  not here" in lines["handwritten"]

@@ -12,8 +12,8 @@ import scipy.io
 
 from lmssc import open_view
 from lmssc.io import unpacking
+from lmssc.io.errors import InputFileError
 from lmssc.io.formats import read_table
-from lmssc.io.table import InputFileError
 from lmssc.io.unpacking import VARIABLE, most_unpacked, read_size
 from peak_memory import run_and_measure
 
@@ -39,6 +39,12 @@ def packed_mtx(path, n_rows):
 def packed_svm(path, n_rows):
     path.with_suffix(".svm.gz").write_bytes(gzip.compress(b"1 1:1 2:2 3:3 4:4 5:5 6:6\n" * n_rows))
     return path.with_suffix(".svm.gz")
+
+
+def packed_jsonl(path, n_rows):
+    text = '{"a": 0, "b": 1, "c": 2, "d": 3}\n' * n_rows
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    return path.with_suffix(".jsonl.gz")
 
 
 def npz(path, n_rows):
@@ -87,7 +93,7 @@ def feather(path, n_rows):
     return path.with_suffix(".feather")
 
 
-FORMATS = [packed_csv, packed_mtx, packed_svm, npz, mat, mat73, mat73_cell, parquet, feather]
+FORMATS = [packed_csv, packed_jsonl, packed_mtx, packed_svm, npz, mat, mat73, mat73_cell, parquet, feather]
 
 
 @pytest.fixture
@@ -182,7 +188,7 @@ HUGE = {
 READ = """
 import sys
 from lmssc.io.formats import read_table
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 try:
     read_table(sys.argv[1])
 except InputFileError as error:
@@ -217,6 +223,14 @@ def test_a_text_that_is_there_a_million_times_is_kept_once(tmp_path):
         assert len(texts) == 20_000
         assert texts[0] is texts[2]
         assert texts[1] == "y"
+
+
+def test_json_lines_with_a_key_of_their_own_each_are_refused(tmp_path, small_limit):
+    """As many columns as rows: the table would be the square of the file."""
+    path = tmp_path / "wide.jsonl"
+    path.write_text("".join(f'{{"x{row}": 1}}\n' for row in range(2000)))
+    with pytest.raises(InputFileError, match=rf"wide\.jsonl .* unpacks to more than the limit of .*{VARIABLE}"):
+        read_table(str(path))
 
 
 def test_an_archive_packed_in_another_way_is_refused(tmp_path):

@@ -44,11 +44,14 @@ examples:
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
-    .csv .tsv            the first line names the columns (also .csv.gz; see --delimiter)
-    .parquet .feather    needs pip install 'lmssc[files]'
+    .csv .tsv .tab       the first line names the columns (also .gz; see --delimiter)
+    .jsonl .ndjson       a JSON object per line, its keys are the columns (also .gz)
+    .parquet .pq         Parquet; needs pip install 'lmssc[files]'
+    .feather .arrow      Feather; needs pip install 'lmssc[files]'
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
-    .svm .mtx            SVMlight and MatrixMarket, for sparse views (also .gz)
+    .svm .svmlight .libsvm .mtx
+                         SVMlight and MatrixMarket, for sparse views (also .gz)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
   text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
   the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmssc.cli import shared_options as shared
-from lmssc.datasets.catalogue import NAMES
+from lmssc.datasets.catalogue import DATASET_NAMES
 from lmssc.io.errors import CommandError
 
 
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        help=f"one of {', '.join(NAMES)} (see 'lmssc datasets'), synthetic, or an .npz file (see below)",
+        help=f"one of {', '.join(DATASET_NAMES)} (see 'lmssc datasets'), synthetic, or an .npz file (see below)",
     )
     shared.add_methods(parser, _method_names)
     shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
@@ -54,9 +54,9 @@ def add(commands: Any) -> None:
 
 
 def _method_names() -> Sequence[str]:
-    from lmssc.evaluation.methods import NAMES
+    from lmssc.evaluation.methods import METHOD_NAMES
 
-    return NAMES
+    return METHOD_NAMES
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
             print(result.table(metric, markdown=args.markdown), end="\n\n")
         print("* best mean; ~ not significantly different from it (paired t-test, p >= 0.05)")
         failed = [record for record in result.records if record["error"]]
+        if failed:
+            print("(n of m): mean over the n runs that did not fail")
         for record in failed[:5]:
             print(f"failed: {record['method']}, {record['rate']:g}, split {record['repeat']}: {record['error']}")
         print(f"{len(result.records)} runs ({len(failed)} failed) in {args.out / 'runs.csv'}")

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from lmssc.cli.shared_options import add_command
-from lmssc.datasets.catalogue import FACTS, NAMES
+from lmssc.datasets.catalogue import DATASET_NAMES, FACTS
 from lmssc.datasets.registry import FILES
 
 
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     info = actions.add_parser("info", help="describe a data set", description="Describe a data set.")
-    info.add_argument("name", metavar="NAME", choices=NAMES, help=f"one of {', '.join(NAMES)}")
+    info.add_argument("name", metavar="NAME", choices=DATASET_NAMES, help=f"one of {', '.join(DATASET_NAMES)}")
     info.set_defaults(run=run_info)
     fetch = actions.add_parser(
         "fetch",

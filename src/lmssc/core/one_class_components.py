@@ -16,6 +16,8 @@ from lmssc.core.targets import Targets
 
 # Labelled samples around which agreement is measured, at least and at most, and the samples visited in all.
 MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
+# Pairs of labels from which on their agreement counts, and how much larger other components may be that tell it.
+MIN_PAIRS, MAX_SIZE_RATIO = 20, 3
 # Concentration where labels agree no more often than by chance.
 MAX_CONCENTRATION = 1e3
 
@@ -118,10 +120,38 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
-    """How often a labelled sample has the class of another that is among its nearest so many; 1 if that is unknown.
+    """How often labelled samples agree that are as close as those of a component of each size; 1 if too few pairs tell.
 
-    Nearest in steps over the graph. One more pair that agrees is counted, so that a single pair does not decide.
+    Other components of about that size tell best: as many samples in the midst of others are less pure.
     """
+    result = np.ones(len(sizes))
+    for count in (_count_nearby, _count_within_components):
+        n_agreeing, n_pairs = count(graph, targets, sizes)
+        enough = n_pairs >= MIN_PAIRS
+        result[enough] = ((n_agreeing + 1) / (n_pairs + 1))[enough]  # one more pair that agrees: no certainty
+    result[result >= 1] = 1
+    return result
+
+
+def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
+    """For each size, agreeing and all ordered pairs of labelled samples of a component that is not much larger."""
+    n_components, component = connected_components(graph, directed=False)
+    labelled = targets.labelled
+    cells, numbers = np.unique(
+        component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled], return_counts=True
+    )
+    owner = cells // targets.n_classes
+    agreeing = np.bincount(owner, numbers * (numbers - 1), n_components)
+    labels = np.bincount(owner, numbers, n_components)
+    extent = np.bincount(component, minlength=n_components)
+    order = np.argsort(extent, kind="stable")
+    last = np.searchsorted(extent[order], MAX_SIZE_RATIO * sizes, side="right")
+    totals = [np.append(0, np.cumsum(part[order])) for part in (agreeing, labels * (labels - 1))]
+    return totals[0][last], totals[1][last]
+
+
+def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
+    """For each size, agreeing and all pairs of a labelled sample with others among its nearest so many, by steps."""
     largest = int(sizes.max())
     centres = np.flatnonzero(targets.labelled)
     n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
@@ -135,9 +165,8 @@ def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDA
         agree.append(targets.codes[nearest[found]] == targets.codes[centre])
     rank, same = np.concatenate(ranks), np.concatenate(agree)
     order = np.argsort(rank, kind="stable")
-    n_agreeing, n_pairs = np.cumsum(same[order]), np.arange(1, len(order) + 1)
-    shares = np.append(1.0, (n_agreeing + 1) / (n_pairs + 1))
-    return shares[np.searchsorted(rank[order], sizes, side="left")]
+    n_pairs = np.searchsorted(rank[order], sizes, side="left")
+    return np.append(0, np.cumsum(same[order]))[n_pairs], n_pairs
 
 
 def _nearest_by_steps(graph: sparse.csr_array, centre: int, n: int) -> NDArray:

@@ -133,7 +133,7 @@ one leaf is missing at UCI: in this file it (row 0) is the mean of the other fif
         dict(zip("0123456789", (178, 182, 177, 183, 181, 182, 181, 179, 174, 180), strict=True)),
     ),
 }
-NAMES: tuple[str, ...] = tuple(FACTS)
+DATASET_NAMES: tuple[str, ...] = tuple(FACTS)
 
 
 def describe(name: str) -> str:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from lmssc._optional import import_optional
-from lmssc.datasets.catalogue import FACTS, NAMES, describe
+from lmssc.datasets.catalogue import DATASET_NAMES, FACTS, describe
 from lmssc.datasets.digits import load_digits_views
 from lmssc.datasets.fetch import DataFileError, fetch
 from lmssc.datasets.registry import FILES
@@ -239,7 +239,7 @@ def load(name: str, *, download: bool = True) -> Bunch:
     if name == "digits":
         return load_digits_views()
     if name not in _LOADERS:
-        raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(DATASET_NAMES)}, got {name!r}")
     return _LOADERS[name](download=download)
 
 

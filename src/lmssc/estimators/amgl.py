@@ -222,8 +222,7 @@ class AMGL(FixedNeighborsClassifier):
         return Solution(np.where(unreached[:, None], frequencies, state.scores), graph, unreached)
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
-        samples = self._order.samples
-        distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
+        distributions = self._known_distributions()
         queries = self._scale_new(raws)
         scores = np.zeros((queries.n_samples, distributions.shape[1]), dtype=distributions.dtype)
         weights = self.view_weights_[self._order.views]

@@ -137,6 +137,7 @@ class MultiViewClassifier(
                 scores=np.where(unlinked[:, None], frequencies, solution.scores),
                 unreached=solution.unreached | unlinked,
             )
+        _refuse_empty_rows(solution, type(self).__name__)
         if self._adjusts_confidence():
             solution = self._lower_one_class_confidence(solution, problem.targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
@@ -189,8 +190,8 @@ class MultiViewClassifier(
         return unlinked
 
     def _adjusts_confidence(self) -> bool:
-        """Whether scores are lowered where labels elsewhere show that they are too certain."""
-        return True
+        """Whether scores are lowered where labels elsewhere show that they are too certain; not in published methods."""
+        return False
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
         """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
@@ -215,12 +216,22 @@ class MultiViewClassifier(
         return raw.map(rows) if self._maps_views else raw.take(rows)
 
     def _fit_method(self, problem: Problem) -> Solution:
-        """Solve the problem, and store the attributes that only this method has."""
+        """Solve the problem, and store the attributes of this method, at least `objective_` and `n_iter_`.
+
+        Everything in the problem and the solution is in canonical order; `fit` restores the order of the input.
+        """
         raise NotImplementedError
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
-        """Class scores of new samples; classes and views in canonical order."""
+        """Class scores of new samples, with a positive score in each row; classes and views in canonical order.
+
+        `_known_distributions` has the answers for the samples of `fit`, `_scale_new` scales the views.
+        """
         raise NotImplementedError
+
+    def _known_distributions(self) -> NDArray:
+        """Distributions of the distinct samples of `fit`; samples and classes in canonical order."""
+        return self.label_distributions_[np.ix_(self._order.samples, self._class_order)]
 
     def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the solution in the order of the input."""
@@ -486,6 +497,16 @@ class MultiViewClassifier(
         # One X without `views` is one view: a row of NaN would be a sample without any view.
         tags.input_tags.allow_nan = self.views is not None or self._allows_gaps()
         return tags
+
+
+def _refuse_empty_rows(solution: Solution, method: str) -> None:
+    """Every sample needs a class with a positive score; otherwise its distribution would be NaN."""
+    empty = ~(np.maximum(solution.scores, 0).sum(axis=1) > 0)
+    if empty.any():
+        raise ValueError(
+            f"{method}._fit_method returned no positive score for {int(empty.sum())} of {len(empty)} samples; give "
+            "them problem.targets.frequencies and mark them in Solution.unreached"
+        )
 
 
 def resolve_neighbors(n_neighbors: int | str, n_distinct: int, default: int, n_samples: int | None = None) -> int:

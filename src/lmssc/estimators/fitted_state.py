@@ -4,6 +4,7 @@ A forged file can have a right checksum. All that `predict`, `transform`, `most_
 report rely on is in these tables; a new fitted attribute gets a line in the table of its class.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -154,17 +155,25 @@ def tables_of(model: Any) -> dict[str, tuple[Table, bool]]:
     name = type(model).__name__
     if name == "LMSSCCV":
         return {**tables_of(model.best_estimator_), "search": (SEARCH, True)}
-    own: dict[str, dict[str, tuple[Table, bool]]] = {
-        "LMSSC": {"scaled": (SCALED, True), "own": (LMSSC, True)},
-        "AMGL": {"scaled": (SCALED, True), "weights": (WEIGHTED, True), "own": (AMGL, True)},
-        "MLAN": {"scaled": (SCALED, True), "weights": (WEIGHTED, True), "points": (POINTS, True), "own": (MLAN, True)},
-        "GFHF": {
-            "own": (GFHF, True),
-            "scaled": ({**SCALED, **POINTS, **USED, **NEIGHBORS}, getattr(model, "graph", None) != "precomputed"),
-            "gaussian": (GAUSSIAN, getattr(model, "graph", None) == "gaussian"),
-        },
-    }
-    return {"all": (ALL, True), **own[name]}
+    return {"all": (ALL, True), **TABLES_BY_CLASS[name](model)}
+
+
+# Class → a function of the model that returns its tables, and whether its parameters require them.
+TABLES_BY_CLASS: dict[str, Callable[[Any], dict[str, tuple[Table, bool]]]] = {
+    "LMSSC": lambda _: {"scaled": (SCALED, True), "own": (LMSSC, True)},
+    "AMGL": lambda _: {"scaled": (SCALED, True), "weights": (WEIGHTED, True), "own": (AMGL, True)},
+    "MLAN": lambda _: {
+        "scaled": (SCALED, True),
+        "weights": (WEIGHTED, True),
+        "points": (POINTS, True),
+        "own": (MLAN, True),
+    },
+    "GFHF": lambda model: {
+        "own": (GFHF, True),
+        "scaled": ({**SCALED, **POINTS, **USED, **NEIGHBORS}, getattr(model, "graph", None) != "precomputed"),
+        "gaussian": (GAUSSIAN, getattr(model, "graph", None) == "gaussian"),
+    },
+}
 
 
 def table_of(model: Any) -> Table:
@@ -180,7 +189,7 @@ def table_of(model: Any) -> Table:
 
 
 # Attributes that code looks for with `hasattr`: a model must not have one that belongs to another class.
-NAMES = {*ALL, *SCALED, *WEIGHTED, *LMSSC, *POINTS, *USED, *AMGL, *MLAN, *GFHF, *GAUSSIAN, *SEARCH}
+ATTRIBUTE_NAMES = {*ALL, *SCALED, *WEIGHTED, *LMSSC, *POINTS, *USED, *AMGL, *MLAN, *GFHF, *GAUSSIAN, *SEARCH}
 
 
 def check_fitted(model: Any) -> None:
@@ -221,7 +230,7 @@ def check_fitted(model: Any) -> None:
             raise DamagedFileError(f"its {name} is not {check.wanted} (n = {sizes.n}, m = {sizes.m}, c = {sizes.c})")
     # Attributes that an earlier fit with other parameters left are unused and do no harm.
     known = {name for part, _ in tables_of(model).values() for name in part}
-    strange = sorted((NAMES - known) & set(vars(model)))
+    strange = sorted((ATTRIBUTE_NAMES - known) & set(vars(model)))
     if strange:
         raise DamagedFileError(f"{type(model).__name__} has no {strange[0]}")
     _check_links(model)
@@ -250,7 +259,7 @@ def _check_links(model: Any) -> None:
 def _check_best(model: Any) -> None:
     """The best estimator of a search is a valid model of the same samples, views and classes."""
     best = model.best_estimator_
-    if type(best).__name__ not in ("LMSSC", "GFHF", "AMGL", "MLAN"):
+    if type(best).__name__ not in TABLES_BY_CLASS:
         raise DamagedFileError("its best_estimator_ is not a classifier of lmssc")
     check_fitted(best)
     if best.view_names_ != model.view_names_ or best.classes_.tolist() != model.classes_.tolist():

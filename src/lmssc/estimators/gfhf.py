@@ -235,7 +235,7 @@ class GFHF(FixedNeighborsClassifier):
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
-        distributions = self.label_distributions_[np.ix_(samples, self._class_order)]
+        distributions = self._known_distributions()
         if self.graph == "precomputed":
             scores = self._read_affinity(raws, square=False) @ distributions
             return np.where(scores.sum(axis=1, keepdims=True) > 0, scores, self._frequencies)

@@ -409,7 +409,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             None if self._groups is None else self._groups[samples],
         )
         fitted = FittedSamples(
-            self.label_distributions_[np.ix_(samples, self._class_order)],
+            self._known_distributions(),
             np.isin(samples, self.unreached_),
             np.bincount(self._nodes[self._labelled], minlength=len(samples)),
         )

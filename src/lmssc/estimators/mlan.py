@@ -334,11 +334,10 @@ class MLAN(FixedNeighborsClassifier):
         return model, model.propagate(model.with_rows(state, indices, rows, by_view))
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
-        samples = self._order.samples
         weights = [self.view_weights_[v] for v in self._order.views]
         rows = connect_new(
             self._points,
             self._scale_new(raws).points(weights),
             self.n_neighbors_,
         )
-        return rows @ self.label_distributions_[np.ix_(samples, self._class_order)]
+        return rows @ self._known_distributions()

@@ -17,7 +17,17 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class Problem:
-    """Views and targets of the distinct samples, in canonical order, and what the fit shares with other fits."""
+    """Input of `_fit_method`: the m distinct samples, with samples, views and classes in canonical order.
+
+    Attributes
+    ----------
+    views : list of RawView
+        Unscaled; `_fit_scalings` scales them.
+    targets : Targets
+        The labels.
+    context : FitContext
+        Work shared with other fits.
+    """
 
     views: list[RawView]
     targets: Targets
@@ -26,7 +36,18 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Class scores F, the graph S, and the samples that no label reaches."""
+    """What `_fit_method` returns: rows are the samples of the `Problem`, in its order.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m, c)
+        Class scores F, columns in the order of `Problem.targets`. Negative scores count as 0. Rows need not sum to 1,
+        but each needs a positive score: use `Problem.targets.frequencies` where the method has no answer.
+    graph : CSR array of shape (m, m)
+        Affinities S, in which `query` and the report find neighbours; all zeros for a method without a graph.
+    unreached : ndarray of bool of shape (m,)
+        Samples that no label reaches.
+    """
 
     scores: NDArray
     graph: sparse.csr_array

@@ -1,5 +1,6 @@
 """One fair comparison: the same splits for every method, every finished run on disk at once."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Comparison:
         self.records = records
 
     def to_frame(self) -> Any:
-        """The runs as a pandas frame, one row a run."""
+        """The runs as a pandas frame, one row per run."""
         pandas = import_optional("pandas", purpose="frames of results", extra="frames")
         return pandas.DataFrame(self.records, columns=list(RECORD))
 
@@ -53,13 +54,15 @@ class Comparison:
         Returns
         -------
         list of dict
-            rate, method, mean, std, n (runs that did not fail), best (whether it has the best mean), p_value (paired
-            t-test against the best method on the same splits; NaN for the best itself).
+            rate, method, mean and std (over the runs that did not fail), n (number of these), n_failed, best (whether
+            it has the best mean), p_value (paired t-test against the best method on the splits where neither failed;
+            NaN for the best itself).
         """
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {METRICS}, got {metric!r}")
         sign = -1 if metric in ("log_loss", "calibration_error") else 1
         rows: list[dict[str, Any]] = []
+        failed = Counter((record["method"], record["rate"]) for record in self.records if record["error"])
         for rate in _unique(record["rate"] for record in self.records):
             values = {
                 method: {
@@ -80,6 +83,7 @@ class Comparison:
                         "mean": float(numbers.mean()) if len(numbers) else float("nan"),
                         "std": float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan"),
                         "n": len(numbers),
+                        "n_failed": failed[method, rate],
                         "best": method == best,
                         "p_value": paired_p_value(one, values[best]) if best not in (None, method) else float("nan"),
                     }
@@ -87,7 +91,7 @@ class Comparison:
         return rows
 
     def table(self, metric: str = "accuracy", *, markdown: bool = False) -> str:
-        """Methods by rates as text: mean ± deviation, the best of a rate marked with a star.
+        """Methods by rates as text: mean ± standard deviation.
 
         Parameters
         ----------
@@ -99,7 +103,8 @@ class Comparison:
         Returns
         -------
         str
-            A "~" marks methods that the paired test does not tell from the best (p ≥ 0.05).
+            A star marks the best mean, a "~" methods that do not differ from it significantly (p ≥ 0.05). "(2 of 3)"
+            in front of a mean: only 2 of 3 runs count, the others failed.
         """
         rows = self.summary(metric)
         rates = _unique(row["rate"] for row in rows)
@@ -151,10 +156,13 @@ def compare(
     views : list or dict of 2-D arrays, data frames or sparse matrices
         The views; rows of NaN where a sample lacks one.
     y : array-like of shape (n,)
-        All labels; a method sees those that a split gives.
+        Labels of all rows; each split hides most of them from the methods.
     methods : list of names, or dict of name → classifier, optional
-        Built-in names (all by default; see `lmssc.evaluation.methods.NAMES`), or any scikit-learn classifier:
-        semi-supervised ones see all rows, supervised ones the labelled rows of the scaled concatenation.
+        Built-in names (all by default; see `lmssc.evaluation.methods.METHOD_NAMES`), or any scikit-learn classifier.
+        Estimators of this library see the views. Subclasses of LabelPropagation, LabelSpreading and
+        SelfTrainingClassifier, and pipelines that end in one, see all rows of the scaled, concatenated views. Any other
+        classifier sees the labelled rows of these, and needs `predict_proba`, or a `decision_function` with one column
+        per class.
     rates : sequence of float
         Shares of each class whose labels are given.
     repeats : int
@@ -162,18 +170,18 @@ def compare(
     random_state : int
         First seed.
     n_jobs : int, optional
-        Splits that run at the same time, through joblib.
+        Number of parallel runs, through joblib.
     out : path, optional
-        Folder where each finished run is written at once; what is there already is not done again. The runs are also
-        written there as ``runs.csv``.
+        Folder where each finished run is saved at once, and ``runs.csv`` with all runs. A run that is there already is
+        not repeated, unless the parameters or the source code of its class have changed, or the version of lmssc.
     progress : bool
-        Show how many runs are done and the time left, on stderr: a bar on a terminal if tqdm is installed, else a line
-        now and then.
+        Show the number of finished runs and the remaining time on stderr: a bar on a terminal if tqdm is installed,
+        else a line now and then.
 
     Returns
     -------
     Comparison
-        A method that fails on a split has a record that says so.
+        A run that failed has its error in its record, and the others continue.
 
     Examples
     --------
@@ -202,7 +210,7 @@ def compare(
 
 
 def check_numbers(rates: Sequence[float], repeats: int, random_state: int = 0) -> None:
-    """Raise a ValueError for rates, a number of repeats or a seed that cannot be."""
+    """Raise a ValueError if rates, the number of repeats or the seed are out of range."""
     for rate in rates:
         if not 0 < rate < 1:
             raise ValueError(f"rates must be between 0 and 1, such as 0.1 for 10 %; got {rate!r}")
@@ -222,4 +230,5 @@ def _summary_cell(row: dict[str, Any], scale: float) -> str:
     digits = 1 if scale == 100 else 3
     mark = "*" if row["best"] else "~" if row["p_value"] >= 0.05 else " "
     spread = "" if np.isnan(row["std"]) else f" ± {scale * row['std']:.{digits}f}"
-    return f"{scale * row['mean']:.{digits}f}{spread} {mark}"
+    counted = f"({row['n']} of {row['n'] + row['n_failed']}) " if row["n_failed"] else ""
+    return f"{counted}{scale * row['mean']:.{digits}f}{spread} {mark}"

@@ -61,13 +61,15 @@ def do_missing(
             left.learn(job.kind, record["fit_seconds"])
     with ProgressMeter(len(by_key), len(by_key) - len(missing), left, show=progress) as meter:
         for key, record in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_do)(job, do, store, os.getpid()) for job in missing.values()
+            delayed(_run_job)(job, do, store, os.getpid()) for job in missing.values()
         ):
             store.remember(key, record)
             meter.advance(by_key[key].kind, record["fit_seconds"])
 
 
-def _do(job: AnyJob, do: Callable[[AnyJob], dict[str, Any]], store: Store, main: int) -> tuple[str, dict[str, Any]]:
+def _run_job(
+    job: AnyJob, do: Callable[[AnyJob], dict[str, Any]], store: Store, main: int
+) -> tuple[str, dict[str, Any]]:
     """Run a job and write its record. `main` is the id of the process that started the run."""
     end_with(main)
     with warnings.catch_warnings(), threadpool_limits(limits=1):

@@ -1,6 +1,6 @@
 """Methods that can be compared: by name, or any scikit-learn classifier."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
@@ -20,37 +21,26 @@ from lmssc.estimators.gfhf import GFHF
 from lmssc.estimators.lmssc import LMSSC, paper_settings
 from lmssc.estimators.mlan import MLAN
 
-# "GFHF (view v)" stands for one method a view.
+# Stands for one method per view.
 EACH_VIEW = "GFHF (view v)"
-NAMES = (
-    "LMSSC",
-    "LMSSC (paper settings)",
-    EACH_VIEW,
-    "GFHF (concatenated)",
-    "AMGL",
-    "MLAN",
-    "LabelSpreading",
-    "LogisticRegression",
-    "SVC (RBF)",
-    "SVC (linear)",
-    "1-NN",
-)
-SEMI_SUPERVISED = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)
-
-
-def _built_in(seed: int) -> dict[str, Any]:
-    return {
-        "LMSSC": LMSSC(),
-        "LMSSC (paper settings)": LMSSC(**paper_settings(), random_state=seed),
-        "GFHF (concatenated)": GFHF(),
-        "AMGL": AMGL(),
-        "MLAN": MLAN(),
-        "LabelSpreading": LabelSpreading(kernel="knn"),
-        "LogisticRegression": LogisticRegression(max_iter=2000),
-        "SVC (RBF)": SVC(),
-        "SVC (linear)": SVC(kernel="linear"),
-        "1-NN": KNeighborsClassifier(n_neighbors=1),
-    }
+# Name → a function of the seed that returns the estimator. `EACH_VIEW` needs the names of the views: `resolve_methods`
+# replaces it.
+BUILT_IN: dict[str, Callable[[int], Any]] = {
+    "LMSSC": lambda _: LMSSC(),
+    "LMSSC (paper settings)": lambda seed: LMSSC(**paper_settings(), random_state=seed),
+    EACH_VIEW: lambda _: GFHF(),
+    "GFHF (concatenated)": lambda _: GFHF(),
+    "AMGL": lambda _: AMGL(),
+    "MLAN": lambda _: MLAN(),
+    "LabelSpreading": lambda _: LabelSpreading(kernel="knn"),
+    "LogisticRegression": lambda _: LogisticRegression(max_iter=2000),
+    "SVC (RBF)": lambda _: SVC(),
+    "SVC (linear)": lambda _: SVC(kernel="linear"),
+    "1-NN": lambda _: KNeighborsClassifier(n_neighbors=1),
+}
+METHOD_NAMES = tuple(BUILT_IN)
+# Classifiers of the concatenated views that are fitted to all rows, with −1 for the hidden labels.
+SEMI_SUPERVISED = (LabelPropagation, LabelSpreading, SelfTrainingClassifier, MultiViewClassifier)
 
 
 def resolve_methods(
@@ -65,62 +55,109 @@ def resolve_methods(
     """
     wanted: dict[str, Any] = {}
     if methods is None:
-        methods = NAMES
+        methods = METHOD_NAMES
     given = (
         methods if isinstance(methods, Mapping) else dict.fromkeys([methods] if isinstance(methods, str) else methods)
     )
-    known = {**_built_in(seed), **{f"GFHF (view {name})": GFHF(view=name) for name in view_names}}
+    of_view = {f"GFHF (view {name})": GFHF(view=name) for name in view_names}
     for name, estimator in given.items():
         if estimator is not None:
             if not hasattr(estimator, "fit"):
                 raise TypeError(f"methods: {name!r} must be a scikit-learn classifier, got {estimator!r}")
             wanted[str(name)] = estimator
         elif name == EACH_VIEW:
-            wanted.update({f"GFHF (view {view})": known[f"GFHF (view {view})"] for view in view_names})
-        elif name in known:
-            wanted[name] = known[name]
+            wanted.update(of_view)
+        elif name in of_view:
+            wanted[name] = of_view[name]
+        elif name in BUILT_IN:
+            wanted[name] = BUILT_IN[name](seed)
         else:
-            raise ValueError(f"methods: unknown method {name!r}; the names are {', '.join(map(repr, NAMES))}")
+            raise ValueError(f"methods: unknown method {name!r}; the names are {', '.join(map(repr, METHOD_NAMES))}")
     if not wanted:
         raise ValueError("methods is empty: name at least one method")
     return wanted
 
 
-def scaled_concatenation(raws: list[RawView]) -> Any:
-    """All views, scaled by `"auto"` and side by side; what single-view methods get.
+def scaled_concatenation(views: list[RawView]) -> Any:
+    """All views, scaled by `"auto"` and side by side: the input of single-view methods.
 
-    The views have equal energy, and together as much as they have before that (one a feature where they are
-    standardised, one a view of words), because the penalties of linear models and the like are made for such units.
+    The views have equal energy. Their total energy is the same as before the views were made equal (one per
+    standardised feature, one per view of words), because the penalties of linear models assume such units.
     """
-    scalings = fit_scalings(raws, ["auto"] * len(raws))
-    energy = sum(1 / (len(raws) * scaling.factor**2) for scaling in scalings)
-    return scale_views(raws, scalings).points() * np.sqrt(energy)
+    scalings = fit_scalings(views, ["auto"] * len(views))
+    energy = sum(1 / (len(views) * scaling.factor**2) for scaling in scalings)
+    return scale_views(views, scalings).points() * np.sqrt(energy)
 
 
-def fit_and_answer(estimator: Any, raws: list[RawView], labels: NDArray, joined: Any) -> tuple[NDArray, NDArray]:
-    """Distributions over the classes and answers for the rows without a label.
+def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concatenated: Any) -> tuple[NDArray, NDArray]:
+    """Fit a clone of an estimator and predict the rows without a label.
 
-    Multi-view methods see all views of all rows; semi-supervised ones of scikit-learn all rows of the scaled
-    concatenation; supervised ones its labelled rows.
+    Parameters
+    ----------
+    estimator : classifier
+        A `MultiViewClassifier` sees all views of all rows. A subclass of LabelPropagation, LabelSpreading or
+        SelfTrainingClassifier, or a pipeline that ends in one, sees all rows of the scaled, concatenated views. Any
+        other classifier sees only the labelled rows of these; it needs `predict_proba`, or a `decision_function` with
+        one column per class.
+    views : list of RawView
+        The views.
+    labels : ndarray of int
+        Class of each row, −1 where it is hidden.
+    concatenated : array or CSR array
+        The views from `scaled_concatenation`; not used by a `MultiViewClassifier`.
+
+    Returns
+    -------
+    proba : ndarray of shape (n_hidden, n_classes)
+        Distributions over the classes.
+    predicted : ndarray of shape (n_hidden,)
+        Classes.
+
+    Raises
+    ------
+    ValueError
+        If the estimator does not return one column per class.
     """
     hidden = labels < 0
     estimator = clone(estimator)
+    proba, predicted = _predict_hidden(estimator, views, labels, concatenated)
+    n_classes = len(np.unique(labels[~hidden]))
+    if np.ndim(proba) != 2 or proba.shape[1] != n_classes:
+        raise ValueError(
+            f"{type(estimator).__name__} returns scores of shape {np.shape(proba)} for {int(hidden.sum())} rows and "
+            f"{n_classes} classes; predict_proba or decision_function must return one column per class "
+            "(SVC: decision_function_shape='ovr')"
+        )
+    return proba, predicted
+
+
+def _predict_hidden(
+    estimator: Any, views: list[RawView], labels: NDArray, concatenated: Any
+) -> tuple[NDArray, NDArray]:
+    hidden = labels < 0
     if isinstance(estimator, MultiViewClassifier):
-        views = {raw.name: raw.data for raw in raws}
-        estimator.fit(views, labels, present={raw.name: raw.present for raw in raws})
+        named = {view.name: view.data for view in views}
+        estimator.fit(named, labels, present={view.name: view.present for view in views})
         return estimator.label_distributions_[hidden], estimator.transduction_[hidden]
-    if isinstance(estimator, SEMI_SUPERVISED):
-        estimator.fit(joined, labels)
-        if hasattr(estimator, "label_distributions_"):
-            proba = np.nan_to_num(estimator.label_distributions_[hidden])
-            return _normalise(proba), estimator.transduction_[hidden]
+    last = _last_step(estimator)
+    if isinstance(last, SEMI_SUPERVISED):
+        estimator.fit(concatenated, labels)
+        if hasattr(last, "label_distributions_"):
+            return _normalise(np.nan_to_num(last.label_distributions_[hidden])), last.transduction_[hidden]
     else:
-        estimator.fit(joined[~hidden], labels[~hidden])
-    return _probabilities(estimator, joined[hidden]), estimator.predict(joined[hidden])
+        estimator.fit(concatenated[~hidden], labels[~hidden])
+    return _probabilities(estimator, concatenated[hidden]), estimator.predict(concatenated[hidden])
+
+
+def _last_step(estimator: Any) -> Any:
+    """The classifier at the end of a pipeline, or the estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def _normalise(proba: NDArray) -> NDArray:
-    """Rows that sum to 1; uniform where a method says nothing."""
+    """Rows that sum to 1; uniform where a row is all zeros."""
     sums = proba.sum(axis=1, keepdims=True)
     return np.where(sums > 0, proba / np.where(sums > 0, sums, 1), 1 / proba.shape[1])
 
@@ -129,6 +166,8 @@ def _probabilities(estimator: Any, rows: Any) -> NDArray:
     """`predict_proba`, or for a method without it the softmax of its decision function."""
     if hasattr(estimator, "predict_proba"):
         return estimator.predict_proba(rows)
+    if not hasattr(estimator, "decision_function"):
+        raise TypeError(f"{type(estimator).__name__} has neither predict_proba nor decision_function")
     decision = estimator.decision_function(rows)
     if decision.ndim == 1:
         positive = expit(decision)

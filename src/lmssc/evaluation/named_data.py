@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.datasets import load, make_multiview
-from lmssc.datasets.catalogue import NAMES
+from lmssc.datasets.catalogue import DATASET_NAMES
 
 
 def load_for_comparison(data: str) -> tuple[dict[str, Any], NDArray]:
@@ -29,11 +29,13 @@ def load_for_comparison(data: str) -> tuple[dict[str, Any], NDArray]:
     >>> len(views), len(y)
     (3, 1000)
     """
-    if data in NAMES or data == "synthetic":
+    if data in DATASET_NAMES or data == "synthetic":
         bunch = make_multiview(1000, random_state=0) if data == "synthetic" else load(data)
         return dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target
     if not data.endswith(".npz"):
-        raise ValueError(f"DATA must be {', '.join(NAMES)}, synthetic, or a file that ends in .npz, got {data!r}")
+        raise ValueError(
+            f"DATA must be {', '.join(DATASET_NAMES)}, synthetic, or a file that ends in .npz, got {data!r}"
+        )
     try:
         with open(data, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -1,12 +1,14 @@
 """Runs of methods on splits of the data: define one, score it, and do many, resuming after an interruption."""
 
 import hashlib
+import inspect
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -61,8 +63,8 @@ class Data:
 class Run:
     """One method on one split.
 
-    It is scored on the rows without a label; or, if `held_out`, on labelled rows that are hidden in turn, which is what
-    parameters may be chosen by.
+    It is scored on the rows without a label; or, if `held_out`, on labelled rows that are hidden in turn, to choose
+    parameters by.
     """
 
     data: Data
@@ -75,54 +77,89 @@ class Run:
 
     @cached_property
     def kind(self) -> str:
-        """What it has in common with runs that take as long: all but the split."""
-        estimator = f"{type(self.estimator).__name__} {self.estimator.get_params()!r}"
+        """Everything but the split: runs of the same kind take about as long."""
+        estimator = f"{type(self.estimator).__name__} {self.estimator.get_params()!r}{source_digest(self.estimator)}"
         return json.dumps([self.data.key, self.method, estimator, self.held_out])
 
     @cached_property
     def key(self) -> str:
-        """What tells this run from any other; a run that is on disk under it need not be done again.
+        """Unique key; a run whose record is on disk under this key is not run again.
 
-        Another version of lmssc may answer otherwise, so its runs are others.
+        It includes the version of lmssc, and the source code of classes outside lmssc and scikit-learn, because a
+        method that has changed may answer otherwise.
         """
         content = [version("lmssc"), self.kind, self.rate, self.repeat, self.seed]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
 
 
+def source_digest(estimator: Any) -> str:
+    """Digest of the source code of an estimator and the estimators in its parameters.
+
+    Only classes outside lmssc and scikit-learn count, with their base classes. The digest is empty if there are none.
+    A class without source code, such as one typed into an interpreter, counts by its bytecode and constants.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> source_digest(SVC())
+    ''
+    """
+    parts = [estimator, *estimator.get_params().values()]
+    classes = {base for part in parts if hasattr(part, "get_params") for base in type(part).__mro__}
+    foreign = [one for one in classes if one.__module__.partition(".")[0] not in ("lmssc", "sklearn", "builtins")]
+    sources = sorted(f"{one.__qualname__}\n{_source(one)}" for one in foreign)
+    return hashlib.sha256("\n".join(sources).encode()).hexdigest() if sources else ""
+
+
+def _source(one: type) -> str:
+    with suppress(OSError, TypeError):
+        return inspect.getsource(one)
+    functions = {
+        name: getattr(member, "__func__", getattr(member, "fget", member)) for name, member in vars(one).items()
+    }
+    codes = [(name, function.__code__) for name, function in functions.items() if hasattr(function, "__code__")]
+    return repr([(name, code.co_code, code.co_names, _constants(code)) for name, code in codes])
+
+
+def _constants(code: CodeType) -> list[str]:
+    """Constants of a function; nested functions by their bytecode, because their repr has an address."""
+    return [f"{one.co_code!r} {_constants(one)}" if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+
+
 def do_runs(runs: Sequence[Run], store: Store, n_jobs: int | None = None, *, progress: bool = False) -> None:
-    """Do all runs that `store` does not have yet; each is in it, and on disk, as soon as it is done.
+    """Run all that `store` does not have yet; each record is on disk as soon as its run has finished.
 
     Parameters
     ----------
     runs : sequence of Run
-        One that is there twice is done once.
+        Duplicates run once.
     store : Store
         The records.
     n_jobs : int, optional
-        Runs at the same time, through joblib.
+        Number of parallel runs, through joblib.
     progress : bool
         Show a progress bar.
     """
-    # Repeat by repeat, each in an order by chance: what is done first is a fair sample to judge the time left by.
-    do_missing(sorted(runs, key=lambda run: (run.repeat, run.key)), _do, store, n_jobs, progress=progress)
+    # Repeat by repeat, each in random order: the first runs are a fair sample to estimate the remaining time from.
+    do_missing(sorted(runs, key=lambda run: (run.repeat, run.key)), run_and_score, store, n_jobs, progress=progress)
 
 
-def _do(run: Run) -> dict[str, Any]:
+def run_and_score(run: Run) -> dict[str, Any]:
     """The record of one run; a failure is a record too."""
     record = dict.fromkeys(RECORD, float("nan")) | {"method": run.method, "rate": run.rate, "repeat": run.repeat}
     record["error"] = ""
     order, given = stratified_split(run.data.codes, run.rate, run.seed)
-    raws = [raw.take(order) for raw in run.data.raws]
+    views = [raw.take(order) for raw in run.data.raws]
     truth = run.data.codes[order]
     labels = np.where(given, truth, -1)
     try:
-        joined = scaled_concatenation(raws)
+        concatenated = scaled_concatenation(views)
         with _cost(record):
             if run.held_out:
-                folds = labelled_folds(raws, labels, run.seed)
-                record["accuracy"] = held_out_accuracy(run.estimator, raws, labels, folds, joined)
+                folds = labelled_folds(views, labels, run.seed)
+                record["accuracy"] = held_out_accuracy(run.estimator, views, labels, folds, concatenated)
             else:
-                proba, predicted = fit_and_answer(run.estimator, raws, labels, joined)
+                proba, predicted = fit_and_answer(run.estimator, views, labels, concatenated)
         if not run.held_out:
             record |= score(truth[~given], proba, predicted)
     except Exception as error:

@@ -13,7 +13,7 @@ from lmssc.evaluation.methods import fit_and_answer
 
 
 def held_out_accuracy(
-    estimator: Any, raws: list[RawView], codes: NDArray, folds: Sequence[NDArray], joined: Any = None
+    estimator: Any, views: list[RawView], codes: NDArray, folds: Sequence[NDArray], concatenated: Any = None
 ) -> float:
     """Accuracy on held-out labels, each fold predicted by a fit to all rows with the other labels.
 
@@ -21,14 +21,14 @@ def held_out_accuracy(
     ----------
     estimator : classifier
         Not changed; each fold gets a clone.
-    raws : list of RawView
+    views : list of RawView
         The views.
     codes : ndarray of int
         Class of each row, −1 without a label.
     folds : sequence of ndarray
         Rows to be held out together.
-    joined : array, optional
-        The views side by side, for an estimator that takes one.
+    concatenated : array, optional
+        The views from `scaled_concatenation`, for an estimator that takes one array.
 
     Returns
     -------
@@ -38,9 +38,9 @@ def held_out_accuracy(
     --------
     >>> from lmssc import GFHF
     >>> from lmssc.data.folds import labelled_folds
-    >>> raws = [RawView("a", np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), None)]
+    >>> views = [RawView("a", np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), None)]
     >>> codes = np.array([0, 0, -1, 1, 1, -1])
-    >>> held_out_accuracy(GFHF(n_neighbors=2), raws, codes, labelled_folds(raws, codes, seed=0))
+    >>> held_out_accuracy(GFHF(n_neighbors=2), views, codes, labelled_folds(views, codes, seed=0))
     1.0
     """
     right = 0
@@ -48,7 +48,7 @@ def held_out_accuracy(
         labels = hide(codes, fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit with fewer labels may warn, but not about the data
-            _, predicted = fit_and_answer(estimator, raws, labels, joined)
+            _, predicted = fit_and_answer(estimator, views, labels, concatenated)
         answers = np.full(len(codes), -1)
         answers[labels < 0] = predicted
         right += int((answers[fold] == codes[fold]).sum())

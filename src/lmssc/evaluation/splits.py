@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Split(NamedTuple):
-    """`order` shuffles the rows; `given` tells, in that order, whose label is given."""
+    """`order` shuffles the rows; `given` is a mask, in that order, of the rows whose label is given."""
 
     order: NDArray
     given: NDArray
@@ -23,7 +23,7 @@ def stratified_split(codes: NDArray, rate: float, seed: int) -> Split:
     rate : float
         Share of each class, between 0 and 1.
     seed : int
-        Decides both.
+        Random seed.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Records of finished runs, kept so that nothing is done twice: in memory and, if there is a folder, a file each."""
+"""Records of finished runs, in memory and, if there is a folder, in one file each, so that no run is repeated."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,12 @@ from lmssc.persistence.atomic import open_atomically
 
 
 class Store:
-    """Records by key; those on disk outlive the program, however it ends.
+    """Records by key; those on disk survive a crash.
 
     Parameters
     ----------
     folder : path or None
-        The files go into its sub-folder ``runs``, which is made; None keeps the records in memory only.
+        The files go into its sub-folder ``runs``, which is created; None keeps the records in memory only.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Store:
         if key not in self._known and self.folder is not None:
             try:
                 self._known[key] = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
-            except (FileNotFoundError, ValueError):  # a damaged file is as good as none: the run is done again
+            except (FileNotFoundError, ValueError):  # a damaged file counts as missing: the run is repeated
                 return None
         return self._known.get(key)
 
@@ -50,5 +50,5 @@ class Store:
         self._known[key] = record
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to a worker: where to write, and not all that is known."""
+        """State for a worker: the folder to write to, without the records."""
         return {"folder": self.folder, "_known": {}}

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.io.delimited import open_bytes
-from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason, some, stem
-from lmssc.io.unpacking import Unpacked
+from lmssc.io.errors import InputFileError
+from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table, clean_texts, reason, some, stem
+from lmssc.io.unpacking import Unpacked, open_bytes
 
 MAGIC = b"\x93NUMPY"
 # Bytes that even an empty row of a sparse matrix takes.
@@ -20,7 +20,7 @@ POINTER = 8
 def read_npy(path: str) -> Table:
     """Read an .npy file: a matrix is a view, a vector may be labels."""
     with open_bytes(path) as file:
-        return make_table({stem(path): _read_array(file, path)}, path)
+        return table_of_arrays({stem(path): _read_array(file, path)}, path)
 
 
 def read_npz(path: str) -> Table:
@@ -35,7 +35,7 @@ def read_npz(path: str) -> Table:
                         arrays[member.removesuffix(".npy")] = _read_array(part, f"{path}, array {member!r}")
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
             raise InputFileError(f"{path} is not a complete .npz file: {error}") from error
-    return make_table(_without_sparse_parts(arrays, path), path)
+    return table_of_arrays(_without_sparse_parts(arrays, path), path)
 
 
 def check_members(archive: zipfile.ZipFile, unpacked: Unpacked) -> None:
@@ -104,7 +104,7 @@ def _without_sparse_parts(arrays: dict[str, NDArray], path: str) -> dict[str, An
     return {stem(path): sparse.csr_array(matrix)}
 
 
-def make_table(arrays: dict[str, Any], path: str) -> Table:
+def table_of_arrays(arrays: dict[str, Any], path: str) -> Table:
     """Make a table of matrices (blocks) and vectors (columns) with one row per sample.
 
     Parameters
@@ -120,7 +120,7 @@ def make_table(arrays: dict[str, Any], path: str) -> Table:
 
     Examples
     --------
-    >>> table = make_table({"X": np.ones((3, 2)), "y": np.array([0, 1, -1])}, "a.npz")
+    >>> table = table_of_arrays({"X": np.ones((3, 2)), "y": np.array([0, 1, -1])}, "a.npz")
     >>> list(table.blocks), list(table.columns), table.rows.count
     (['X'], ['y'], 3)
     """

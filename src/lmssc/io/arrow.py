@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
 from lmssc.io.arrow_sizes import CELL, MAGIC, batch_sizes
-from lmssc.io.delimited import NAMELESS, open_bytes
-from lmssc.io.table import DATE, NUMBER, OTHER, TEXT, Column, InputFileError, Rows, Table, clean_texts, reason
-from lmssc.io.unpacking import Unpacked
+from lmssc.io.delimited import NAMELESS
+from lmssc.io.errors import InputFileError
+from lmssc.io.table import DATE, NUMBER, OTHER, TEXT, Column, Rows, Table, clean_texts, reason
+from lmssc.io.unpacking import Unpacked, open_bytes
 
 # The name that pandas gives to an unnamed index.
 PANDAS_INDEX = "__index_level_0__"

@@ -1,25 +1,24 @@
 """CSV and TSV files, plain or gzipped, read in chunks; errors name the line."""
 
 import csv
-import gzip
 import io
 import re
 import sys
-import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
-from typing import BinaryIO, TextIO, cast
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.io.errors import InputFileError
 from lmssc.io.numerals import COMMA, POINT, Numerals, are_long_integers, is_missing, is_mostly_numbers, is_plain, marks
 from lmssc.io.spreadsheet import unescape_formula
-from lmssc.io.table import NUMBER, TEXT, Column, InputFileError, Rows, Table, clean_texts, counted
-from lmssc.io.unpacking import Unpacked, open_gzip
+from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table, clean_texts, counted
+from lmssc.io.unpacking import Unpacked, open_bytes
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 # A first line that tells Excel the delimiter; it is not part of the table.
@@ -48,21 +47,6 @@ MAGIC = {
     b"\xff\xfe": "text in UTF-16: save it as UTF-8",
     b"\xfe\xff": "text in UTF-16: save it as UTF-8",
 }
-
-
-@contextmanager
-def open_bytes(path: str) -> Iterator[BinaryIO]:
-    """Open a file in binary mode, decompressed if its name ends in .gz; errors name the file."""
-    packed = path.lower().endswith(".gz")
-    try:
-        with open_gzip(path) if packed else open(path, "rb") as file:
-            yield cast(BinaryIO, file)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputFileError(f"{path}: not a complete gzip file ({error})") from error
-    except OSError as error:
-        if error.filename is None and error.errno is None:
-            raise
-        raise InputFileError(f"{path}: {error.strerror or error}") from error
 
 
 def read_delimited(
@@ -292,7 +276,9 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
     if not lines:
         raise InputFileError(f"{path} has a header but no rows")
     made = {column.name: column.finish() for column in columns}
-    return Table(Rows(path, len(lines), np.frombuffer(lines, dtype=np.int64)), made, decimal=decimal)
+    return Table(
+        Rows(path, len(lines), np.frombuffer(lines, dtype=np.int64)), made, types_detected=True, decimal=decimal
+    )
 
 
 def _check_header(names: list[str], path: str, delimiter: str) -> list[str]:

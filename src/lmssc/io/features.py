@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import CATEGORY, WORDS, YES_NO, Kind
+from lmssc.io.errors import InputFileError
 from lmssc.io.numerals import CLOCK, are_durations, decimal_of, is_missing, read_durations, read_numbers
-from lmssc.io.table import TEXT, InputFileError, Table, counted, some
+from lmssc.io.table import TEXT, Table, counted, some
 
 
 class NotNumbersError(InputFileError):

@@ -12,12 +12,16 @@ from pathlib import Path
 from lmssc.io.arrays import read_npy, read_npz
 from lmssc.io.arrow import read_feather, read_parquet
 from lmssc.io.delimited import DELIMITERS, guess_delimiter, read_delimited
+from lmssc.io.errors import InputFileError
+from lmssc.io.json_lines import read_json_lines
 from lmssc.io.matlab import read_matlab
 from lmssc.io.sparse import read_matrix_market, read_svmlight
-from lmssc.io.table import InputFileError, Table
+from lmssc.io.table import Table
 
 TEXT_TABLES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 READERS: dict[str, Callable[[str], Table]] = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
     ".parquet": read_parquet,
     ".pq": read_parquet,
     ".feather": read_feather,
@@ -30,7 +34,7 @@ READERS: dict[str, Callable[[str], Table]] = {
     ".libsvm": read_svmlight,
     ".mtx": read_matrix_market,
 }
-PACKABLE = (*TEXT_TABLES, ".svm", ".svmlight", ".libsvm", ".mtx")
+PACKABLE = (*TEXT_TABLES, ".jsonl", ".ndjson", ".svm", ".svmlight", ".libsvm", ".mtx")
 
 
 def read_table(

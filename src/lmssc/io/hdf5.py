@@ -3,7 +3,7 @@
 import zlib
 from typing import Any
 
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 from lmssc.io.unpacking import ALWAYS_ALLOWED, Unpacked
 
 # The filters that MATLAB and h5py use by default: gzip, byte shuffling and a checksum.

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.views import Matrix
+from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
-from lmssc.io.table import InputFileError, some
+from lmssc.io.table import some
 
 
 @dataclass(frozen=True)

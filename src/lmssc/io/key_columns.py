@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import looks_like_id
+from lmssc.io.errors import InputFileError
 from lmssc.io.options import Options
 from lmssc.io.row_order import is_rank, refuse_other_order, suggests_key
 from lmssc.io.sources import Source, find_label_column
-from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
+from lmssc.io.table import NUMBER, TEXT, Table, some
 
 # Whole numbers in fewer rows are not taken for ids.
 MIN_ROWS = 5
@@ -97,7 +98,7 @@ def _with_key(source: Source, name: str | None, options: Options) -> Source:
     if name is None:
         return source
     table = source.table
-    if table.rows.lines is not None and table.columns[name].kind == NUMBER:
+    if table.types_detected and table.columns[name].kind == NUMBER:
         table = options.read(table.path)  # again: ids have to be kept as written
     return Source(source.name, source.named, table, name, source.label_column)
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.labels import ClassName, case_twins, check_twins, is_doubtful, is_missing_word
+from lmssc.io.errors import InputFileError
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
 from lmssc.io.key_columns import find_label_ids
 from lmssc.io.options import LABEL_NAMES, Options
 from lmssc.io.row_order import refuse_labels_in_other_order
 from lmssc.io.sources import Source, check_ids, find_id_column
-from lmssc.io.table import InputFileError, Table, counted, some
+from lmssc.io.table import Table, counted, some
 from lmssc.io.typed_labels import GUESSES
 
 UNKNOWN_NUMBER = "-1"

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.io.column_types import Kind
+from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView, block_view, number_view, text_view
 from lmssc.io.options import Options
 from lmssc.io.sources import Source, feature_columns
-from lmssc.io.table import NUMBER, InputFileError, Table, some
+from lmssc.io.table import NUMBER, Table, some
 
 
 def match_views(sources: Sequence[Source], model: Any, options: Options, notes: list[str]) -> list[FileView]:

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
-from lmssc.io.arrays import POINTER, make_table
-from lmssc.io.delimited import open_bytes
+from lmssc.io.arrays import POINTER, table_of_arrays
+from lmssc.io.errors import InputFileError
 from lmssc.io.hdf5 import SafeHDF5
 from lmssc.io.matlab5 import read_matlab5
-from lmssc.io.table import InputFileError, Table, reason
-from lmssc.io.unpacking import Unpacked
+from lmssc.io.table import Table, reason
+from lmssc.io.unpacking import Unpacked, open_bytes
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -38,7 +38,7 @@ def read_matlab(path: str) -> Table:
     usable = {name: value for name, value in arrays.items() if value.dtype.kind in "biufU" and value.ndim <= 2}
     if not usable:
         raise InputFileError(f"{path} contains no matrix of numbers")
-    return make_table(usable, path)
+    return table_of_arrays(usable, path)
 
 
 def _as_vector(value: Any) -> Any:

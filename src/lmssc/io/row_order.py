@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.column_types import ID, looks_like_id, recognise
+from lmssc.io.errors import InputFileError
 from lmssc.io.numerals import is_missing
 from lmssc.io.options import Options
 from lmssc.io.sources import Source, check_ids
-from lmssc.io.table import NUMBER, TEXT, InputFileError, Table, some
+from lmssc.io.table import NUMBER, TEXT, Table, some
 
 # Last word of a column's name that suggests a key, if its values are nearly all distinct.
 KEY_WORDS = {"accession", "barcode", "case", "code", "index", "individual", "name", "no", "nr", "num", "number"} | {

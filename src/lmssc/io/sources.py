@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.delimited import NAMELESS
+from lmssc.io.errors import InputFileError
 from lmssc.io.options import ID_NAMES, LABEL_NAMES, Options, may_be
-from lmssc.io.table import NUMBER, InputFileError, Table, some, stem
+from lmssc.io.table import NUMBER, Table, some, stem
 from lmssc.persistence.atomic import readable
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,9 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from lmssc.io.arrays import POINTER
-from lmssc.io.delimited import open_bytes
-from lmssc.io.table import NUMBER, Column, InputFileError, Rows, Table, stem
-from lmssc.io.unpacking import Unpacked
+from lmssc.io.errors import InputFileError
+from lmssc.io.table import NUMBER, Column, Rows, Table, stem
+from lmssc.io.unpacking import Unpacked, open_bytes
 
 # A larger feature number in an SVMlight file is taken for a mistake: every feature gets dense loadings.
 MAX_FEATURES = 10_000_000
@@ -26,9 +27,7 @@ def read_svmlight(path: str) -> Table:
     from 1.
     """
     with open_bytes(path) as file:
-        fault, count = _check_svmlight(file, path)
-        if fault:
-            raise InputFileError(fault)
+        lines = _check_svmlight(file, path)
         file.seek(0)
         try:
             block, labels = load_svmlight_file(file, zero_based=True, dtype=np.float64)
@@ -38,40 +37,46 @@ def read_svmlight(path: str) -> Table:
     first = 0 if (block.indices == 0).any() else 1
     block = block[:, first:]
     column = Column(NUMBER, lambda: labels, feature=False)
-    return Table(Rows(path, count), {"target": column}, {stem(path): block}, {stem(path): first})
+    return Table(Rows(path, len(lines), lines), {"target": column}, {stem(path): block}, {stem(path): first})
 
 
-def _check_svmlight(file: object, path: str) -> tuple[str, int]:
-    """Return the first fault with its line, which scikit-learn does not name, and the number of samples."""
-    count = 0
-    for number, line in enumerate(file, 1):  # type: ignore[arg-type,var-annotated]
+def _check_svmlight(file: BinaryIO, path: str) -> NDArray:
+    """Return the line of each sample; raise the first fault with its line, which scikit-learn does not name."""
+    lines = []
+    for number, line in enumerate(file, 1):
         cells = line.partition(b"#")[0].split()
         if not cells:
             continue
-        count += 1
-        before = -1
+        lines.append(number)
+        if fault := _fault_of_cells(cells):
+            raise InputFileError(f"{path}, line {number}: {fault}")
+    if not lines:
+        raise InputFileError(f"{path} is empty, not an SVMlight file")
+    return np.array(lines)
+
+
+def _fault_of_cells(cells: list[bytes]) -> str:
+    """What is wrong with a line of an SVMlight file; empty if nothing is."""
+    try:
+        float(cells[0])
+    except ValueError:
+        return f"it must start with a number, the label; it starts with {_show(cells[0])}"
+    before = -1
+    for cell in cells[1:]:
+        feature, _, value = cell.partition(b":")
+        if feature == b"qid":
+            continue
         try:
-            float(cells[0])
+            place = int(feature)
+            float(value)
+            if b"_" in cell:  # Python takes "1_000" for a number
+                raise ValueError
         except ValueError:
-            return (
-                f"{path}, line {number}: it must start with a number, the label; it starts with {_show(cells[0])}",
-                0,
-            )
-        for cell in cells[1:]:
-            feature, _, value = cell.partition(b":")
-            if feature == b"qid":
-                continue
-            try:
-                place = int(feature)
-                float(value)
-                if b"_" in cell:  # Python takes "1_000" for a number
-                    raise ValueError
-            except ValueError:
-                return f"{path}, line {number}: {_show(cell)} is not of the form feature:value", 0
-            if not before < place <= MAX_FEATURES:
-                return f"{path}, line {number}: feature {place} is out of order or beyond {MAX_FEATURES}", 0
-            before = place
-    return ("" if count else f"{path} is empty, not an SVMlight file"), count
+            return f"{_show(cell)} is not of the form feature:value"
+        if not before < place <= MAX_FEATURES:
+            return f"feature {place} is out of order or beyond {MAX_FEATURES}"
+        before = place
+    return ""
 
 
 def _show(cell: bytes) -> str:

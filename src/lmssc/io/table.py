@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.views import Matrix
+from lmssc.io.errors import InputFileError
 from lmssc.persistence.atomic import readable
 
 NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
-
-
-class InputFileError(ValueError):
-    """A file that cannot be used; the message names the file and the line or column."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Column:
     load : callable
         Returns its values: numbers with NaN for blank cells, or text (dtype object) with None for blank cells.
     fault : str
-        Why it cannot be used, raised when it is used; empty if it can.
+        Why it cannot be used, raised when it is used; empty if it can. The kind "other" requires it.
     feature : bool
         Whether it is a feature by default. A vector next to matrices is not: it may be the labels.
     unit : str
@@ -51,10 +48,23 @@ class Column:
     truth: bool = False
     odd_blanks: tuple[tuple[str, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.kind == OTHER and not self.fault:
+            raise ValueError("a column of the kind 'other' needs a fault, the message for those who use it")
+
 
 @dataclass(frozen=True)
 class Rows:
     """The rows of a file, and how messages refer to them.
+
+    Attributes
+    ----------
+    path : str
+        Name of the file, as given.
+    count : int
+        Number of rows.
+    lines : ndarray of int, optional
+        Line of each row, counted from 1, in a format of which a row is a line.
 
     Examples
     --------
@@ -86,8 +96,11 @@ class Table:
         Matrices.
     block_columns : dict of str to int
         Number of the first column of blocks whose columns are numbered in the file, such as SVMlight's.
+    types_detected : bool
+        Whether the types of the columns were detected from text, as in CSV and TSV files: reading the file again can
+        keep a column as written.
     decimal : {".", ","}, or None
-        Decimal mark of a text file, if it is known.
+        Decimal mark of a CSV or TSV file, if it is known.
     note : str
         How the file was read, if that was detected and is unusual.
     """
@@ -96,6 +109,7 @@ class Table:
     columns: Mapping[str, Column]
     blocks: Mapping[str, Matrix] = field(default_factory=dict)
     block_columns: Mapping[str, int] = field(default_factory=dict)
+    types_detected: bool = False
     decimal: str | None = None
     note: str = ""
 
@@ -116,11 +130,9 @@ class Table:
     def texts(self, name: str) -> NDArray:
         """Values of a column as text, None for blank cells; whole numbers have no decimal point."""
         column = self.columns[name]
-        if column.kind == TEXT:
-            return column.load()
         if column.fault or column.kind not in (NUMBER, TEXT):
             raise InputFileError(column.fault or f"{self.path}, column {name!r}: it holds neither numbers nor text")
-        return _as_text(column.load())
+        return column.load() if column.kind == TEXT else _as_text(column.load())
 
 
 def _as_text(values: NDArray) -> NDArray:

@@ -4,9 +4,12 @@ import gzip
 import io
 import os
 import re
-from typing import IO, Any
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, BinaryIO, cast
 
-from lmssc.io.table import InputFileError
+from lmssc.io.errors import InputFileError
 
 # Bytes that any file may unpack to: ordinary data with many zeros compress well.
 ALWAYS_ALLOWED = 1 << 30
@@ -78,7 +81,7 @@ class Unpacked:
     >>> unpacked.add(1 << 30)
     Traceback (most recent call last):
         ...
-    lmssc.io.table.InputFileError: small.npz has 1000 bytes but unpacks to more than the limit of 1 GiB; if you \
+    lmssc.io.errors.InputFileError: small.npz has 1000 bytes but unpacks to more than the limit of 1 GiB; if you \
 trust it, raise the limit with the environment variable LMSSC_MAX_UNPACKED, such as LMSSC_MAX_UNPACKED=16G
     """
 
@@ -135,3 +138,18 @@ class _Counted(io.RawIOBase):
 def open_gzip(path: str) -> io.BufferedReader:
     """Open a gzip file for reading; raises `InputFileError` once it unpacks to more than the limit."""
     return io.BufferedReader(_Counted(gzip.open(path), Unpacked(path)), 1 << 16)  # type: ignore[arg-type]
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[BinaryIO]:
+    """Open a file in binary mode, decompressed within the limit if its name ends in .gz; errors name the file."""
+    packed = path.lower().endswith(".gz")
+    try:
+        with open_gzip(path) if packed else open(path, "rb") as file:
+            yield cast(BinaryIO, file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputFileError(f"{path}: not a complete gzip file ({error})") from error
+    except OSError as error:
+        if error.filename is None and error.errno is None:
+            raise
+        raise InputFileError(f"{path}: {error.strerror or error}") from error

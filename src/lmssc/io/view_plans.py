@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from lmssc.io.column_types import BLANK, Kind, describe_kinds, recognise
 from lmssc.io.column_types import TEXT as WORDS
+from lmssc.io.errors import InputFileError
 from lmssc.io.features import NotNumbersError
 from lmssc.io.file_views import FileView, block_view, number_view, text_view
 from lmssc.io.options import Options
 from lmssc.io.sources import Source, feature_columns
-from lmssc.io.table import NUMBER, OTHER, TEXT, InputFileError, some
+from lmssc.io.table import NUMBER, OTHER, TEXT, some
 from lmssc.io.words import learn_words
 
 

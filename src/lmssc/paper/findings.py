@@ -7,7 +7,7 @@ from typing import Any
 from lmssc.paper.printed_tables import DATASETS, PaperCell, paper_tables
 from lmssc.paper.tables import CONSTANT
 
-NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
+DISPLAY_NAMES = {**DATASETS, "handwritten": "HW (handwritten digits)"}
 # Above this accuracy of a constant answer, in percent, accuracy alone says little about a method.
 MAX_CONSTANT_ACCURACY = 80
 
@@ -99,7 +99,7 @@ def _by_dataset(cells: Sequence[Row]) -> list[str]:
 
 def dataset_title(dataset: str) -> str:
     """Name of a data set in headings."""
-    return NAMES.get(dataset, dataset)
+    return DISPLAY_NAMES.get(dataset, dataset)
 
 
 def known(row: Row, *names: str) -> bool:
