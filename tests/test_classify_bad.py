@@ -720,7 +720,7 @@ ARRAYS = {
         r"x\.parquet has columns but no rows",
     ),
     "null in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[float(row) for row in range(N - 1)] + [None], y=list(range(N)))},
+        {"x.parquet": parquet(id=IDS, x=[row / 2 for row in range(N - 1)] + [None], y=[row % 3 for row in range(N)])},
         XCALL.replace("x.csv", "x.parquet") + " --impute none",
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
     ),
