@@ -190,7 +190,7 @@ class MultiViewClassifier(
         return unlinked
 
     def _adjusts_confidence(self) -> bool:
-        """Whether scores are lowered where labels elsewhere show that they are too certain; not in published methods."""
+        """Whether scores are lowered where labels elsewhere show that they are too certain; published methods: no."""
         return False
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
