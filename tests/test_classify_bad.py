@@ -607,27 +607,11 @@ ARRAYS = {
         r"x\.parquet, column 'day': it holds date32.*--drop",
         " --view v=day",
     ),
-<<<<<<< HEAD
     "lists in Parquet": alone("x.parquet", parquet(id=IDS, x=[[1, 2]] * N), r"x\.parquet, column 'x': it holds list"),
     "no rows in Parquet": alone("x.parquet", parquet(x=np.ones(0)), r"x\.parquet has columns but no rows"),
     "null in Parquet": alone(
         "x.parquet",
-        parquet(id=IDS, x=[float(row) for row in range(N - 1)] + [None], y=list(range(N))),
-=======
-    "lists in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[[1, 2]] * N)},
-        XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet, column 'x': it holds list",
-    ),
-    "no rows in Parquet": (
-        {"x.parquet": parquet(x=np.ones(0))},
-        XCALL.replace("x.csv", "x.parquet"),
-        r"x\.parquet has columns but no rows",
-    ),
-    "null in Parquet": (
-        {"x.parquet": parquet(id=IDS, x=[row / 2 for row in range(N - 1)] + [None], y=[row % 3 for row in range(N)])},
-        XCALL.replace("x.csv", "x.parquet") + " --impute none",
->>>>>>> hI
+        parquet(id=IDS, x=[row / 2 for row in range(N - 1)] + [None], y=[row % 3 for row in range(N)]),
         rf"x\.parquet, row {N}, column 'x': blank or NaN",
         " --impute none",
     ),

@@ -104,7 +104,7 @@ def test_scaling_and_products_hold_a_block_at_a_time(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["none", "zscore", "mixed", "unit", "tfidf", "sample"])
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_missing", [0, 5])
-def test_products(tmp_path, monkeypatch, kind, stored, n_missing):
+def test_sparse_ops(tmp_path, monkeypatch, kind, stored, n_missing):
     monkeypatch.setattr(mapped, "BATCH_BYTES", 200)
     rng = np.random.default_rng(1)
     array, order = rng.poisson(0.7, size=(30, 6)).astype(float), rng.permutation(30)[:25]
