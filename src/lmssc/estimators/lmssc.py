@@ -120,8 +120,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Start from a truncated SVD, the graph on it and the warm start; or from random H and S, and F = 0 for unlabelled
         samples, as in the paper.
     alpha : {"row", "mean"}, default="row"
-        α of each row of S, the largest that gives the row at most k neighbours; or their mean for all rows, as in the
-        paper, with which rows in dense regions have many neighbours and outliers one.
+        α of each row of S, the largest that gives the row at most k neighbours when it is set; or their mean for all
+        rows, as in the paper, with which rows in dense regions have many neighbours and outliers one.
     freeze_alpha : bool, default=True
         Set α only in the first iteration, so that J is one objective that never rises; or in each iteration, as in the
         paper.
@@ -180,9 +180,10 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     neighbor_recall_ : float
         Measured recall of the last neighbour search; 1 if it is exact.
     temperature_ : float
-        Temperature of the calibration: below 1 it makes predictions more certain than the scores, above 1 less.
+        Temperature of the calibration of the final scores, of samples in general (those that lack views may have
+        another): below 1 it makes predictions more certain than the scores, above 1 less.
     doubt_ : float
-        Share of the uniform distribution, from 0 to 1, that calibration mixed in.
+        Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
         Scaling of each view.
     imputed_ : dict of str to ndarray of shape (d_v,)
