@@ -514,7 +514,7 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
 
 
 def test_a_column_named_id_is_a_feature_if_the_ids_are_elsewhere(capsys):
-    rows = [[f"k{n}", n % 2 + n / 100, n % 2 * 1.5, ["u", "v"][n % 2] if n < 6 else "", 7] for n in range(12)]
+    rows = [[f"k{n}", n % 2 + n / 100, n % 2 * 1.5, ["u", "v"][n % 2] if n < 6 else "", n % 2 + 0.5] for n in range(12)]
     Path("a.csv").write_text(table_text(["key", "x", "id", "kind", "label"], rows))
     run("classify a.csv --id key --label-column kind --out out")
     assert "12 samples in 1 view (rows joined by the column 'key'):\n  a  3 features" in capsys.readouterr().out
