@@ -13,7 +13,7 @@ from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.incomplete_samples import embed_incomplete, fit_ridge
 from lmssc.core.loadings import orthonormal_loadings
-from lmssc.data.memmap import memory_map
+from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map, stored_bytes
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 
@@ -232,7 +232,11 @@ def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
     >>> count_above_own_noise(Views.from_arrays([X]), directions[:10].T)
     0
     """
-    some = views.take(np.arange(min(views.n_samples, SVD.max_gram_size)))
+    n_rows = min(views.n_samples, SVD.max_gram_size)
+    if any(isinstance(view.data, MappedRows) for view in views):  # rows that are on disk stay there, but for a few
+        row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
+        n_rows = min(n_rows, max(COMPONENTS.min_components, int(BATCH_BYTES / row_bytes)))
+    some = views.take(np.arange(n_rows))
     inside = some.dot(some.split(directions[:, : COMPONENTS.min_components]))
     energies = np.sum([view.row_energies() for view in some], axis=0)
     left = energies - np.einsum("ij,ij->i", inside, inside, dtype=np.float64)

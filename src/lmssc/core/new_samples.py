@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from lmssc.core.calibration import Calibration, fit_calibration
+from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.views import Views, presence_patterns
 
 
@@ -246,16 +247,21 @@ def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray],
     >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # ¾ of 0.5² / 2²
     array([[0.04]])
     """
-    some = views.take(samples)
-    products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
-    energies = np.array([view.row_energies() for view in some])
-    left, n_numbers = 0.0, 0
-    for rows, has in some.patterns():
-        gram = gram_of(loadings, has)
-        whole = products[:, rows].sum(axis=0)
-        left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
-        n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
-    noise = max(left, PROBE.min_noise_share * energies.sum()) / max(n_numbers, 1)
+    left, total, n_numbers = 0.0, 0.0, 0
+    row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
+    for batch in slices(len(samples), 8 * row_bytes):  # scaled copies, and what the system reads ahead
+        some = views.take(samples[batch])
+        products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
+        energies = np.array([view.row_energies() for view in some])
+        total += energies.sum()
+        for rows, has in some.patterns():
+            gram = gram_of(loadings, has)
+            whole = products[:, rows].sum(axis=0)
+            left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
+            n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
+        for view in views:
+            release(view.data)
+    noise = max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
     moments = latent.T @ latent / latent.dtype.type(len(latent))
     return noise * linalg.pinvh(moments)
 
