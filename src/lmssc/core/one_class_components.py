@@ -18,8 +18,8 @@ from lmssc.core.targets import Targets
 MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
 # Pairs of labels from which on their agreement counts, and how much larger other components may be that tell it.
 MIN_PAIRS, MAX_SIZE_RATIO = 20, 3
-# Concentration where labels agree no more often than by chance.
-MAX_CONCENTRATION = 1e3
+# Falls of the confidence that the user is told of.
+MATERIAL = 0.2
 
 
 class OneClassSamples(NamedTuple):
@@ -64,10 +64,10 @@ class OneClassSamples(NamedTuple):
 def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> tuple[NDArray, OneClassSamples]:
     """Class scores that are less certain in components whose labels are all of one class.
 
-    The classes in a component are draws from a Dirichlet distribution around the class frequencies q, with the
-    concentration τ: after n labels of one class, the scores f of the others become (n·f + τ·q) / (n + τ). With a the
+    A component has one class with probability π; otherwise its classes are drawn by the class frequencies q. With a the
     share of pairs of labelled samples that agree, among pairs that are as close as those of the component, and b = Σ q²
-    the share that would agree by chance, τ = (1 − a) / (a − b): 0 if all agree, unbounded if as many as by chance.
+    the share that would agree by chance, π = (a − b) / (1 − b). After n labels of one class it has one class with
+    probability P = π / (π + (1 − π)·bⁿ⁻¹), and the scores f of the others become P·f + (1 − P)·q.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
     scores : ndarray of shape (n, c)
         The same array if nothing changes.
     changed : OneClassSamples
-        The samples whose confidence falls by more than 0.05.
+        The samples whose confidence falls by more than 0.2.
 
     Examples
     --------
@@ -108,14 +108,13 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
     found = OneClassSamples(*(part[uncertain] for part in found))
     frequencies = targets.frequencies
     by_chance = float((frequencies**2).sum())
-    better = np.maximum(agreement[uncertain] - by_chance, 0)
-    concentration = np.minimum((1 - agreement[uncertain]) / np.maximum(better, 1e-12), MAX_CONCENTRATION)[:, None]
-    n_labels = found.n_labels[:, None]
+    pure = np.maximum(agreement[uncertain] - by_chance, 0) / (1 - by_chance)
+    pure /= pure + (1 - pure) * by_chance ** (found.n_labels - 1.0)
     own = scores[found.samples] / scores[found.samples].sum(axis=1, keepdims=True)
-    shrunk = (n_labels * own + concentration * frequencies) / (n_labels + concentration)
+    shrunk = pure[:, None] * own + (1 - pure[:, None]) * frequencies
     result = scores.copy()
     result[found.samples] = shrunk
-    material = own.max(axis=1) - shrunk.max(axis=1) > 0.05
+    material = own.max(axis=1) - shrunk.max(axis=1) > MATERIAL
     return result, OneClassSamples(*(part[material] for part in found))
 
 
