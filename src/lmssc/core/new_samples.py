@@ -87,8 +87,8 @@ class Trust:
 
 def _decay(squares: NDArray, usual: float) -> NDArray:
     """Weights that fall from 1 to 0 as a length, given squared, grows beyond the usual."""
-    ratios = np.sqrt(np.maximum(squares, 0)) / max(usual, float(np.finfo(float).tiny))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # beyond all bounds is ∞, of which the weight is 0
+        ratios = np.sqrt(np.maximum(squares, 0, dtype=np.float64)) / max(usual, float(np.finfo(float).tiny))
         return np.exp(-0.5 * (np.maximum(ratios - PROBE.free_factor, 0) / PROBE.decay) ** 2)
 
 
