@@ -73,3 +73,8 @@ def check_link(browser, link):
     top = browser.execute_script("return document.querySelector(arguments[0])?.getBoundingClientRect().top", link)
     assert top is not None, link
     assert top < 800, link
+
+
+def complaints(browser):
+    """What the console says of the page; Chromium's own new tab complains of a slow network where there is none."""
+    return [entry for entry in browser.get_log("browser") if not entry["message"].startswith("chrome://")]

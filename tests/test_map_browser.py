@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from browsing import brightness, check_link, count_unreachable_boxes, needs_browser, requests, show, start_browser
+from browsing import (
+    brightness,
+    check_link,
+    complaints,
+    count_unreachable_boxes,
+    needs_browser,
+    requests,
+    show,
+    start_browser,
+)
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.report import write_report
@@ -77,7 +86,7 @@ def move_to(browser, spot):
 def test_no_errors_no_requests_and_no_scrolling_sideways(browser, page, width, scheme, media):
     requests(browser)
     show(browser, page, width, scheme, media)
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
     assert [url for url in requests(browser) if url != page.as_uri()] == []
     script = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
     assert browser.execute_script(script) == 0
@@ -109,7 +118,7 @@ def test_the_mouse_shows_and_marks_samples(browser, page):
     assert box["left"] <= inside["left"]
     assert inside["right"] <= box["right"]
     assert inside["bottom"] <= box["bottom"]
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def test_buttons_zoom_and_dragging_moves(browser, page):
@@ -133,7 +142,7 @@ def test_buttons_zoom_and_dragging_moves(browser, page):
     assert browser.find_element(By.ID, "map-tip").text.startswith(f"{IDS[one]}: ")
     browser.find_element(By.ID, "map-home").click()
     assert view_box(browser) == whole
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def lonely_on_screen(browser):
@@ -181,7 +190,7 @@ def test_the_keyboard_zooms_moves_and_walks_from_sample_to_sample(browser, page)
     assert not browser.find_element(By.ID, "map-tip").is_displayed()
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert said.text.split(": ")[0] in IDS
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def test_a_sample_can_be_found_by_its_name(browser, page):
@@ -198,7 +207,7 @@ def test_a_sample_can_be_found_by_its_name(browser, page):
     field.send_keys(IDS[0], Keys.ENTER)
     assert said.text.startswith("<script>")
     assert browser.title == "Made up"
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def test_the_list_leads_to_the_map(browser, page):
@@ -245,7 +254,7 @@ def test_a_finger_scrolls_the_page_until_the_map_is_zoomed(browser, page):
         browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     assert box["width"] > 300
     assert view_box(browser)[2] < 0.6 * width
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def test_boxes_that_scroll_can_be_reached_and_links_land(browser, page):
