@@ -19,9 +19,7 @@ def data():
 class TestIteration:
     @pytest.mark.parametrize("n_iterations", [1, 2, 6])
     @pytest.mark.parametrize("label_weight", [0.0, 1.0, 10.0])
-    def test_is_the_papers(self, data, label_weight, n_iterations, monkeypatch):
-        # The paper has no confidence: it is lowered afterwards in components whose labels are all of one class.
-        monkeypatch.setattr(MLAN, "_adjusts_confidence", lambda self: False)
+    def test_is_the_papers(self, data, label_weight, n_iterations):
         F, S, weights, alpha, terms = oracles.mlan(data.views, data.y, 3, 9, label_weight, n_iterations)
         clf = MLAN(label_weight=label_weight, max_iter=n_iterations, tol=0).fit(data.views, data.y)
         assert clf.alpha_ == pytest.approx(alpha)
