@@ -95,7 +95,7 @@ class AMGL(FixedNeighborsClassifier):
         single view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample in each view. "auto" is 5, or fewer for very few samples.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         As for `LMSSC`. None, the default, does not scale, as in the paper; on most data "auto" is better.
     impute : {"median", "mean"} or None
         Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
@@ -131,6 +131,8 @@ class AMGL(FixedNeighborsClassifier):
         Number of iterations.
     scalings_ : dict of str to str
         Scaling of each view.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
     imputed_ : dict of str to ndarray of shape (d_v,)
         Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str

@@ -182,7 +182,7 @@ class MLAN(FixedNeighborsClassifier):
         Neighbours k of a sample. "auto" is 9, or fewer for very few samples.
     label_weight : float
         Weight λ of the labels in the graph.
-    scaling : "sample", "auto", "zscore", "mixed", "unit", "tfidf" or None, or a list or dict of these by view
+    scaling : "sample", "auto", None or the name of a scaling, or a list or dict of these by view
         "sample", the default, standardises each sample of each view, as in the paper. That makes a sparse view dense
         (an alternative is "unit"), and is meaningless for fewer than 4 features, whose columns are standardised
         instead. The others are as for `LMSSC`, but without equal mean squared norms of the views: that is what w is
@@ -224,6 +224,8 @@ class MLAN(FixedNeighborsClassifier):
         Number of iterations.
     scalings_ : dict of str to str
         Scaling of each view.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
     imputed_ : dict of str to ndarray of shape (d_v,)
         Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str

@@ -35,6 +35,8 @@ class ViewScalingMixin:
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        reasons = {self.view_names_[v]: scaling.reason for v, scaling in zip(numbers, self._scalings, strict=True)}
+        self.scaling_reasons_ = {name: reasons[name] for name in self.scalings_}
         for v, scaling in zip(numbers, self._scalings, strict=True):
             if scaling.outliers is not None:
                 warnings.warn(
