@@ -341,6 +341,15 @@ class MultiViewClassifier(
                 if not self._linked.all():
                     lost = np.flatnonzero(new)[~has_linked_view(unknown_rows, self._linked)]
                     result[lost] = self.label_distributions_[self.unreached_[0]]
+                wordless = np.flatnonzero(new)[self._lack_words(unknown_rows)]
+                if len(wordless):
+                    result[wordless] = self.label_distributions_[self._labelled].mean(axis=0)
+                    warnings.warn(
+                        f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "
+                        "they have no word in common with the samples of fit and get the class frequencies",
+                        UserWarning,
+                        stacklevel=4,
+                    )
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
