@@ -199,9 +199,10 @@ class MultiViewClassifier(
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
             warnings.warn(
-                f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (as few as "
-                f"{int(changed.n_labels.min())} labels for {int(changed.sizes.max())} distinct samples). Parts of that "
-                "size have several classes elsewhere, so their confidence is lowered. Label more samples there",
+                f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (number of "
+                f"labels: {int(changed.n_labels.min())} or more, for up to {int(changed.sizes.max())} distinct "
+                "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
+                "more samples there",
                 UserWarning,
                 stacklevel=4,
             )

@@ -194,13 +194,15 @@ class GFHF(FixedNeighborsClassifier):
                 f"graph='precomputed' takes a square affinity, n × n, as X; got {n_rows} rows and {n_columns} columns"
             )
         if raw.present is not None:
-            raise ValueError("graph='precomputed' takes an affinity without missing (NaN) rows; no edge is 0")
+            raise ValueError(
+                "graph='precomputed' takes an affinity without missing (NaN) rows; write 0 where there is no edge"
+            )
         affinity = sparse.csr_array(raw.data[:, self._order.samples])
         affinity.eliminate_zeros()
         if affinity.nnz and affinity.data.min() < 0:
             raise ValueError(
-                f"graph='precomputed' takes affinities that are not negative, but X has {affinity.data.min():g}; "
-                "of distances d, exp(−d²/(2·width²)) is an affinity"
+                f"graph='precomputed' takes affinities that are not negative, but X has {affinity.data.min():g}. "
+                "If X has distances d, pass exp(−d²/(2·width²))"
             )
         if square:
             # Self-loops cancel in L.

@@ -46,9 +46,9 @@ class ViewScalingMixin:
             if scaling.outliers is not None:
                 warnings.warn(
                     f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
-                    "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
-                    "as the mean if they are rare, and other values as the largest or smallest of the rest. To use "
-                    "them as they are, scale the view yourself and pass scaling=None for it",
+                    "all others there. They do not affect the scale: rare codes for unknown values, such as -999, are "
+                    "replaced by the mean, other outliers by the nearest ordinary value. To keep them, scale the view "
+                    "yourself and pass scaling=None for it",
                     UserWarning,
                     stacklevel=5,
                 )
