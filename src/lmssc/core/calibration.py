@@ -253,7 +253,7 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """A calibration for the samples that lack each number of views, if they are enough, and one for all others.
+    """One calibration for each number of missing views that enough samples have, and one for all others.
 
     Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
     there and underconfident elsewhere.

@@ -199,7 +199,7 @@ class NewSampleProbe:
         return Trust(calibration, float(np.sqrt(usual)), float(np.sqrt(largest)))
 
     def _measurable_views(self, has: NDArray) -> NDArray | None:
-        """The most of the views `has` that enough samples of the probe have; None if no view has enough.
+        """The largest set of the views `has` that enough samples of the probe have; None if no view has enough.
 
         Among equally many views those that most samples have, then the first. Candidates are the views that a sample
         has, those that two samples share, and single views: all subsets would be too many.

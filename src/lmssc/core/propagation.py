@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
@@ -14,6 +14,9 @@ from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
+
+# Up to this many unknown rows of F, a dense Cholesky factorisation takes less time than conjugate gradients.
+MAX_DIRECT = 400
 
 
 class Propagation(NamedTuple):
@@ -78,7 +81,14 @@ def propagate(
     frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies
     known = labelled | unreached if opinion is None else labelled
-    if not known.all():
+    n_unknown = len(known) - int(known.sum())
+    direct = None
+    # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
+    if 0 < n_unknown <= MAX_DIRECT and (opinion is not None or components.unreached.all()):
+        direct = _solve_directly(laplacian, scores, labelled, known, opinion)
+    if direct is not None:
+        scores[~known] = direct
+    elif n_unknown:
         guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
         coarse = coarse_correction(laplacian, known) if spatially_ordered and opinion is None else None
         solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse, opinion)
@@ -86,6 +96,22 @@ def propagate(
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _solve_directly(
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None
+) -> NDArray | None:
+    """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
+    rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
+    matrix, rhs = rows[:, ~is_known], -rows[:, labelled] @ scores[labelled]
+    if opinion is not None:
+        matrix[np.diag_indices_from(matrix)] += opinion.weight
+        rhs += opinion.weight * opinion.scores[~is_known]
+    try:
+        factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    return linalg.cho_solve(factor, rhs, overwrite_b=True, check_finite=False)
 
 
 def _solve_unknown(
@@ -146,7 +172,7 @@ def _solve_unknown(
 def rescue_disconnected(
     embedded: NDArray, found: Propagation, initially_disconnected: NDArray, n_neighbors: int
 ) -> Propagation:
-    """Scores for samples that only the expected scores P cut off from all labels: the mean of their neighbours in Z.
+    """Scores for samples that reach a label in the graph on Z, but not once P is added: the mean of their neighbours in Z.
 
     Parameters
     ----------
