@@ -99,7 +99,7 @@ def propagate(
 
 
 def _solve_directly(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
 ) -> NDArray | None:
     """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
     rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)

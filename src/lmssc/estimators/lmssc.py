@@ -17,7 +17,7 @@ from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
-from lmssc.core.second_opinion import MAX_TRUST, SecondOpinion
+from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
 from lmssc.data.parameters import (
@@ -255,6 +255,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     _groups: NDArray | None
     _ridge: NDArray | None
     _second_opinion: SecondOpinion | None
+    _opinion: Opinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
 
@@ -319,7 +320,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
-        fitted.update({"_second_opinion": None, "second_opinion_": 0.0} | fitted)
+        fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -414,6 +415,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._second_opinion = result.second_opinion
+        self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
     def _encoder(self) -> ViewEncoder:
