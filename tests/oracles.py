@@ -138,7 +138,7 @@ def kernel_ridge(Z, F, labelled, ridge=1e-3):
 
 
 def mean_kernel(Xs, present, landmarks):
-    """Mean of the views' Gaussian kernels between all samples and landmarks, entry by entry; widths by the landmarks."""
+    """Mean of the views' Gaussian kernels between samples and landmarks, entry by entry; widths by the landmarks."""
     n, V = len(Xs[0]), len(Xs)
     has = np.ones((n, V), dtype=bool) if present is None else np.asarray(present).T
     K = np.zeros((n, len(landmarks)))

@@ -67,12 +67,13 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
     are propagated over the graph, together, by minimising
 
-        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·( Tr(FᵀLF) + η·Σ_u‖f_u − q_u‖² )
 
     alternately in W, H, S and F, with F fixed to the known labels. Z are the coordinates in which the graph measures
     distances: H itself, or its directions if all views are text. P are the class scores that a ridge regression of F on
     Z predicts: with them in the distance, directions that separate the classes count more. P is set by a warm start of
-    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises.
+    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises. Q is a second
+    opinion, of a kernel ridge regression on all features, and η how far held-out labels trust it: often not at all.
 
     Parameters
     ----------
