@@ -162,8 +162,12 @@ def _finish(
     found = Propagation(undo(state.scores), undo(state.unreached))
     if start.initially_disconnected is not None:
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
-    if objective.opinion is not None:  # which alone decides where no label reaches: not enough for an answer
-        found.scores[found.unreached] = objective.targets.frequencies
+    opinion = None
+    if objective.opinion is not None:
+        opinion = objective.opinion.take(undo)
+        # Where no label reaches, Q alone has decided: not enough for an answer.
+        frequencies = objective.targets.frequencies.astype(found.scores.dtype)
+        found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
     scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
@@ -179,7 +183,8 @@ def _finish(
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if config.calibrate and ridge is not None:
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion)
+        opinions = None if opinion is None else opinion.scores
+        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
         distributions = scores / scores.sum(axis=1, keepdims=True)
         everything = np.ones(len(views), dtype=bool)
         trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
@@ -192,7 +197,7 @@ def _finish(
         alpha=alpha,
         average=average,
         second_opinion=start.second_opinion,
-        opinion=None if objective.opinion is None else objective.opinion.take(undo),
+        opinion=opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,

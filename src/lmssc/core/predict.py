@@ -226,7 +226,7 @@ def predict_new(
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
     if encoder.second_opinion is not None and opinions is not None:
-        scores = encoder.second_opinion.blend(scores, opinions)
+        scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
     if probe is None:
         return scores
     frequencies = fitted.frequencies

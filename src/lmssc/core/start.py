@@ -19,7 +19,7 @@ from lmssc.core.objective import IterationState, Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import Opinion, OpinionRegression, SecondOpinion, anchor_weight
+from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -229,7 +229,7 @@ def _second_opinion(
         if regression is None:
             regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
         second_opinion = regression.finish(trust)
-        opinion = Opinion(second_opinion(objective.views), anchor_weight(trust))
+        opinion = regression.opinion(objective.views, trust)
         objective = replace(objective, opinion=opinion)
         tol, targets = objective.tolerance(), objective.targets
         start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)
