@@ -31,6 +31,9 @@ from lmssc.numerics.knn.approximate import choose_search
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
 
+MIN_LIKELIHOOD = 1e-3
+"""Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
+
 
 @dataclass(frozen=True)
 class StartConfidence:
@@ -49,11 +52,14 @@ class StartConfidence:
         Some unlabelled samples, in canonical order.
     probabilities : ndarray of shape (m, c), or None
         Their calibrated probabilities.
+    losses : ndarray of shape (l,), or None
+        −ln p of each held-out label, after calibration; the labels are in the same order for all fits to them.
     """
 
     calibration: GroupedCalibration = field(default_factory=lambda: GroupedCalibration(Calibration(), {}))
     samples: NDArray | None = None
     probabilities: NDArray | None = None
+    losses: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def calibrate_start(
     -------
     StartConfidence
     """
-    calibration = _held_out_calibration(objective, first, permutation, config)
+    calibration, losses = _held_out_calibration(objective, first, permutation, config)
     codes, n_samples = objective.targets.codes, len(start.scores)
     samples = np.arange(min(n_samples, MAX_CALIBRATION_SAMPLES))
     positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
@@ -109,13 +115,13 @@ def calibrate_start(
     scores = balance(start.scores, codes, config.balance)[positions]
     n_missing = permutation.undo(objective.views.missing_counts())[samples]
     abundance = class_abundances(codes, objective.targets.n_classes)
-    return StartConfidence(calibration, samples, calibration(scores, n_missing, abundance))
+    return StartConfidence(calibration, samples, calibration(scores, n_missing, abundance), losses)
 
 
 def _held_out_calibration(
     objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig
-) -> GroupedCalibration:
-    """Calibration by labels that are held out in turn while the warm start is repeated without them."""
+) -> tuple[GroupedCalibration, NDArray]:
+    """Calibration by labels that are held out in turn while the warm start is repeated without them; their losses."""
     targets, n_missing = objective.targets, objective.views.missing_counts()
     n_samples, tol = len(first.embedded), objective.tolerance()
     search = choose_search(n_samples, config.neighbor_recall)
@@ -123,19 +129,33 @@ def _held_out_calibration(
         order = permutation.first(n_samples, of=n_samples)
         chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
         targets, n_missing, embedded = targets.take(chosen), n_missing[chosen], first.embedded[chosen]
-        objective = replace(objective, groups=None if objective.groups is None else objective.groups[chosen])
+        groups = None if objective.groups is None else objective.groups[chosen]
+        links = None if objective.links is None else objective.links.take(chosen)
+        objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
     learn = partial(objective.connect, search=search)
 
     def refit(remaining: NDArray) -> NDArray:
         known = targets.hide(np.flatnonzero(remaining < 0))
-        again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
+        again = warm_start(
+            first.embedded,
+            first.graph,
+            known,
+            first.label_weight,
+            learn,
+            first.features,
+            tol,
+            make_laplacian=objective.laplacian,
+        )
         return balance(again.scores, remaining, config.balance)
 
     scores, held_out = held_out_scores(targets.codes, refit)
     abundance = class_abundances(targets.codes, targets.n_classes)
-    return fit_by_missing(scores, targets.matrix(scores.dtype)[held_out], n_missing[held_out], abundance)
+    truth, n_missing = targets.matrix(scores.dtype)[held_out], n_missing[held_out]
+    calibration = fit_by_missing(scores, truth, n_missing, abundance)
+    likelihood = (calibration(scores, n_missing, abundance) * truth).sum(axis=1) if len(scores) else np.empty(0)
+    return calibration, -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
 
 
 def calibrate_scores(

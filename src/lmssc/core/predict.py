@@ -21,7 +21,7 @@ from lmssc.core.new_samples import (
 )
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.scaling import ViewScaling, scale_views
-from lmssc.data.views import RawView, presence_patterns
+from lmssc.data.views import RawView, Views, presence_patterns
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,20 @@ class ViewEncoder:
         latent = np.empty((n_samples, self.loadings[0].shape[1]), dtype=dtype)
         residuals = np.empty(n_samples)
         for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
-            latent[rows], residuals[rows] = self._encode_batch([raw.take(rows) for raw in raws])
+            latent[rows], residuals[rows] = self._encode_batch(self.scaled(raws, rows))
             for raw in raws:
                 release(raw.data)
         return latent, residuals
 
-    def _encode_batch(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
-        views = scale_views(raws, self.scalings)
+    def scaled(self, raws: list[RawView], rows: slice) -> Views:
+        """The scaled views of some rows."""
+        return scale_views([raw.take(rows) for raw in raws], self.scalings)
+
+    def presence(self, raws: list[RawView]) -> list[NDArray | None]:
+        """Which samples have the view of each of the loadings; None if all have it."""
+        return [raw.present for raw in raws]
+
+    def _encode_batch(self, views: Views) -> tuple[NDArray, NDArray]:
         products = views.dot(self.loadings)
         energies = np.sum([view.row_energies() for view in views], axis=0)
         latent, residuals = np.empty_like(products), np.empty_like(energies)
@@ -213,7 +220,7 @@ def predict_new(
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+    for rows, has in presence_patterns(encoder.presence(raws), len(scores)):
         own = trust if has.all() else None
         if own is None:
             own = average.trust(probe, has, encoder.loadings, fitted.distributions)

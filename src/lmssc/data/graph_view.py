@@ -37,8 +37,8 @@ class Graph:
     >>> cites = (rng.random((100, 100)) < 0.1) & (topic[:, None] == topic)
     >>> y = np.where(np.arange(100) % 10 == 0, topic, -1)
     >>> clf = LMSSC().fit({"text": text, "cites": Graph(cites)}, y)
-    >>> clf.view_names_, bool((clf.transduction_ == topic).mean() > 0.9)
-    (['text', 'cites'], True)
+    >>> clf.link_weights_["cites"] > 0, bool((clf.transduction_ == topic).mean() > 0.9)
+    (True, True)
     >>> clf.predict({"text": text[:2] + 0.1, "cites": Graph(cites[:2])})
     array([0, 0])
     """
