@@ -31,15 +31,20 @@ class EvidenceLimits:
         Least similarity along links that counts, from 0 (chance) to 1.
     label_deviations : float
         Standard deviations by which the agreement of labels along links must exceed chance.
+    n_components : int
+        Leading components of Z that are compared.
     """
 
     n_shifts: int = 8
     min_noise_ratio: float = 4.0
     min_assortativity: float = 0.01
     label_deviations: float = 3.0
+    n_components: int = 20
 
 
 EVIDENCE = EvidenceLimits()
+MAX_MEAN_DEGREE = 100
+"""Links per sample up to which a graph is in the Laplacian: means over more are much the same for all samples."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ def inverse_roots(degrees: NDArray) -> NDArray:
 def join_affinities(
     graphs: Sequence[sparse.csr_array], weights: LinkWeights, dtype: np.dtype | type = np.float64
 ) -> Links:
-    """The links of all graphs that have a share, combined for the objective.
+    """The links of all graphs that have a share, combined for the objective; graphs with very many links are left out.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def join_affinities(
     n_samples = graphs[0].shape[0]
     total = sparse.csr_array((n_samples, n_samples))
     for graph, share in zip(graphs, weights.shares, strict=True):
-        if share > 0:
+        if share > 0 and graph.nnz <= MAX_MEAN_DEGREE * n_samples:
             total = total + share * normalise_degrees(graph.astype(np.float64))
     return Links(total.tocsr().astype(dtype), weights.weight)
 
@@ -300,7 +305,8 @@ def weigh_graphs(graphs: Sequence[sparse.csr_array], embedded: NDArray, targets:
     >>> weigh_graphs([alike, anyone], Z, Targets.from_codes(np.full(60, -1), 2)).round(1)
     array([1., 0.])
     """
-    return np.array([_strength(normalise_degrees(graph.astype(np.float64)), embedded, targets) for graph in graphs])
+    leading = embedded[:, : EVIDENCE.n_components]
+    return np.array([_strength(normalise_degrees(graph.astype(np.float64)), leading, targets) for graph in graphs])
 
 
 def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -> float:

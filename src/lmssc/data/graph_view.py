@@ -85,4 +85,6 @@ class GraphView:
                [1., 0.]])
         """
         columns = None if self.columns is None else [self.columns[row] for row in rows]
-        return GraphView(self.name, self.links[rows][:, rows].tocsr(), columns)
+        links = self.links[rows][:, rows].tocsr()
+        links.sort_indices()  # sums over a row must not depend on the order of the input
+        return GraphView(self.name, links, columns)
