@@ -1,7 +1,7 @@
 """New samples with links: their smoothed views, from their own features and those of the samples that they link to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class LinkedEncoder(ViewEncoder):
         Links of the new samples to those of fit.
     """
 
-    memory: LinkMemory
+    memory: LinkMemory = field(kw_only=True)
     links: list[sparse.csr_array] | None = None
 
     def scaled(self, raws: list[RawView], rows: slice) -> Views:

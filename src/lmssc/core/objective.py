@@ -14,6 +14,7 @@ from lmssc.core.latent import update_latent
 from lmssc.core.links import Links
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
+from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 from lmssc.numerics.knn.exact import Search
@@ -106,6 +107,8 @@ class Objective:
         Group of linked views of each sample, if there is more than one group.
     spatially_ordered : bool
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
+    opinion : Opinion, or None
+        Q and η: the second opinion on the unlabelled samples, to which F is drawn.
     links : Links or None
         Links between the samples that the data came with, whose Laplacian is added to that of S.
     """
@@ -123,6 +126,7 @@ class Objective:
     ridge: NDArray | None = None
     groups: NDArray | None = None
     spatially_ordered: bool = False
+    opinion: Opinion | None = None
     links: Links | None = None
 
     def laplacian(self, graph: sparse.csr_array) -> sparse.csr_array:
@@ -202,7 +206,12 @@ class Objective:
         """F on the present graph."""
         tol = self.tolerance(state.change)
         scores, unreached = propagate(
-            state.laplacian, self.targets, state.scores, tol, spatially_ordered=self.spatially_ordered
+            state.laplacian,
+            self.targets,
+            state.scores,
+            tol,
+            spatially_ordered=self.spatially_ordered,
+            opinion=self.opinion,
         )
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
@@ -215,6 +224,9 @@ class Objective:
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.opinion is not None:
+            away = (state.scores - self.opinion.scores)[~self.targets.labelled]
+            terms["opinion"] = self.gamma * self.opinion.weight * float(np.vdot(away, away))
         if self.ridge is not None:
             incomplete = state.latent[self.views.missing_counts() > 0]
             terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))
