@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING:
     from lmssc import model_selection as model_selection
     from lmssc import plotting as plotting
     from lmssc import report as report
+    from lmssc.data.graph_view import Graph
     from lmssc.data.stacking import stack_views
     from lmssc.estimators.amgl import AMGL
     from lmssc.estimators.gfhf import GFHF
@@ -27,6 +28,7 @@ if _typing.TYPE_CHECKING:
 _MODULE_OF_NAME = {
     "AMGL": "lmssc.estimators.amgl",
     "GFHF": "lmssc.estimators.gfhf",
+    "Graph": "lmssc.data.graph_view",
     "LMSSC": "lmssc.estimators.lmssc",
     "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
@@ -38,7 +40,19 @@ _MODULE_OF_NAME = {
 }
 _SUBMODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "open_view", "paper_settings", "stack_views"]
+__all__ = [
+    "AMGL",
+    "GFHF",
+    "LMSSC",
+    "LMSSCCV",
+    "MLAN",
+    "Graph",
+    "compare",
+    "load",
+    "open_view",
+    "paper_settings",
+    "stack_views",
+]
 
 # A type checker that saw `__getattr__` would accept any name.
 if not _typing.TYPE_CHECKING:

@@ -27,6 +27,8 @@ from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 
+MIN_LIKELIHOOD = 1e-3
+"""Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
 
@@ -109,6 +111,12 @@ class HeldOut:
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
 
+    def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
+        """−ln p of each held-out label, given the balanced scores and their calibration."""
+        probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
+        likelihood = (self._known * probabilities).sum(axis=1) / self._known.sum(axis=1)
+        return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
+
     @cached_property
     def _known(self) -> NDArray:
         return self.targets.matrix(np.dtype(float))[self.rows]
@@ -145,14 +153,25 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
         views, targets, n_missing = views.take(chosen), targets.take(chosen), n_missing[chosen]
         embedded = first.embedded[chosen]
-        objective = replace(objective, groups=None if objective.groups is None else objective.groups[chosen])
+        groups = None if objective.groups is None else objective.groups[chosen]
+        links = None if objective.links is None else objective.links.take(chosen)
+        objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
     learn = partial(objective.connect, search=search)
     folds = []
     for held in held_out_folds(targets.codes):
         known = targets.hide(held)
-        again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
+        again = warm_start(
+            first.embedded,
+            first.graph,
+            known,
+            first.label_weight,
+            learn,
+            first.features,
+            tol,
+            make_laplacian=objective.laplacian,
+        )
         folds.append(Fold(held, known, again))
     return HeldOut(views, targets, n_missing, config.balance, folds, complete)
 

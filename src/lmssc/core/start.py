@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
-from lmssc.core.graph import laplacian, neighbor_distance
+from lmssc.core.graph import neighbor_distance
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
+from lmssc.core.links import Links
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
@@ -76,6 +77,7 @@ def begin(
     config: FitConfig,
     context: FitContext | None = None,
     groups: NDArray | None = None,
+    links: Links | None = None,
 ) -> Start:
     """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
 
@@ -83,16 +85,18 @@ def begin(
     ----------
     views, targets, config, context, groups
         As for `fit`.
+    links : Links, optional
+        Links between the samples.
 
     Returns
     -------
     Start
     """
     if config.random_start:
-        return _begin_randomly(views, targets, config, groups)
+        return _begin_randomly(views, targets, config, groups, links)
     latent, loadings, embedding, ridge = initialize(views, config, context)
     permutation = choose_order(views, latent)
-    objective = replace(_objective(views, targets, config, groups, permutation, embedding), ridge=ridge)
+    objective = replace(_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
     search = choose_search(views.n_samples, config.neighbor_recall)
     first = _first_graph(objective, latent, search, permutation, config)
@@ -136,16 +140,18 @@ def choose_order(views: Views, latent: NDArray) -> Permutation:
     return Permutation(spatial_order(latent)) if views.complete and is_large(len(latent)) else Permutation()
 
 
-def _begin_randomly(views: Views, targets: Targets, config: FitConfig, groups: NDArray | None) -> Start:
+def _begin_randomly(
+    views: Views, targets: Targets, config: FitConfig, groups: NDArray | None, links: Links | None
+) -> Start:
     """Random H and S, and F = 0 for unlabelled samples, as in the paper."""
     (latent, loadings, embedding, _), graph = initialize_randomly(views, config)
-    objective = _objective(views, targets, config, groups, Permutation(), embedding)
+    objective = _objective(views, targets, config, groups, Permutation(), embedding, links)
     state = IterationState(
         loadings=loadings,
         latent=latent,
         XtH=views.transpose_dot(latent),
         graph=graph,
-        laplacian=laplacian(graph),
+        laplacian=objective.laplacian(graph),
         scores=targets.matrix(views.dtype),
         unreached=np.zeros(len(latent), dtype=bool),
         search=choose_search(views.n_samples, config.neighbor_recall),
@@ -160,6 +166,7 @@ def _objective(
     groups: NDArray | None,
     permutation: Permutation,
     embedding: Embedding,
+    links: Links | None = None,
 ) -> Objective:
     """The objective with its samples in the order of the fit."""
     return Objective(
@@ -174,6 +181,7 @@ def _objective(
         permutation.apply_to_embedding(embedding),
         groups=None if groups is None else permutation.apply(groups),
         spatially_ordered=not permutation.is_identity,
+        links=links if links is None or permutation.order is None else links.take(permutation.order),
     )
 
 
@@ -207,6 +215,7 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
             first.features,
             objective.tolerance(),
             spatially_ordered=objective.spatially_ordered,
+            make_laplacian=objective.laplacian,
         )
 
     start = run(objective.targets)
@@ -218,12 +227,13 @@ def _second_opinion(
     objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, calibration = config.second_opinion, None, None
+    trust, regression, calibration, losses = config.second_opinion, None, None, None
     if config.calibrate:
         held = hold_out(objective, first, permutation, config)
         trust, scores, regression = judge_opinion(held, config.second_opinion)
         regression = regression if held.complete else None
         calibration = held.calibrate(scores)
+        losses = held.losses(scores, calibration) if len(scores) else None
     second_opinion = None
     if trust:
         if regression is None:
@@ -236,11 +246,17 @@ def _second_opinion(
     confidence = StartConfidence()
     if calibration is not None:
         confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
+        confidence = replace(confidence, losses=losses)
     return objective, start, second_opinion, confidence
 
 
 def resume(
-    views: Views, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    groups: NDArray | None,
+    saved: Mapping[str, Any],
+    links: Links | None = None,
 ) -> Start:
     """What an interrupted fit to the same data with the same parameters continues from.
 
@@ -250,19 +266,21 @@ def resume(
         As for `fit`.
     saved : mapping
         Content of the checkpoint.
+    links : Links, optional
+        Links between the samples.
 
     Returns
     -------
     Start
     """
     permutation = Permutation(saved["order"])
-    objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"])
+    objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"], links)
     objective = replace(objective, **saved["objective"])
     search = choose_search(views.n_samples, config.neighbor_recall)
     search.set_state(saved["search"])
     state = IterationState(
         XtH=objective.views.transpose_dot(saved["state"]["latent"]),
-        laplacian=laplacian(saved["state"]["graph"]),
+        laplacian=objective.laplacian(saved["state"]["graph"]),
         search=search,
         **saved["state"],
     )

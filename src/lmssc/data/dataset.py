@@ -11,9 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys
 from lmssc.data.folds import DEFAULT_FOLDS, draw_folds, hide
 from lmssc.data.frames import frame_columns, is_frame
+from lmssc.data.graph_view import GraphView
 from lmssc.data.labels import encode_labels
 from lmssc.data.layout import Layout, read_layout
+from lmssc.data.link_order import order_with_links
+from lmssc.data.link_reading import hint_at_links, match_index, read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView, check_views, refuse_gaps
+from lmssc.data.row_index import common_index
 from lmssc.data.storage import smaller
 from lmssc.data.validation import (
     Masks,
@@ -50,6 +54,8 @@ class Dataset:
         Column names of the views that came as data frames.
     feature_names : ndarray of str, or None
         Column names of one 2-D X that came as a data frame.
+    graphs : list of GraphView
+        Links between the samples, in the order of the input.
 
     Examples
     --------
@@ -67,6 +73,7 @@ class Dataset:
     gap_rows: list[NDArray | None]
     column_names: dict[str, list[str]] = field(default_factory=dict)
     feature_names: NDArray | None = None
+    graphs: list[GraphView] = field(default_factory=list)
 
     @property
     def n_samples(self) -> int:
@@ -75,8 +82,13 @@ class Dataset:
 
     @property
     def names(self) -> list[str]:
-        """Names of the views."""
+        """Names of the views of features."""
         return self.layout.names
+
+    @property
+    def graph_names(self) -> list[str]:
+        """Names of the graphs."""
+        return [graph.name for graph in self.graphs]
 
     @cached_property
     def keys_by_view(self) -> list[NDArray]:
@@ -86,6 +98,8 @@ class Dataset:
     @cached_property
     def order(self) -> CanonicalOrder:
         """Canonical order of samples and views."""
+        if self.graphs:
+            return order_with_links(self.keys_by_view, self.codes, self.graphs)
         return order_by_keys(self.keys_by_view, self.codes)
 
     def folds(self, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
@@ -107,11 +121,14 @@ class Dataset:
             lambda keys: [one[rows] for one in keys],
             views=[_take(view, rows, gaps is not None) for view, gaps in zip(self.views, gap_rows, strict=True)],
             gap_rows=gap_rows,
+            graphs=[graph.take(rows) for graph in self.graphs],
             **_drop_empty_classes(self.classes, self.codes[rows]),
         )
 
     def without_view(self, name: str) -> "Dataset":
-        """All views but one."""
+        """All views and graphs but one."""
+        if name in self.graph_names:
+            return self._derive(list, graphs=[graph for graph in self.graphs if graph.name != name])
         left = [v for v, other in enumerate(self.names) if other != name]
         views = [self.views[v] for v in left]
         return self._derive(
@@ -178,20 +195,26 @@ def validate(X: Any, y: ArrayLike, *, views: ViewSpec = None, present: Masks = N
     """
     check_rows(X, y, present)
     column_names: dict[str, list[str]] = {}
+    graphs: list[GraphView] = []
     if is_view_collection(X):
-        blocks = read_collection(X, MIN_SAMPLES)
+        features, links = split_graphs(X)
+        blocks = read_collection(features, MIN_SAMPLES)
+        graphs = read_graphs(links, next(iter(blocks.values())).shape[0])
+        match_index(graphs, common_index(features.values()))
+        hint_at_links(blocks)
         if views is not None:
             raise ValueError(
                 "views divides the columns of one 2-D X into views, but X is a collection of views: leave views out"
             )
         layout = Layout.from_widths(list(blocks), [block.shape[1] for block in blocks.values()])
-        column_names = frame_columns_by_view(X)
+        column_names = frame_columns_by_view(features)
     else:
         block = read_block(X, "X", MIN_SAMPLES)
         layout = read_layout(views, block.shape[1], frame_columns(X) if is_frame(X) else None)
         blocks = layout.split(block)
     checked = check_views(blocks, present)
-    return make_dataset(checked, *encode_labels(y, checked[0].raw.data.shape[0]), layout, column_names)
+    labels = encode_labels(y, checked[0].raw.data.shape[0])
+    return make_dataset(checked, *labels, layout, column_names, graphs)
 
 
 def make_dataset(
@@ -200,6 +223,7 @@ def make_dataset(
     codes: NDArray,
     layout: Layout | None = None,
     column_names: dict[str, list[str]] | None = None,
+    graphs: Sequence[GraphView] = (),
 ) -> Dataset:
     """Dataset of views and labels that have been checked.
 
@@ -212,7 +236,8 @@ def make_dataset(
     raws = [view.raw for view in checked]
     if layout is None:
         layout = Layout.from_widths([raw.name for raw in raws], [raw.data.shape[1] for raw in raws])
-    return Dataset(raws, classes, codes, layout, [view.gap_rows for view in checked], column_names or {})
+    gap_rows = [view.gap_rows for view in checked]
+    return Dataset(raws, classes, codes, layout, gap_rows, column_names or {}, graphs=list(graphs))
 
 
 def frame_columns_by_view(X: Any) -> dict[str, list[str]]:
