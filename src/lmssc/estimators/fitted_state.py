@@ -150,6 +150,10 @@ OPTIONAL: Table = {
         ),
         "the scaling of each view by its name",
     ),
+    "scaling_reasons_": Check(
+        lambda value, _: type(value) is dict and are_texts([*value, *value.values()]),
+        "the reason for the scaling of each view by its name",
+    ),
     "feature_names_in_": Check(
         lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.p),
         "p names",

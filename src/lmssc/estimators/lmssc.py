@@ -118,12 +118,12 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
         makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
         `init="svd"` only.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
-        20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
-        standardises the columns of any other view ("zscore"), robustly against outliers. "mixed" standardises numbers
-        and reduces the weight of columns of 0 and 1; "sample" standardises the rows. Scaled views are then given equal
-        mean squared row norms. None does not scale.
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
+        "auto" decides by the values of a view, without labels: "log" or "logidf" for counted words, "unit" for weighted
+        words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and "zscore" for
+        other measurements, robustly against outliers. `scaling_reasons_` says why. Other names are "tfidf"; "mixed",
+        which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which standardises the
+        rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
         Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
         column, learned in `fit`. None raises an error if there are any.
@@ -203,6 +203,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
         Scaling of each view.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
     imputed_ : dict of str to ndarray of shape (d_v,)
         Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str

@@ -11,7 +11,7 @@ from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, Opinion, SecondOpinion
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
-from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling
+from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
 from lmssc.data.views import View
 from lmssc.estimators.state_checks import (
     Sizes,
@@ -33,11 +33,13 @@ TINY = float(np.finfo(np.float32).tiny)
 
 def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
     """Scaling of a view."""
-    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS:
+    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS or not isinstance(value.reason, str):
         return False
     if value.outliers is not None and not _are_outliers(value.outliers, width, sizes):
         return False
-    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), "tfidf": ("column_scale",)}.get(value.kind, ())
+    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), **dict.fromkeys(WITH_IDF, ("column_scale",))}.get(
+        value.kind, ()
+    )
     by_column = array(width)
     return number(least=0).accepts(value.factor, sizes) and all(
         (name not in needed if part is None else by_column.accepts(part, sizes))

@@ -58,8 +58,8 @@ class LabelledFiles:
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """The scaling for `LMSSC`: tf-idf for text, "mixed" for views with categories, else "auto"."""
-        chosen = {name: "tfidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
+        """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto"."""
+        chosen = {name: "logidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
         for name, recipe in self.recipes.items():
             if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
                 chosen[name] = "mixed"
