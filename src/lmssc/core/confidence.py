@@ -31,6 +31,9 @@ from lmssc.numerics.knn.approximate import choose_search
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
 
+HELD_OUT_TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: the calibration needs no more digits."""
+
 
 @dataclass(frozen=True)
 class StartConfidence:
@@ -117,7 +120,7 @@ def _held_out_calibration(
 ) -> GroupedCalibration:
     """Calibration by labels that are held out in turn while the warm start is repeated without them."""
     targets, n_missing = objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), HELD_OUT_TOLERANCE)
     search = choose_search(n_samples, config.neighbor_recall)
     if not permutation.is_identity or n_samples > MAX_CALIBRATION_SAMPLES:
         order = permutation.first(n_samples, of=n_samples)
