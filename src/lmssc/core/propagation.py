@@ -15,8 +15,10 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# Up to this many samples a Cholesky factor takes less time than the steps of an iteration.
-MAX_DIRECT_SAMPLES = 1000
+# Largest number of samples without a label for which a dense Cholesky factor is considered.
+MAX_DIRECT_SAMPLES = 5000
+# An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
+ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 2.5e8, 1e4
 # Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
 MIN_PIVOT = 1e-6
 
@@ -79,7 +81,8 @@ def propagate(
     scores[unreached] = frequencies
     known = labelled | unreached
     if not known.all():
-        solution = _solve_directly(laplacian, scores, labelled, known) if len(targets) <= MAX_DIRECT_SAMPLES else None
+        direct = _is_cheaper_directly(int((~known).sum()), *scores.shape)
+        solution = _solve_directly(laplacian, scores, labelled, known) if direct else None
         if solution is None:
             guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
             coarse = coarse_correction(laplacian, known) if spatially_ordered else None
@@ -88,6 +91,19 @@ def propagate(
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
+    """Whether a dense Cholesky factor of L_uu takes less time than conjugate gradients: few samples, or many classes.
+
+    Examples
+    --------
+    >>> _is_cheaper_directly(900, 1000, 10), _is_cheaper_directly(2500, 3000, 10), _is_cheaper_directly(2500, 3000, 999)
+    (True, False, True)
+    """
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
+    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
+    return n_unknown <= MAX_DIRECT_SAMPLES and operations <= limit
 
 
 def _solve_directly(
