@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from lmssc.core.graph import connect_new
+from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
@@ -38,11 +39,14 @@ def propagate(
     *,
     normalised: bool = False,
     spatially_ordered: bool = False,
+    opinion: Opinion | None = None,
 ) -> Propagation:
     """Update of F: F_l = Y_l, and F_u = −L_uu⁻¹·L_ul·Y_l, the minimiser of Tr(FᵀLF).
 
+    With a second opinion, F_u = (L_uu + ηI)⁻¹·(ηQ_u − L_ul·Y_l), the minimiser of Tr(FᵀLF) + η·Σ_u ‖f_u − q_u‖².
+
     In a connected component without a label L_uu is singular. Its samples get the class frequencies of the labelled
-    samples, which is a minimiser too, because it is constant there.
+    samples, which is a minimiser too, because it is constant there; with a second opinion they get the minimiser.
 
     Parameters
     ----------
@@ -59,6 +63,8 @@ def propagate(
         corrected.
     spatially_ordered : bool
         Whether samples that are close in space have close indices: the solver then uses a coarse level.
+    opinion : Opinion, optional
+        Q and η. They make the system so well conditioned that neither coarse level nor correction is needed.
 
     Returns
     -------
@@ -79,15 +85,20 @@ def propagate(
     unreached = components.unreached_samples(len(targets))
     frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies
-    known = labelled | unreached
-    if not known.all():
-        direct = _is_cheaper_directly(int((~known).sum()), *scores.shape)
-        solution = _solve_directly(laplacian, scores, labelled, known) if direct else None
-        if solution is None:
-            guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
-            coarse = coarse_correction(laplacian, known) if spatially_ordered else None
-            solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse)
-        if not normalised:
+    known = labelled | unreached if opinion is None else labelled
+    n_unknown = len(known) - int(known.sum())
+    direct = None
+    # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
+    cheaper = n_unknown and _is_cheaper_directly(n_unknown, *scores.shape)
+    if cheaper and (opinion is not None or components.unreached.all()):
+        direct = _solve_directly(laplacian, scores, labelled, known, opinion)
+    if direct is not None:
+        scores[~known] = direct
+    elif n_unknown:
+        guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
+        coarse = coarse_correction(laplacian, known) if spatially_ordered and opinion is None else None
+        solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse, opinion)
+        if not normalised and opinion is None:
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
@@ -107,13 +118,16 @@ def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool
 
 
 def _solve_directly(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
 ) -> NDArray | None:
-    """Scores as `_solve_unknown` finds them, by a Cholesky factor of L_uu; None if rounding makes it singular."""
+    """F_u by a Cholesky factor of L_uu + ηI; None if rounding makes it singular."""
     unknown = np.flatnonzero(~is_known)
     rows = laplacian[unknown]
     rhs = -(rows[:, labelled] @ scores[labelled].astype(np.float64))
     matrix = rows[:, unknown].toarray().astype(np.float64, copy=False)
+    if opinion is not None:
+        matrix[np.diag_indices_from(matrix)] += opinion.weight
+        rhs += opinion.weight * opinion.scores[unknown]
     # On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
     unit = 1 / np.sqrt(matrix.diagonal())
     matrix *= unit[:, None]
@@ -121,9 +135,7 @@ def _solve_directly(
     factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     if info or factor.diagonal().min() < MIN_PIVOT:
         return None
-    solution = scores.copy()
-    solution[unknown] = unit[:, None] * dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
-    return solution
+    return unit[:, None] * dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
 
 
 def _solve_unknown(
@@ -134,15 +146,20 @@ def _solve_unknown(
     guess: NDArray,
     tol: float,
     coarse: Callable[[NDArray, NDArray], None] | None,
+    opinion: Opinion | None,
 ) -> NDArray:
-    """Scores that solve L_uu·F_u = −L_ul·Y_l, by conjugate gradients; those that are known stay as they are."""
+    """Scores that solve (L_uu + ηI)·F_u = ηQ_u − L_ul·Y_l, by conjugate gradients; known ones stay as they are."""
     # All rows take part, the known ones as zeros: cutting them out of L takes longer.
     known = np.flatnonzero(is_known)
     guess[known] = 0
     product = threaded_product(laplacian)
     rhs = -product(np.where(labelled[:, None], scores, scores.dtype.type(0)))
-    rhs[known] = 0
     diagonal = laplacian.diagonal()
+    weight = scores.dtype.type(0 if opinion is None else opinion.weight)
+    if opinion is not None:
+        rhs += weight * opinion.scores.astype(rhs.dtype, copy=False)
+        diagonal = diagonal + weight
+    rhs[known] = 0
     diagonal[known] = 1
     unknown_diagonal = np.delete(diagonal, known)
     # A sample whose edges are all next to zero hardly adds to the residual, however wrong its scores are.
@@ -159,6 +176,8 @@ def _solve_unknown(
 
     def operator(rows: NDArray) -> NDArray:
         product(rows, out=image)
+        if weight:
+            np.add(image, weight * rows, out=image)
         image[known] = 0
         return image
 
@@ -177,7 +196,7 @@ def _solve_unknown(
 def rescue_disconnected(
     embedded: NDArray, found: Propagation, initially_disconnected: NDArray, n_neighbors: int
 ) -> Propagation:
-    """Scores for samples that only the expected scores P cut off from all labels: the mean of their neighbours in Z.
+    """Scores for samples that reach a label in the graph on Z, but not once P is added: the mean of their neighbours in Z.
 
     Parameters
     ----------
