@@ -196,7 +196,7 @@ def _solve_unknown(
 def rescue_disconnected(
     embedded: NDArray, found: Propagation, initially_disconnected: NDArray, n_neighbors: int
 ) -> Propagation:
-    """Scores for samples that reach a label in the graph on Z, but not once P is added: the mean of their neighbours in Z.
+    """Scores for samples that reach a label in the graph on Z, but not with P: the mean of their neighbours in Z.
 
     Parameters
     ----------
