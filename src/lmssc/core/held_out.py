@@ -31,6 +31,8 @@ MIN_LIKELIHOOD = 1e-3
 """Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
+TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: a calibration needs no more digits."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     HeldOut
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     search = choose_search(n_samples, config.neighbor_recall)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
