@@ -59,6 +59,8 @@ class FitResult:
         Whether F changed by less than the tolerance at the end.
     neighbor_recall : float
         Measured recall of the last neighbour search; 1 if it is exact.
+    targets : Targets
+        The labels, with the trust that the fit had in each.
     """
 
     scores: NDArray
@@ -76,6 +78,7 @@ class FitResult:
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float
+    targets: Targets
 
 
 def fit(
@@ -189,6 +192,7 @@ def _finish(
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
+        targets=start.permutation.undo_targets(objective.targets),
     )
 
 

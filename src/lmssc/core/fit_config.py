@@ -33,6 +33,8 @@ class FitConfig:
         Exponent of the prior correction, from 0 to 1.
     calibrate : bool
         Whether held-out labels calibrate the confidence.
+    label_noise : float or None
+        Share of the labels that are wrong; None estimates it. With 0 all labels are certain.
     nonnegative : bool
         Whether W ≥ 0; otherwise W is orthonormal.
     random_start : bool
@@ -58,6 +60,7 @@ class FitConfig:
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True
+    label_noise: float | None = 0.0
     nonnegative: bool = False
     random_start: bool = False
     random_state: int | np.random.RandomState | None = None

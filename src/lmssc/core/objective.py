@@ -206,6 +206,10 @@ class Objective:
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        uncertain = self.targets.uncertain
+        if len(uncertain):
+            away = state.scores[uncertain] - self.targets.matrix(state.scores.dtype)[uncertain]
+            terms["trust"] = self.gamma * float(np.asarray(self.targets.trust)[uncertain] @ (away**2).sum(axis=1))
         if self.ridge is not None:
             incomplete = state.latent[self.views.missing_counts() > 0]
             terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))

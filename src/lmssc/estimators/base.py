@@ -125,7 +125,7 @@ class MultiViewClassifier(
         dataset = self._impute(dataset)
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
-        self._labelled = dataset.codes >= 0
+        self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)

@@ -40,6 +40,7 @@ from lmssc.estimators.state_parts import (
     are_groups,
     are_nodes,
     are_recipes,
+    are_targets,
     are_terms,
     is_canonical_order,
     is_embedding,
@@ -102,6 +103,7 @@ LMSSC: Table = {
     "temperature_": number(least=0),
     "doubt_": number(least=0, most=1 + ROUNDING),
     "_ridge": optional(array("r", "r")),
+    "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
     "converged_": Check(lambda value, _: isinstance(value, bool | np.bool_), "True or False"),
@@ -141,6 +143,15 @@ OPTIONAL: Table = {
         "the names of the columns of views",
     ),
     "files_": Check(are_recipes, "how files become the views"),
+    "ids_": Check(
+        lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.n),
+        "n names",
+    ),
+    "_given": Check(
+        lambda value, sizes: array("n", kinds="i", least=-1).accepts(value, sizes) and bool(value.max() < sizes.c),
+        "a class of each of the n samples, or −1",
+    ),
+    "_novelty": array("n", least=0, most=1),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,
         "the kind of frame that transform gives",
