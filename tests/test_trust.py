@@ -5,7 +5,9 @@ import pytest
 
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV
+from lmssc.core.influence import label_weights
 from lmssc.datasets import make_multiview
+from lmssc.estimators.trust_state import label_solver
 from oracles import dense_laplacian, dense_system_scores
 
 
@@ -39,6 +41,20 @@ def test_weights_of_an_explanation_give_the_scores(clf, data):
     dense = why.weights.toarray()
     assert (why.strongest[:, 0] == dense.argmax(axis=1)).all()
     assert ((why.bottleneck > 0) & (why.bottleneck <= 1)).all()
+
+
+def test_the_second_opinion_is_a_line_of_its_own(data):
+    rows = np.arange(300) < 250
+    clf = LMSSC(balance=0, calibrate=False, second_opinion=0.5).fit([view[rows] for view in data.views], data.y[rows])
+    found = label_weights(label_solver(clf), np.arange(250))
+    Y = clf._targets.matrix(np.dtype(float))
+    expected = clf.label_distributions_[np.ix_(clf._order.samples, clf._class_order)]
+    np.testing.assert_allclose(found.weights @ Y + found.opinion, expected, atol=1e-5)
+    hidden = int(np.flatnonzero(data.y[rows] < 0)[0])
+    for why in (clf.explain([hidden]), clf.explain(X=[view[~rows] for view in data.views])):
+        assert (why.regression > 0.1).all()
+        np.testing.assert_allclose(why.weights.sum(axis=1) + why.regression, 1, atol=1e-9)
+        assert "the regression on the features" in str(why)
 
 
 def test_an_explanation_in_words_and_as_a_table(clf, data):

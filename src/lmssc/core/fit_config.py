@@ -35,6 +35,8 @@ class FitConfig:
         Whether held-out labels calibrate the confidence.
     label_noise : float or None
         Share of the labels that are wrong; None estimates it. With 0 all labels are certain.
+    second_opinion : float or None
+        Trust in the second opinion, from 0 to below 1; None lets held-out labels choose, or is 0 if none are held out.
     nonnegative : bool
         Whether W ≥ 0; otherwise W is orthonormal.
     random_start : bool
@@ -61,6 +63,7 @@ class FitConfig:
     balance: float = 0.5
     calibrate: bool = True
     label_noise: float | None = 0.0
+    second_opinion: float | None = None
     nonnegative: bool = False
     random_start: bool = False
     random_state: int | np.random.RandomState | None = None

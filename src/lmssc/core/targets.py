@@ -136,6 +136,11 @@ class Targets:
         )
 
     @property
+    def certain_labels(self) -> NDArray:
+        """Which nodes have a label that nothing can overrule."""
+        return self.labelled if self.trust is None else self.labelled & np.isinf(self.trust)
+
+    @property
     def uncertain(self) -> NDArray:
         """Nodes whose label is not certain, so that their neighbours can overrule it."""
         if self.trust is None:

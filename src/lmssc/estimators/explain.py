@@ -30,6 +30,7 @@ class Query:
     edges: sparse.csr_array
     latent: NDArray
     distributions: NDArray
+    regression: NDArray | float = 0.0
 
 
 def explain_rows(model: Any, rows: NDArray, n: int, ids: Sequence[str]) -> Explanation:
@@ -67,7 +68,7 @@ def explain_new(model: Any, found: NewRows, distributions: NDArray, n: int, ids:
         for row, node in enumerate(found.nodes)
     ]
     every = np.arange(len(names))
-    query = Query(every, names, means.tocsr(), every, edges.tocsr(), found.latent, distributions)
+    query = Query(every, names, means.tocsr(), every, edges.tocsr(), found.latent, distributions, found.regression)
     whole = weakest_edges(system.laplacian, system.labelled)
     strength, edge = whole.strength[own], whole.edge[own]
     for i in np.flatnonzero(~known):
@@ -86,6 +87,9 @@ def _explain(
     """The explanation; `places` are the entries of `bottleneck` that belong to the samples."""
     found = label_weights(solver, query.means)
     weights = (found.weights @ spread_to_samples(model)).tocsr()[query.place]
+    # A new sample is the mean of its neighbours and of what the regression says about itself.
+    kept = np.broadcast_to(1 - np.asarray(query.regression), len(query.rows))
+    weights = (sparse.diags_array(kept) @ weights).tocsr()
     loadings = [model.loadings_[v] for v in range(len(model.view_names_))]
     latent = model.latent_[model._order.samples]
     shares = view_support(query.edges, latent, query.latent, loadings)
@@ -98,7 +102,7 @@ def _explain(
         labels=model._decide(query.distributions),
         confidence=query.distributions.max(axis=1),
         weights=weights,
-        regression=found.anchor[query.place],
+        regression=kept * found.anchor[query.place] + (1 - kept),
         strongest=_strongest(weights, n),
         given=given,
         ids=ids,

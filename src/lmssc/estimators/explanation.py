@@ -105,7 +105,10 @@ class Explanation:
             f"{self.names[i]} is labelled {self.labels[i]}, with a confidence of {100 * self.confidence[i]:.0f} %."
         ]
         if not votes:
-            return [*lines, "No label reaches it over the graph: the label is the most frequent class."]
+            source = (
+                "from the regression on the features alone" if self.regression[i] > 0 else "the most frequent class"
+            )
+            return [*lines, f"No label reaches it over the graph: the label is {source}."]
         if votes[0][3] > 1 - 1e-9 and self.ids[votes[0][0]] == self.names[i]:
             return [*lines, "The label was given."]
         lines.append("Labelled samples that count most:")

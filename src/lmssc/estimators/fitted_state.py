@@ -45,9 +45,11 @@ from lmssc.estimators.state_parts import (
     is_canonical_order,
     is_embedding,
     is_label_regressor,
+    is_opinion,
     is_probe,
     is_scaled_view,
     is_scaling,
+    is_second_opinion,
     is_trust,
 )
 from lmssc.persistence.container import DamagedFileError
@@ -102,6 +104,9 @@ LMSSC: Table = {
     "alpha_": either(array("n", least=0), number(least=TINY)),
     "temperature_": number(least=0),
     "doubt_": number(least=0, most=1 + ROUNDING),
+    "second_opinion_": number(least=0, most=1),
+    "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
+    "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
     "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),

@@ -17,6 +17,7 @@ from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
+from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
 from lmssc.data.parameters import (
@@ -53,6 +54,10 @@ from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
+TRUST = Rule(
+    lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v) and v <= MAX_TRUST,
+    f'"auto" or a number from 0 to {MAX_TRUST}',
+)
 # Beyond these limits single precision cannot tell samples apart, or the graph has no edges.
 SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
 
@@ -68,12 +73,13 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
     are propagated over the graph, together, by minimising
 
-        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·( Tr(FᵀLF) + η·Σ_u‖f_u − q_u‖² )
 
     alternately in W, H, S and F, with F fixed to the known labels. Z are the coordinates in which the graph measures
     distances: H itself, or its directions if all views are text. P are the class scores that a ridge regression of F on
     Z predicts: with them in the distance, directions that separate the classes count more. P is set by a warm start of
-    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises.
+    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises. Q is a second
+    opinion, of a kernel ridge regression on all features, and η how far held-out labels trust it: often not at all.
 
     Parameters
     ----------
@@ -114,6 +120,11 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         Share of the given labels that are wrong; "auto" estimates it. Labels are hidden in turn, and one that the
         others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0 given labels are
         certain, as in the paper. Needs `init="svd"`.
+    second_opinion : "auto" or float from 0 to 0.99, default="auto"
+        Trust in a second opinion beside the graph: a kernel ridge regression of the labels on all features. 0 leaves it
+        out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
+        makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
+        `init="svd"` only.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
         20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
@@ -180,8 +191,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
-        Its terms: "fit", "smoothness", "graph" and "labels"; "trust" if labels are uncertain, "ridge" if samples lack
-        views.
+        Its terms: "fit", "smoothness", "graph" and "labels"; "trust" if labels are uncertain, "opinion" if
+        `second_opinion_` is not 0, and "ridge" if samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
@@ -197,6 +208,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     temperature_ : float
         Temperature of the calibration of the final scores, of samples in general (those that lack views may have
         another): below 1 it makes predictions more certain than the scores, above 1 less.
+    second_opinion_ : float
+        Trust in the second opinion, given or chosen.
     doubt_ : float
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
@@ -235,6 +248,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         "balance": FROM_0_TO_1,
         "calibrate": BOOLEAN,
         "label_noise": NOISE,
+        "second_opinion": TRUST,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
         "alpha": one_of("row", "mean"),
@@ -256,6 +270,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     _label_regressor: LabelRegressor | None
     _groups: NDArray | None
     _ridge: NDArray | None
+    _second_opinion: SecondOpinion | None
+    _opinion: Opinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
 
@@ -272,6 +288,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         balance: float = 0.5,
         calibrate: bool = True,
         label_noise: float | str = 0.0,
+        second_opinion: float | str = "auto",
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         impute: str | None = None,
         loadings: str = "orthonormal",
@@ -297,6 +314,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self.balance = balance
         self.calibrate = calibrate
         self.label_noise = label_noise
+        self.second_opinion = second_opinion
         self.scaling = scaling
         self.impute = impute
         self.loadings = loadings
@@ -318,6 +336,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without `_trust` predict as they did.
         fitted.pop("_confidence", None)
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
+        # Models of versions without a second opinion.
+        parameters.setdefault("second_opinion", 0.0)
+        fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -362,6 +383,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             balance=self.balance,
             calibrate=self.calibrate,
             label_noise=self._resolve_noise(),
+            second_opinion=None if isinstance(self.second_opinion, str) else float(self.second_opinion),
             nonnegative=self.loadings == "nonnegative",
             random_start=self.init == "random",
             random_state=self.random_state,
@@ -422,11 +444,14 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._targets = result.targets
         self.__dict__.pop("_novelty", None)  # of an earlier fit
+        self._second_opinion = result.second_opinion
+        self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
+        self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
     def _encoder(self) -> ViewEncoder:
         """Embeds new samples."""
         loadings = [self.loadings_[v] for v in self._order.views]
-        return ViewEncoder(self._scalings, loadings, self._ridge)
+        return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
 
     def _average(self) -> NeighborAverage:
         """Averages over the neighbours of new samples."""
@@ -458,10 +483,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -505,6 +527,7 @@ def paper_settings() -> dict[str, Any]:
         "compare_by": "position",
         "balance": 0.0,
         "calibrate": False,
+        "second_opinion": 0.0,
         "scaling": None,
         "loadings": "nonnegative",
         "init": "random",

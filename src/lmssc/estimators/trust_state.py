@@ -37,6 +37,8 @@ class NewRows(NamedTuple):
         Mean squared distance of new samples to these; 0 for known ones.
     latent : ndarray of shape (m, r)
         Latent positions.
+    regression : ndarray of shape (m,)
+        Weight of the second opinion on each new sample itself; 0 for known ones.
     """
 
     nodes: NDArray
@@ -44,6 +46,7 @@ class NewRows(NamedTuple):
     weights: sparse.csr_array
     distances: NDArray
     latent: NDArray
+    regression: NDArray
 
 
 def fitted_model(clf: Any) -> Any:
@@ -94,7 +97,11 @@ def label_system(model: Any) -> LabelSystem:
     trust = np.where(targets.labelled, np.inf, 0.0)
     if targets.trust is not None:
         trust[targets.labelled] = targets.trust[targets.labelled]
-    return LabelSystem(L, targets.matrix(np.dtype(np.float64)), trust)
+    labels = targets.matrix(np.dtype(np.float64))
+    if model._opinion is None:
+        return LabelSystem(L, labels, trust)
+    anchor = np.where(np.isinf(trust), 0.0, model._opinion.weight)
+    return LabelSystem(L, labels, trust, anchor, model._opinion.scores[samples].astype(np.float64))
 
 
 def label_solver(model: Any) -> LabelSolver:
@@ -132,14 +139,15 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     nodes = np.where(model._order.keys[place] == keys, place, -1)
     samples = model._order.samples
     groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
-    latent, _ = model._encoder()(raws)
+    latent = model._encoder()(raws)[0]
     weights, distances = model._average().connect(latent, groups)
     known = nodes >= 0
     latent[known], distances[known] = model.latent_[samples[nodes[known]]], 0
     kept = sparse.diags_array((~known).astype(float)) @ weights
     rows = np.flatnonzero(known)
     own = sparse.csr_array((np.ones(len(rows)), (rows, nodes[rows])), shape=weights.shape)
-    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent)
+    regression = np.where(known, 0.0, model.second_opinion_)
+    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression)
 
 
 def given_codes(model: Any) -> NDArray:
