@@ -81,11 +81,13 @@ labels:
 
 output, written all at once or not at all:
   predictions.csv   one row per sample: id, label, confidence, runner_up, p_<class> for each class, given,
-                    unreached
+                    unreached, novelty (a p-value, small if the sample is like none of the classes), because
+                    (the ids of the three labelled samples that count most; not for very large data)
+  check_labels.csv  given labels that are more likely wrong than right, if there are any
   to_label.csv      the samples to label next, most useful first: 100, or down to 20 for more than 100,000
                     samples. Type labels into it and pass it to --labels. --force never overwrites a list
                     with labels in it: the new list is then called to_label-2.csv
-  model.lmssc       for 'lmssc predict', 'lmssc info', and lmssc.load in Python
+  model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
                     hidden and the model is fitted again, which takes up to three times as long as the fit;
                     --no-report leaves it out
@@ -201,7 +203,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     """Read, fit and write; print if `show`; return everything as data."""
-    from lmssc.cli.classify_run import MODEL, PREDICTIONS, REPORT, classify
+    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.options import Options
@@ -210,7 +212,7 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
 
     if args.out is not None:  # a list with typed labels is kept anyway
         inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], inputs)
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], inputs)
     options = Options(
         id_column=args.id,
         label_column=args.label_column,

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 import lmssc
 from lmssc.core.progress import Advance, iterations, progress_bar
+from lmssc.estimators.explain import strongest_ids
+from lmssc.estimators.suspects import Suspects
 from lmssc.io.errors import OutputError
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
-from lmssc.io.outputs import write_predictions, write_to_label
+from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
 from lmssc.io.typed_labels import free_name
@@ -22,6 +24,9 @@ from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
 PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
+CHECK_LABELS = "check_labels.csv"
+# Labelled samples named in the column "because".
+N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
 SURE = 0.5
 REFITS = "Hiding labels to see how many are found again"
@@ -122,7 +127,7 @@ def classify(
     Outcome
     """
     written = [out / name for name in (PREDICTIONS, TO_LABEL, MODEL, *([REPORT] if report else []))]
-    for path in written:
+    for path in [*written, out / CHECK_LABELS]:
         if path.is_dir():
             raise OutputError(f"{path} is a folder, but a file of that name has to be written; choose another --out")
 
@@ -141,7 +146,11 @@ def classify(
             "views": data.recipes,
             **data.reading,
         }
+        model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
         suggestions = _write_results(stage, data, model, options, show=show)
+        suspects = _write_suspects(stage / CHECK_LABELS, data, model, show=show)
+        if len(suspects.suspect):
+            written.append(out / CHECK_LABELS)
         if report:
             _write_report(
                 stage / REPORT,
@@ -155,9 +164,10 @@ def classify(
                 jobs=jobs,
                 show=show,
             )
-    outcome = _outcome(data, model, notes, written)
-    if not report and (out / REPORT).exists():
-        outcome.lines.append(f"{REPORT} in {out} is from an earlier run and does not describe these results.")
+    outcome = _outcome(data, model, notes, written, len(suspects.suspect))
+    for name in (REPORT, CHECK_LABELS):
+        if out / name not in written and (out / name).exists():
+            outcome.lines.append(f"{name} in {out} is from an earlier run and does not describe these results.")
     return outcome
 
 
@@ -176,6 +186,7 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
             {"given": known, "unreached": unreached},
             advance,
             joined.id_column,
+            _notes(model),
         )
     with progress_bar(TO_LABEL, show=show):
         suggestions = _suggestions(model, known)
@@ -190,6 +201,25 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
     with progress_bar(MODEL, show=show):
         model.save(stage / MODEL)
     return suggestions
+
+
+def _notes(model: Any) -> dict[str, NDArray]:
+    """Columns that say how far to trust each answer, and which labelled samples it comes from."""
+    found = strongest_ids(model, N_BECAUSE)
+    if found is None:  # too many samples and labels: 'lmssc explain' does it for single samples
+        return {"novelty": model.novelty_}
+    names = np.append(model.ids_, "")
+    because = [" ".join(filter(None, names[row])) for row in found]
+    return {"novelty": model.novelty_, "because": np.array(because, dtype=object)}
+
+
+def _write_suspects(path: Path, data: LabelledFiles, model: Any, *, show: bool) -> Suspects:
+    """Write the labels that are more likely wrong than right, if there are any."""
+    with progress_bar(CHECK_LABELS, show=show):
+        found = model.suspect_labels()
+        if len(found.suspect):
+            write_suspects(path, data.joined.ids, found, len(found.suspect), data.joined.id_column)
+    return found
 
 
 def _write_report(
@@ -268,7 +298,7 @@ def _suggestions(model: Any, known: NDArray) -> NDArray:
     return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
 
 
-def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path]) -> Outcome:
+def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path], n_suspect: int) -> Outcome:
     found = ~data.labels.known
     confidence = model.label_distributions_.max(axis=1)[found]
     labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
@@ -286,6 +316,8 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "
             f"unreached; label some of them ({written[1].name})."
         )
+    if n_suspect:
+        lines.append(f"{counted(n_suspect, 'given label')} more likely wrong than right: see {CHECK_LABELS}.")
     if written[1].name != TO_LABEL:
         lines.append(f"Lists with typed labels are kept; the new list of samples to label is {written[1].name}.")
     facts = {
@@ -294,6 +326,7 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
         "mean_confidence": round(float(confidence.mean()), 6) if found.any() else None,
         "unsure": n_unsure,
         "unreached": n_unreached,
+        "suspect_labels": n_suspect,
         "iterations": int(model.n_iter_),
         "converged": bool(model.converged_),
         "notes": notes,

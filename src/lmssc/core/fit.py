@@ -71,6 +71,8 @@ class FitResult:
         How the graphs are used; None if there is none, or none says anything.
     link_loadings : list of ndarray of shape (d_v, r)
         W of the smoothed views; empty without them.
+    targets : Targets
+        The labels, with the trust that the fit had in each.
     """
 
     scores: NDArray
@@ -92,6 +94,7 @@ class FitResult:
     neighbor_recall: float
     links: LinkWeights | None
     link_loadings: list[NDArray]
+    targets: Targets
 
 
 def fit(
@@ -224,6 +227,7 @@ def _finish(
         neighbor_recall=getattr(state.search, "recall", 1.0),
         links=None,
         link_loadings=[],
+        targets=start.permutation.undo_targets(objective.targets),
     )
 
 

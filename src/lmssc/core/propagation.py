@@ -43,6 +43,9 @@ def propagate(
 ) -> Propagation:
     """Update of F: F_l = Y_l, and F_u = −L_uu⁻¹·L_ul·Y_l, the minimiser of Tr(FᵀLF).
 
+    A label with finite trust μ_i does not fix f_i: Σ_i μ_i·‖f_i − y_i‖² is added to what F minimises, so that
+    (L + M)F = MY with M = diag(μ), and the neighbours can overrule it.
+
     With a second opinion, F_u = (L_uu + ηI)⁻¹·(ηQ_u − L_ul·Y_l), the minimiser of Tr(FᵀLF) + η·Σ_u ‖f_u − q_u‖².
 
     In a connected component without a label L_uu is singular. Its samples get the class frequencies of the labelled
@@ -79,6 +82,10 @@ def propagate(
            [0.5, 0.5],
            [0. , 1. ]])
     """
+    if len(targets.uncertain):
+        return _propagate_uncertain(
+            laplacian, targets, start, tol, opinion, normalised=normalised, spatially_ordered=spatially_ordered
+        )
     labelled = targets.labelled
     scores = targets.matrix(laplacian.dtype)
     components = WeakComponents.of(laplacian, labelled)
@@ -115,6 +122,30 @@ def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool
     operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
     limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
     return n_unknown <= MAX_DIRECT_SAMPLES and operations <= limit
+
+
+def _propagate_uncertain(
+    laplacian: sparse.csr_array,
+    targets: Targets,
+    start: NDArray | None,
+    tol: float,
+    opinion: Opinion | None,
+    **options: bool,
+) -> Propagation:
+    """`propagate` with labels of finite trust: each hangs on its sample by an edge, and is itself certain."""
+    uncertain, n_samples = targets.uncertain, len(targets)
+    weights = np.asarray(targets.trust)[uncertain].astype(laplacian.dtype)
+    labels = np.arange(len(uncertain))
+    shape = (n_samples, len(uncertain))
+    edges = sparse.csr_array((-weights, (uncertain, labels)), shape=shape)
+    own = sparse.csr_array((weights, (uncertain, uncertain)), shape=laplacian.shape)
+    joined = sparse.block_array([[laplacian + own, edges], [edges.T, sparse.diags_array(weights)]], format="csr")
+    if start is not None:
+        start = np.concatenate([start, start[uncertain]])
+    if opinion is not None:
+        opinion = opinion.take(lambda rows: np.concatenate([rows, rows[uncertain]]))
+    found = propagate(joined, targets.certain(uncertain), start, tol, opinion=opinion, **options)
+    return Propagation(found.scores[:n_samples].copy(), found.unreached[:n_samples].copy())
 
 
 def _solve_directly(

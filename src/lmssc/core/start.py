@@ -13,7 +13,9 @@ from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
+from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
+from lmssc.core.label_noise import doubt_labels, trust_labels
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.links import Links
 from lmssc.core.objective import IterationState, Objective
@@ -101,6 +103,8 @@ def begin(
     search = choose_search(views.n_samples, config.neighbor_recall)
     first = _first_graph(objective, latent, search, permutation, config)
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
+    if config.label_noise != 0:
+        objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
     start, trusted = _warm_start(objective, first, search)
     objective = replace(objective, targets=trusted, expected=start.expected)
     objective, start, second_opinion, confidence = _second_opinion(objective, first, start, permutation, config)
@@ -200,6 +204,25 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
     rows = permutation.first(MAX_CALIBRATION_SAMPLES, of=len(first.embedded))
     near = neighbor_distance(first.graph, first.embedded, rows)
     return min(first.features.features.energy, MAX_NEIGHBOR_DISTANCES * near)
+
+
+def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
+    """The targets, with less trust in labels that labels hidden in turn contradict."""
+    undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
+    problem = LatentProblem(
+        undo(first.embedded),
+        config.n_neighbors,
+        config.beta,
+        config.label_weight,
+        config.balance,
+        config.shared_alpha,
+        config.neighbor_recall,
+        None if objective.groups is None else undo(objective.groups),
+    )
+    # Samples without a label play no part here, so their folds do not matter.
+    folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
+    doubt = doubt_labels(problem, targets, folds, config.label_noise)
+    return permutation.apply_to_targets(trust_labels(targets, doubt))
 
 
 def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tuple[WarmStart, Targets]:

@@ -140,7 +140,7 @@ class MultiViewClassifier(
         self._graph_order, self._link_keys = numbering.graph_order, None
         if problem.graphs:
             self._link_keys = link_keys(sample_keys(problem.views), [graph.links for graph in problem.graphs])
-        self._labelled = dataset.codes >= 0
+        self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
