@@ -15,7 +15,7 @@ from lmssc.numerics.knn.approximate import choose_search
 
 def unlabelled_graph(
     views: Views, config: FitConfig, context: FitContext | None = None, groups: NDArray | None = None
-) -> sparse.csr_array:
+) -> tuple[sparse.csr_array, NDArray]:
     """The first graph of a fit, on Z alone: the best there is without labels.
 
     Parameters
@@ -31,13 +31,15 @@ def unlabelled_graph(
 
     Returns
     -------
-    csr_array of shape (n, n)
+    graph : csr_array of shape (n, n)
         S, in canonical order.
+    points : ndarray of shape (n, r)
+        H, in the same order.
 
     Examples
     --------
     >>> X = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]])
-    >>> graph = unlabelled_graph(Views.from_arrays([X]), FitConfig(n_neighbors=2))
+    >>> graph, _ = unlabelled_graph(Views.from_arrays([X]), FitConfig(n_neighbors=2))
     >>> bool((graph.toarray()[:3, 3:] == 0).all())
     True
     """
@@ -48,7 +50,7 @@ def unlabelled_graph(
         (points,) = separate_groups((points, permutation.apply(groups)))
     search = choose_search(views.n_samples, config.neighbor_recall)
     graph, _ = learn_graph(points, config.n_neighbors, config.beta, None, search=search)
-    return permutation.undo_graph(graph)
+    return permutation.undo_graph(graph), latent
 
 
 def first_to_label(graph: sparse.csr_array, n: int) -> NDArray:

@@ -27,11 +27,20 @@ class SampleGraph:
         The distinct sample that each sample is a copy of.
     samples : ndarray of int of shape (m,)
         A row for each distinct sample.
+    points : ndarray of shape (m, r)
+        Positions of the distinct samples, for an order in space.
     """
 
     graph: sparse.csr_array
     nodes: NDArray
     samples: NDArray
+    points: NDArray
+
+    @classmethod
+    def of(cls, clf: LMSSC) -> "SampleGraph":
+        """The graph that a fitted model learned."""
+        samples = clf._order.samples
+        return cls(clf.graph_[samples][:, samples].tocsr(), clf._nodes, samples, clf.latent_[samples])
 
 
 def graph_without_labels(clf: LMSSC, dataset: Dataset, context: FitContext | None = None) -> SampleGraph:
@@ -69,10 +78,10 @@ def graph_without_labels(clf: LMSSC, dataset: Dataset, context: FitContext | Non
         views = copy._fit_scalings(problem)
         config = copy._config(views, problem)
         linked = linked_views(problem.views)
-        graph = unlabelled_graph(
+        graph, points = unlabelled_graph(
             views,
             config,
             context.for_data(copy.impute, *copy.scalings_.items()),
             group_of_samples(problem.views, linked) if linked.any() else None,
         )
-    return SampleGraph(graph, numbering.nodes, numbering.order.samples)
+    return SampleGraph(graph, numbering.nodes, numbering.order.samples, points)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from lmssc.studio.answer_store import LABEL, Answer
+from lmssc.studio.answer_store import LABEL, StoredAnswer
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def consensus(labels: Sequence[str | None]) -> str | None:
     return counts[0][0]
 
 
-def cohen_kappa(answers: Mapping[str, Mapping[str, Answer]]) -> dict[str, Any] | None:
+def cohen_kappa(answers: Mapping[str, Mapping[str, StoredAnswer]]) -> dict[str, Any] | None:
     """Agreement beyond chance of two annotators on samples that both labelled, over all pairs of annotators.
 
     With p the share of agreement and e the share that two annotators with these frequencies would reach by chance,
@@ -56,7 +56,7 @@ def cohen_kappa(answers: Mapping[str, Mapping[str, Answer]]) -> dict[str, Any] |
     Examples
     --------
     >>> def said(label):
-    ...     return Answer(0, "", LABEL, label, "", "")
+    ...     return StoredAnswer(0, "", LABEL, label, "", "")
     >>> both = {str(i): {"ann": said(a), "bob": said(b)} for i, (a, b) in enumerate(["xx", "xx", "yy", "xy"])}
     >>> cohen_kappa(both)
     {'kappa': 0.5, 'samples': 4, 'agree': 3}

@@ -43,7 +43,7 @@ class StoreError(ValueError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredAnswer:
     """One answer of one annotator about one sample.
 
     Attributes
@@ -152,7 +152,7 @@ class AnswerStore:
         *,
         kind: str = LABEL,
         shown: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> StoredAnswer:
         """Store an answer; it is on disk when this returns.
 
         The same answer again changes nothing, so a request that was not confirmed may be repeated. Another answer of
@@ -173,7 +173,7 @@ class AnswerStore:
 
         Returns
         -------
-        Answer
+        StoredAnswer
         """
         with self._transaction():
             standing = self._select("sample = ? AND annotator = ? AND undone IS NULL", sample, annotator)
@@ -184,9 +184,9 @@ class AnswerStore:
             if label is not None:
                 self._connection.execute("INSERT OR IGNORE INTO classes (name) VALUES (?)", (label,))
             number = self._insert(sample, kind, label, annotator, now, json.dumps(shown or {}))
-        return Answer(number, sample, kind, label, annotator, now, shown or {})
+        return StoredAnswer(number, sample, kind, label, annotator, now, shown or {})
 
-    def undo(self, annotator: str, number: int | None = None) -> Answer | None:
+    def undo(self, annotator: str, number: int | None = None) -> StoredAnswer | None:
         """Undo the last answer of an annotator that stands.
 
         Parameters
@@ -198,7 +198,7 @@ class AnswerStore:
 
         Returns
         -------
-        Answer or None
+        StoredAnswer or None
             The answer that is undone now; None if there was nothing to undo.
         """
         with self._transaction():
@@ -214,7 +214,7 @@ class AnswerStore:
         with self._transaction():
             self._connection.executemany("INSERT OR IGNORE INTO classes (name) VALUES (?)", [(name,) for name in names])
 
-    def add_imported(self, answers: Iterable[Answer]) -> int:
+    def add_imported(self, answers: Iterable[StoredAnswer]) -> int:
         """Store answers from elsewhere with their own times; return how many are new.
 
         An answer of an annotator who has one for that sample already is left out.
@@ -236,11 +236,11 @@ class AnswerStore:
         with self._lock:
             return [name for (name,) in self._connection.execute("SELECT name FROM classes ORDER BY number")]
 
-    def standing(self) -> list[Answer]:
+    def standing(self) -> list[StoredAnswer]:
         """The answers that stand, oldest first."""
         return self._read("undone IS NULL ORDER BY number")
 
-    def all(self) -> list[Answer]:
+    def all(self) -> list[StoredAnswer]:
         """All answers that were ever given, oldest first."""
         return self._read("1 ORDER BY number")
 
@@ -249,13 +249,13 @@ class AnswerStore:
         with self._lock:
             self._connection.close()
 
-    def _read(self, where: str, *values: Any) -> list[Answer]:
+    def _read(self, where: str, *values: Any) -> list[StoredAnswer]:
         with self._lock:
             return self._select(where, *values)
 
-    def _select(self, where: str, *values: Any) -> list[Answer]:
+    def _select(self, where: str, *values: Any) -> list[StoredAnswer]:
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM answers WHERE {where}", values)
-        return [Answer(*row[:6], json.loads(row[6]), row[7]) for row in rows]
+        return [_answer(row) for row in rows]
 
     def _insert(self, *values: Any) -> int:
         cursor = self._connection.execute(
@@ -263,10 +263,15 @@ class AnswerStore:
         )
         return int(cursor.lastrowid or 0)
 
-    def _mark_undone(self, answers: list[Answer], now: str) -> None:
+    def _mark_undone(self, answers: list[StoredAnswer], now: str) -> None:
         self._connection.executemany(
             "UPDATE answers SET undone = ? WHERE number = ?", [(now, answer.number) for answer in answers]
         )
+
+
+def _answer(row: tuple[Any, ...]) -> StoredAnswer:
+    number, sample, kind, label, annotator, time, shown, undone = row
+    return StoredAnswer(number, sample, kind, label, annotator, time, json.loads(shown), undone)
 
 
 def _now() -> str:

@@ -40,6 +40,8 @@ TYPES = {
     TEXT: {".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8"},
 }
 """Endings of the files that are shown, and the type that the browser is told."""
+MEDIA_TEXT_TYPES = frozenset(TYPES[TEXT].values())
+"""Types of files that are not sent as files: their text is a part of the description."""
 MAX_TEXT = 20_000
 MAX_FILE_BYTES = 200 * 1024 * 1024
 # Columns shown of a sample, and characters of a cell.
@@ -172,6 +174,12 @@ class SampleViewer:
         if not self.shows:
             parts += self._columns(sample)
         return parts
+
+    def texts(self, sample: int) -> dict[str, str]:
+        """What the files say about a sample, by column, for the export."""
+        shown = [show.column for show in self.shows if show.column is not None]
+        row = {name: self._cells.cell(name, sample) for name in shown} if shown else self._cells.row(sample, MAX_CELLS)
+        return {name: value for name, value in row.items() if value is not None}
 
     def find(self, number: int, sample: int) -> ShownFile | None:
         """The file of a sample for the `number`-th thing to show."""

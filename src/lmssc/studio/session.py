@@ -6,8 +6,10 @@ from threading import RLock
 from typing import Any
 from zlib import crc32
 
+from lmssc.data.labels import is_missing_word
+from lmssc.model_selection.intervals import wilson
 from lmssc.studio.agreement import Disagreement, cohen_kappa, consensus
-from lmssc.studio.answer_store import LABEL, NONE, SKIP, Answer, AnswerStore, StoreError
+from lmssc.studio.answer_store import LABEL, NONE, SKIP, StoredAnswer, AnswerStore, StoreError
 from lmssc.studio.engine import Engine
 from lmssc.studio.media import SampleViewer
 
@@ -15,14 +17,40 @@ from lmssc.studio.media import SampleViewer
 SHARED_EVERY = 5
 # Labelled neighbours shown beside a sample.
 N_REASONS = 3
+# Characters of the name of a class or an annotator.
+MAX_NAME = 200
 # Samples in a list to go through.
 LISTED = 50
 INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS = "informative", "uncertain", "suspected", "disagreements"
-LISTS = (INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS)
+RANDOM = "random"
+LISTS = (INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS, RANDOM)
+"""Lists to go through. Only answers about random samples measure accuracy without bias: the others are hard ones."""
 
 
 class RequestError(ValueError):
     """A request that cannot be carried out; the message says what would be right."""
+
+
+def check_label(label: str) -> str:
+    """The name of a class without blanks around it, or a `RequestError` if it cannot be one.
+
+    Examples
+    --------
+    >>> check_label(" cat ")
+    'cat'
+    >>> check_label("NA")
+    Traceback (most recent call last):
+        ...
+    lmssc.studio.session.RequestError: 'NA' stands for "no label" in files of labels: choose another name
+    """
+    label = " ".join(label.split())
+    if not 0 < len(label) <= MAX_NAME:
+        raise RequestError(f"a class has a name of 1 to {MAX_NAME} characters")
+    if not label.isprintable():
+        raise RequestError("the name of a class has no control characters")
+    if is_missing_word(label):
+        raise RequestError(f'{label!r} stands for "no label" in files of labels: choose another name')
+    return label
 
 
 class Session:
@@ -60,7 +88,7 @@ class Session:
         self._lock = RLock()
         self._asked: dict[str, str] = {}  # the sample in front of each annotator
         self._shown: dict[tuple[str, str], dict[str, Any]] = {}
-        self._answers: dict[str, dict[str, Answer]] = {}  # by sample, then by annotator
+        self._answers: dict[str, dict[str, StoredAnswer]] = {}  # by sample, then by annotator
         strangers = [answer.sample for answer in store.standing() if answer.sample not in self.rows]
         if strangers:
             raise StoreError(
@@ -74,9 +102,9 @@ class Session:
 
     # ---- what requests ask for
 
-    def label(self, sample: str, label: str, annotator: str) -> dict[str, Any]:
-        """Take a label: on disk first, then all answers move."""
-        return self._take(sample, label, annotator, LABEL)
+    def label(self, sample: str, label: str, annotator: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Take a label: on disk first, then all answers move; `more` is stored with what was shown."""
+        return self._take(sample, check_label(label), annotator, LABEL, more)
 
     def skip(self, sample: str, annotator: str) -> dict[str, Any]:
         """Leave a sample for later."""
@@ -86,12 +114,14 @@ class Session:
         """A sample is of none of the classes: it gets no label and is not asked for again."""
         return self._take(sample, None, annotator, NONE)
 
-    def _take(self, sample: str, label: str | None, annotator: str, kind: str) -> dict[str, Any]:
+    def _take(
+        self, sample: str, label: str | None, annotator: str, kind: str, more: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         annotator = self._check_annotator(annotator)
         if sample not in self.rows:
             raise RequestError(f"there is no sample {sample!r}")
         with self._lock:
-            shown = self._shown.get((annotator, sample), {})
+            shown = self._shown.get((annotator, sample), {}) | dict(more or {})
             answer = self.store.add(sample, label, annotator, kind=kind, shown=shown)
             self._answers.setdefault(sample, {})[annotator] = answer
             if self._asked.get(annotator) == sample:
@@ -182,9 +212,17 @@ class Session:
                 "classes": [{"name": name, "labels": counts[name]} for name in self.store.classes],
                 "annotators": self._annotator_facts(),
                 "kappa": cohen_kappa(self._answers),
+                "checked": self._checked(),
                 "disagreements": len(self.disagreements()),
                 "model": self.engine.facts(),
             }
+
+    def map(self, since: int = 0) -> dict[str, Any]:
+        """The map of the learned graph, with the ids of its dots if its positions are new."""
+        found = self.engine.map(since)
+        if "rows" in found:
+            found["ids"] = [self.ids[row] for row in found.pop("rows")]
+        return found
 
     def disagreements(self) -> list[Disagreement]:
         """Samples about which annotators disagree, oldest first."""
@@ -203,8 +241,11 @@ class Session:
     # ---- inside
 
     def _check_annotator(self, name: str) -> str:
+        name = name.strip()
         if self.annotators and name not in self.annotators:
             raise RequestError(f"annotator must be one of {', '.join(self.annotators)}, got {name!r}")
+        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+            raise RequestError(f"an annotator has a name of 1 to {MAX_NAME} printable characters")
         return name
 
     def _labels(self) -> dict[str, str]:
@@ -224,6 +265,16 @@ class Session:
 
     def _label_of(self, row: int) -> dict[str, Any]:
         return {"label": self._consensus(self.ids[row])}
+
+    def _checked(self) -> dict[str, Any] | None:
+        """How often the model was right about samples drawn at random, just before they were labelled."""
+        said = [answer for answers in self._answers.values() for answer in answers.values() if answer.kind == LABEL]
+        said = [one for one in said if one.shown.get("why_asked") == RANDOM and one.shown.get("guesses")]
+        if not said:
+            return None
+        right = sum(one.shown["guesses"][0]["label"] == one.label for one in said)
+        low, high = wilson(right / len(said), len(said))
+        return {"samples": len(said), "right": right, "low": round(low, 4), "high": round(high, 4)}
 
     def _annotator_facts(self) -> list[dict[str, Any]]:
         names = Counter(dict.fromkeys(self.annotators, 0))
@@ -260,7 +311,7 @@ class Session:
             return shared, "agreement"
         for row in self._candidates(which):
             sample = self.ids[row]
-            if sample not in busy and not self._answers.get(sample):
+            if sample not in busy and not self._answers.get(sample) and sample not in self._given:
                 return sample, which
         return self._postponed(annotator, busy), SKIP
 
@@ -291,4 +342,6 @@ class Session:
     def _candidates(self, which: str) -> list[int]:
         if which == SUSPECTED:
             return self.engine.suspected()
+        if which == RANDOM:
+            return sorted(range(len(self.ids)), key=lambda row: crc32(self.ids[row].encode(errors="replace")))
         return self.engine.uncertain(LISTED) if which == UNCERTAIN else self.engine.queue()
