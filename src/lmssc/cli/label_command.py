@@ -1,6 +1,7 @@
 """``lmssc label``: a page on this machine that shows samples and takes labels."""
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from lmssc.cli.column_options import add_columns, check_columns, read_options
 from lmssc.cli.shared_options import add_command, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
+from lmssc.persistence.signals import Stopped
 
 EPILOG = """\
 examples:
@@ -144,7 +146,7 @@ def _label(args: argparse.Namespace) -> int:
             print(f"Label here:  {access.address}")
             print(f"ML backend:  {access.base}/t/{access.token}  (for Label Studio)")
             print("Stop with Ctrl-C; nothing is lost.", flush=True)
-            with opened_browser(access, args.out, wanted=not args.no_browser):
+            with suppress(KeyboardInterrupt, Stopped), opened_browser(access, args.out, wanted=not args.no_browser):
                 serve(studio, listening)
         finally:
             studio.close()

@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from lmssc.io.outputs import labels_table
+from lmssc.report.rendering import source
 from lmssc.studio import label_studio
 from lmssc.studio.label_exchange import ARGILLA, CSV, FORMATS, LABEL_STUDIO, export_argilla, export_label_studio
 from lmssc.studio.media import MEDIA_TEXT_TYPES
@@ -70,6 +71,7 @@ class _Api:
         self._pages = {
             file.name: file.read_bytes() for file in resources.files("lmssc.studio").joinpath("page").iterdir()
         }
+        self._pages["sample_map.js"] = source("sample_map.js").encode()  # the map of the report
 
     # ---- the page
 

@@ -23,6 +23,7 @@ from lmssc.estimators.unlabelled_fit import SampleGraph, graph_without_labels
 from lmssc.model_selection.intervals import wilson
 from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened
 from lmssc.numerics.graph_layout import graph_layout
+from lmssc.report.charts import place_names
 from lmssc.studio.going_on import worth_going_on
 from lmssc.studio.live_answers import Calibrate, LiveAnswers
 
@@ -219,6 +220,8 @@ class Engine:
                 "sure": np.rint(100 * shares.max(axis=1)).astype(int).tolist(),
                 "given": self._live.labelled[nodes].astype(int).tolist(),
             }
+            codes = np.array(found["label"])
+            found["names"] = place_names(self._positions[rows], codes, self._live.classes) if known else []
             if since != self._map_version:
                 x, y = self._positions[rows].T.tolist()
                 found |= {"rows": rows.tolist(), "x": x, "y": y}
@@ -260,7 +263,7 @@ class Engine:
             fit_due = n_new > 0 and self._can_fit() and (idle or n_new >= REFIT_LABELS or self._fitted_version < 0)
             queue_due = not [row for row in self._queue if row not in self._live.labels]
             map_due = self._map_of is not self._live.graph
-            hidden_due = idle and self._hidden_version != self._fitted_version and self._fitted_version >= 0
+            hidden_due = idle and self._hidden_version != self._fitted_version and self._model["fits"]
         if queue_due and self._queue_version != self._version:
             self._choose()
         elif fit_due:
@@ -366,10 +369,13 @@ class Engine:
                 }
 
     def _note_progress(self) -> None:
-        """Add a point to the curve: the mean probability of the answers about samples without a label."""
+        """Add a point to the curve: the mean probability of the answers about samples without a label.
+
+        Before the first fit there is none: the scores are not calibrated yet.
+        """
         live = self._live
         free = ~live.labelled
-        if len(set(live.labels.values())) > 1 and free.any():
+        if self._model["fits"] and len(set(live.labels.values())) > 1 and free.any():
             self._curve[len(live.labels)] = round(float(live.probabilities[free].max(axis=1).mean()), 4)
 
 
@@ -401,4 +407,5 @@ def _scaled(positions: NDArray) -> NDArray:
 def _aligned(positions: NDArray, like: NDArray) -> NDArray:
     """Positions turned or mirrored to lie as near as possible to others (Procrustes)."""
     left, _, right = np.linalg.svd((positions - 500).T @ (like - 500))
-    return ((positions - 500) @ left @ right + 500).round(1)
+    turned = (positions - 500) @ left @ right
+    return (turned * min(490 / max(float(np.abs(turned).max()), 1.0), 1.0) + 500).round(1)

@@ -9,7 +9,7 @@ from zlib import crc32
 from lmssc.data.labels import is_missing_word
 from lmssc.model_selection.intervals import wilson
 from lmssc.studio.agreement import Disagreement, cohen_kappa, consensus
-from lmssc.studio.answer_store import LABEL, NONE, SKIP, StoredAnswer, AnswerStore, StoreError
+from lmssc.studio.answer_store import LABEL, NONE, SKIP, AnswerStore, StoredAnswer, StoreError
 from lmssc.studio.engine import Engine
 from lmssc.studio.media import SampleViewer
 
@@ -249,7 +249,7 @@ class Session:
         return name
 
     def _labels(self) -> dict[str, str]:
-        found = {sample: self._consensus(sample) for sample in {*self._given, *self._answers}}
+        found = {sample: self._consensus(sample) for sample in dict.fromkeys([*self._given, *self._answers])}
         return {sample: label for sample, label in found.items() if label is not None}
 
     def _consensus(self, sample: str) -> str | None:
