@@ -60,12 +60,15 @@ def request(app, method, path, *, query=None, body=None, headers=None, token=TOK
         "client": ("127.0.0.1", 5),
         "server": ("127.0.0.1", PORT),
     }
-    sent, taken = [], 0
+    sent, taken, ended = [], 0, False
 
     async def receive():
-        nonlocal taken
+        nonlocal taken, ended
+        if ended:
+            await asyncio.sleep(3600)  # the client waits for the answer
         chunk = next(chunks, None)
         if chunk is None:
+            ended = True
             return {"type": "http.request", "body": b"", "more_body": False}
         taken += len(chunk)
         return {"type": "http.request", "body": chunk, "more_body": True}

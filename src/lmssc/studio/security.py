@@ -110,7 +110,7 @@ class Access:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            return name in ("localhost", self.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower())
+            return name in ("localhost", self.host.lower(), socket.gethostname().lower())
         return True
 
     def allows_origin(self, header: str, host: str) -> bool:
@@ -157,11 +157,11 @@ class Guard:
         if refused is not None:
             await _answer(send, *refused)
             return
-        body = _LimitedBody(receive, send)
-        try:
-            await self._app(scope, body.receive, body.send)
-        except _BodyTooLargeError:
+        body = await _read_body(receive) if scope["method"] == "POST" else b""
+        if body is None:
             await _answer(send, 413, f"the body is larger than {MAX_BODY} bytes")
+            return
+        await self._app(scope, _replay(body, receive), send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason to refuse a request; None to allow it. A token in the path is taken out of it."""
@@ -229,23 +229,28 @@ async def _answer(send: Send, status: int, text: str) -> None:
     await send({"type": "http.response.body", "body": (text + "\n").encode()})
 
 
-class _BodyTooLargeError(Exception):
-    pass
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body, which may not say beforehand how long it is; None once it is too large."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
 
-class _LimitedBody:
-    """Counts a body while it arrives, for those that do not say beforehand how long they are."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give the application the body that was read, then whatever comes."""
+    given = False
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
-        self._size = 0
+    async def replaying() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
 
-    async def receive(self) -> MutableMapping[str, Any]:
-        message = await self._receive()
-        self._size += len(message.get("body", b""))
-        if self._size > MAX_BODY:
-            raise _BodyTooLargeError
-        return message
-
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        await self._send(message)
+    return replaying
