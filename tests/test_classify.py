@@ -371,7 +371,7 @@ def test_labels_that_differ_in_blanks_alone_are_refused(capsys):
     rows = [[n % 2 + n / 100, ["red cat", "red  cat", "dog"][n % 3]] for n in range(12)]
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run", code=2)
-    assert "column 'label': the labels 'red cat' and 'red cat' differ in blanks alone" in capsys.readouterr().err
+    assert "column 'label': the labels 'red cat' and 'red cat' differ only in blanks" in capsys.readouterr().err
 
 
 def test_a_model_saved_in_python_takes_files_by_name_or_place():

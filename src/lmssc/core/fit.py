@@ -19,6 +19,7 @@ from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_fr
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
+from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.start import Start, begin, resume
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -44,6 +45,8 @@ class FitResult:
         α of each row of S.
     average : NeighborAverage
         Averages over the neighbours of new samples; has the coordinates of the samples and the embedding.
+    second_opinion : SecondOpinion or None
+        Predicts the second opinion on new samples; None without trust in it.
     ridge : ndarray of shape (r, r), or None
         R, with which new samples that lack views are embedded: that of the fit if samples of fit lack views, otherwise
         from its residuals. None with a random start, which has no ridge either.
@@ -68,6 +71,7 @@ class FitResult:
     loadings: list[NDArray]
     alpha: NDArray
     average: NeighborAverage
+    second_opinion: SecondOpinion | None
     ridge: NDArray | None
     probe: NewSampleProbe | None
     trust: Trust | None
@@ -155,6 +159,8 @@ def _finish(
     found = Propagation(undo(state.scores), undo(state.unreached))
     if start.initially_disconnected is not None:
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
+    if objective.opinion is not None:  # which alone decides where no label reaches: not enough for an answer
+        found.scores[found.unreached] = objective.targets.frequencies
     scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
@@ -170,9 +176,10 @@ def _finish(
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if config.calibrate and ridge is not None:
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge)
+        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion)
         distributions = scores / scores.sum(axis=1, keepdims=True)
-        trust = average.trust(probe, np.ones(len(views), dtype=bool), state.loadings, distributions)
+        everything = np.ones(len(views), dtype=bool)
+        trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
     return FitResult(
         scores=scores,
         unreached=found.unreached,
@@ -181,6 +188,7 @@ def _finish(
         loadings=state.loadings,
         alpha=alpha,
         average=average,
+        second_opinion=start.second_opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,
@@ -194,6 +202,9 @@ def _finish(
 
 # Parts of a state that are computed from the others, or saved separately.
 _NOT_SAVED = ("XtH", "laplacian", "search")
+# What the start adds to the objective and leaves for the end.
+_SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
+_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion")
 
 
 def _save(start: Start, state: IterationState, history: list[dict[str, float]], hooks: FitHooks) -> None:
@@ -205,9 +216,9 @@ def _save(start: Start, state: IterationState, history: list[dict[str, float]], 
         {
             "state": {name: part for name, part in _parts(state).items() if name not in _NOT_SAVED},
             "search": state.search.state(),
-            "objective": {name: getattr(objective, name) for name in ("gamma", "targets", "expected", "ridge")},
+            "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
             "order": start.permutation.order,
-            "start": {name: getattr(start, name) for name in ("embedding", "regressor", "initially_disconnected")},
+            "start": {name: getattr(start, name) for name in _SAVED_START},
             "confidence": _parts(start.confidence),
             "history": list(history),
         }

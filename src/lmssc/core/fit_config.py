@@ -33,6 +33,8 @@ class FitConfig:
         Exponent of the prior correction, from 0 to 1.
     calibrate : bool
         Whether held-out labels calibrate the confidence.
+    second_opinion : float or None
+        Trust in the second opinion, from 0 to below 1; None lets held-out labels choose, or is 0 if none are held out.
     nonnegative : bool
         Whether W ≥ 0; otherwise W is orthonormal.
     random_start : bool
@@ -58,6 +60,7 @@ class FitConfig:
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True
+    second_opinion: float | None = None
     nonnegative: bool = False
     random_start: bool = False
     random_state: int | np.random.RandomState | None = None

@@ -13,6 +13,7 @@ from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
+from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 from lmssc.numerics.knn.exact import Search
@@ -105,6 +106,8 @@ class Objective:
         Group of linked views of each sample, if there is more than one group.
     spatially_ordered : bool
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
+    opinion : Opinion, or None
+        Q and η: the second opinion on the unlabelled samples, to which F is drawn.
     """
 
     views: Views
@@ -120,6 +123,7 @@ class Objective:
     ridge: NDArray | None = None
     groups: NDArray | None = None
     spatially_ordered: bool = False
+    opinion: Opinion | None = None
 
     def step(self, state: IterationState) -> IterationState:
         """One iteration of Algorithm 1: W, then H, then S, then F."""
@@ -193,7 +197,12 @@ class Objective:
         """F on the present graph."""
         tol = self.tolerance(state.change)
         scores, unreached = propagate(
-            state.laplacian, self.targets, state.scores, tol, spatially_ordered=self.spatially_ordered
+            state.laplacian,
+            self.targets,
+            state.scores,
+            tol,
+            spatially_ordered=self.spatially_ordered,
+            opinion=self.opinion,
         )
         return replace(state, scores=scores, unreached=unreached, change=relative_change(scores, state.scores))
 
@@ -206,6 +215,9 @@ class Objective:
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        if self.opinion is not None:
+            away = (state.scores - self.opinion.scores)[~self.targets.labelled]
+            terms["opinion"] = self.gamma * self.opinion.weight * float(np.vdot(away, away))
         if self.ridge is not None:
             incomplete = state.latent[self.views.missing_counts() > 0]
             terms["ridge"] = float(np.vdot(incomplete @ self.ridge, incomplete))

@@ -5,14 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 from lmssc.core.graph import connect_new
+from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
+
+# Up to this many unknown rows of F, a dense Cholesky factorisation takes less time than conjugate gradients.
+MAX_DIRECT = 400
 
 
 class Propagation(NamedTuple):
@@ -30,11 +34,14 @@ def propagate(
     *,
     normalised: bool = False,
     spatially_ordered: bool = False,
+    opinion: Opinion | None = None,
 ) -> Propagation:
     """Update of F: F_l = Y_l, and F_u = −L_uu⁻¹·L_ul·Y_l, the minimiser of Tr(FᵀLF).
 
+    With a second opinion, F_u = (L_uu + ηI)⁻¹·(ηQ_u − L_ul·Y_l), the minimiser of Tr(FᵀLF) + η·Σ_u ‖f_u − q_u‖².
+
     In a connected component without a label L_uu is singular. Its samples get the class frequencies of the labelled
-    samples, which is a minimiser too, because it is constant there.
+    samples, which is a minimiser too, because it is constant there; with a second opinion they get the minimiser.
 
     Parameters
     ----------
@@ -51,6 +58,8 @@ def propagate(
         corrected.
     spatially_ordered : bool
         Whether samples that are close in space have close indices: the solver then uses a coarse level.
+    opinion : Opinion, optional
+        Q and η. They make the system so well conditioned that neither coarse level nor correction is needed.
 
     Returns
     -------
@@ -71,15 +80,38 @@ def propagate(
     unreached = components.unreached_samples(len(targets))
     frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies
-    known = labelled | unreached
-    if not known.all():
+    known = labelled | unreached if opinion is None else labelled
+    n_unknown = len(known) - int(known.sum())
+    direct = None
+    # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
+    if 0 < n_unknown <= MAX_DIRECT and (opinion is not None or components.unreached.all()):
+        direct = _solve_directly(laplacian, scores, labelled, known, opinion)
+    if direct is not None:
+        scores[~known] = direct
+    elif n_unknown:
         guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
-        coarse = coarse_correction(laplacian, known) if spatially_ordered else None
-        solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse)
-        if not normalised:
+        coarse = coarse_correction(laplacian, known) if spatially_ordered and opinion is None else None
+        solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse, opinion)
+        if not normalised and opinion is None:
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _solve_directly(
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None
+) -> NDArray | None:
+    """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
+    rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
+    matrix, rhs = rows[:, ~is_known], -rows[:, labelled] @ scores[labelled]
+    if opinion is not None:
+        matrix[np.diag_indices_from(matrix)] += opinion.weight
+        rhs += opinion.weight * opinion.scores[~is_known]
+    try:
+        factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    return linalg.cho_solve(factor, rhs, overwrite_b=True, check_finite=False)
 
 
 def _solve_unknown(
@@ -90,15 +122,20 @@ def _solve_unknown(
     guess: NDArray,
     tol: float,
     coarse: Callable[[NDArray, NDArray], None] | None,
+    opinion: Opinion | None,
 ) -> NDArray:
-    """Scores that solve L_uu·F_u = −L_ul·Y_l, by conjugate gradients; those that are known stay as they are."""
+    """Scores that solve (L_uu + ηI)·F_u = ηQ_u − L_ul·Y_l, by conjugate gradients; known ones stay as they are."""
     # All rows take part, the known ones as zeros: cutting them out of L takes longer.
     known = np.flatnonzero(is_known)
     guess[known] = 0
     product = threaded_product(laplacian)
     rhs = -product(np.where(labelled[:, None], scores, scores.dtype.type(0)))
-    rhs[known] = 0
     diagonal = laplacian.diagonal()
+    weight = scores.dtype.type(0 if opinion is None else opinion.weight)
+    if opinion is not None:
+        rhs += weight * opinion.scores.astype(rhs.dtype, copy=False)
+        diagonal = diagonal + weight
+    rhs[known] = 0
     diagonal[known] = 1
     unknown_diagonal = np.delete(diagonal, known)
     # A sample whose edges are all next to zero hardly adds to the residual, however wrong its scores are.
@@ -115,6 +152,8 @@ def _solve_unknown(
 
     def operator(rows: NDArray) -> NDArray:
         product(rows, out=image)
+        if weight:
+            np.add(image, weight * rows, out=image)
         image[known] = 0
         return image
 
@@ -133,7 +172,7 @@ def _solve_unknown(
 def rescue_disconnected(
     embedded: NDArray, found: Propagation, initially_disconnected: NDArray, n_neighbors: int
 ) -> Propagation:
-    """Scores for samples that only the expected scores P cut off from all labels: the mean of their neighbours in Z.
+    """Scores for samples that reach a label in the graph on Z, but not once P is added: the mean of their neighbours in Z.
 
     Parameters
     ----------

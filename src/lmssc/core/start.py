@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.confidence import MAX_CALIBRATION_SAMPLES, FirstGraph, StartConfidence, calibrate_start
+from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import laplacian, neighbor_distance
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.objective import IterationState, Objective
+from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
+from lmssc.core.propagation import propagate
+from lmssc.core.second_opinion import Opinion, OpinionRegression, SecondOpinion, anchor_weight
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -49,6 +53,8 @@ class Start:
         Samples without a label in their component of the first graph; None if there are no expected scores.
     confidence : StartConfidence
         Confidence of the warm start.
+    second_opinion : SecondOpinion or None
+        Predicts the scores Q of the objective; None without trust in it.
     history : list of dict
         Terms of J after the iterations that are done already.
     """
@@ -60,6 +66,7 @@ class Start:
     regressor: LabelRegressor | None = None
     initially_disconnected: NDArray | None = None
     confidence: StartConfidence = field(default_factory=StartConfidence)
+    second_opinion: SecondOpinion | None = None
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -92,9 +99,7 @@ def begin(
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     start, trusted = _warm_start(objective, first, search)
     objective = replace(objective, targets=trusted, expected=start.expected)
-    confidence = StartConfidence()
-    if config.calibrate:
-        confidence = calibrate_start(objective, first, start, permutation, config)
+    objective, start, second_opinion, confidence = _second_opinion(objective, first, start, permutation, config)
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
         latent=latent,
@@ -106,7 +111,7 @@ def begin(
         search=search,
     )
     cut_off = None if start.expected is None else start.initially_disconnected
-    return Start(objective, state, permutation, embedding, start.regressor, cut_off, confidence)
+    return Start(objective, state, permutation, embedding, start.regressor, cut_off, confidence, second_opinion)
 
 
 def choose_order(views: Views, latent: NDArray) -> Permutation:
@@ -207,6 +212,31 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
     start = run(objective.targets)
     trusted = trusted_targets(objective.targets, start)
     return (start if trusted is objective.targets else run(trusted)), trusted
+
+
+def _second_opinion(
+    objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
+) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
+    """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
+    trust, regression, calibration = config.second_opinion, None, None
+    if config.calibrate:
+        held = hold_out(objective, first, permutation, config)
+        trust, scores, regression = judge_opinion(held, config.second_opinion)
+        regression = regression if held.complete else None
+        calibration = held.calibrate(scores)
+    second_opinion = None
+    if trust:
+        if regression is None:
+            regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
+        second_opinion = regression.finish(trust)
+        opinion = Opinion(second_opinion(objective.views), anchor_weight(trust))
+        objective = replace(objective, opinion=opinion)
+        tol, targets = objective.tolerance(), objective.targets
+        start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)
+    confidence = StartConfidence()
+    if calibration is not None:
+        confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
+    return objective, start, second_opinion, confidence
 
 
 def resume(

@@ -14,6 +14,7 @@ from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.labels import encode_labels
 from lmssc.data.layout import Layout, read_layout
 from lmssc.data.missing_views import CheckedView, check_views, refuse_gaps
+from lmssc.data.storage import smaller
 from lmssc.data.validation import (
     Masks,
     ViewSpec,
@@ -23,7 +24,7 @@ from lmssc.data.validation import (
     read_block,
     read_collection,
 )
-from lmssc.data.views import RawView, smaller
+from lmssc.data.views import RawView
 from lmssc.numerics.parallel import threaded_map
 
 MIN_SAMPLES = 2
@@ -105,10 +106,11 @@ class Dataset:
 
     def take(self, rows: NDArray) -> "Dataset":
         """Some of the samples, in the order of `rows`; classes without a label are dropped."""
+        gap_rows = [None if gaps is None or not gaps[rows].any() else gaps[rows] for gaps in self.gap_rows]
         return self._derive(
             lambda keys: [one[rows] for one in keys],
-            views=[_take(view, rows) for view in self.views],
-            gap_rows=[None if gaps is None or not gaps[rows].any() else gaps[rows] for gaps in self.gap_rows],
+            views=[_take(view, rows, gaps is not None) for view, gaps in zip(self.views, gap_rows, strict=True)],
+            gap_rows=gap_rows,
             **_drop_empty_classes(self.classes, self.codes[rows]),
         )
 
@@ -142,10 +144,10 @@ class Dataset:
         return derived
 
 
-def _take(view: RawView, rows: NDArray) -> RawView:
+def _take(view: RawView, rows: NDArray, has_gaps: bool) -> RawView:
     part = view.take(rows)
     complete = part.present is None or part.present.all()
-    return RawView(part.name, smaller(part.data), None if complete else part.present)
+    return RawView(part.name, smaller(part.data, has_gaps=has_gaps), None if complete else part.present)
 
 
 def _drop_empty_classes(classes: NDArray, codes: NDArray) -> dict[str, NDArray]:

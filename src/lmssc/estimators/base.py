@@ -199,9 +199,10 @@ class MultiViewClassifier(
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
             warnings.warn(
-                f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (as few as "
-                f"{int(changed.n_labels.min())} labels for {int(changed.sizes.max())} distinct samples). Parts of that "
-                "size have several classes elsewhere, so their confidence is lowered. Label more samples there",
+                f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (number of "
+                f"labels: {int(changed.n_labels.min())} or more, for up to {int(changed.sizes.max())} distinct "
+                "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
+                "more samples there",
                 UserWarning,
                 stacklevel=4,
             )
@@ -310,10 +311,7 @@ class MultiViewClassifier(
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -344,6 +342,15 @@ class MultiViewClassifier(
                 if not self._linked.all():
                     lost = np.flatnonzero(new)[~has_linked_view(unknown_rows, self._linked)]
                     result[lost] = self.label_distributions_[self.unreached_[0]]
+                wordless = np.flatnonzero(new)[self._lack_words(unknown_rows)]
+                if len(wordless):
+                    result[wordless] = self.label_distributions_[self._labelled].mean(axis=0)
+                    warnings.warn(
+                        f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "
+                        "they have no word in common with the samples of fit and get the class frequencies",
+                        UserWarning,
+                        stacklevel=4,
+                    )
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
@@ -358,10 +365,7 @@ class MultiViewClassifier(
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -441,13 +445,10 @@ class MultiViewClassifier(
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from lmssc import LMSSC
-        >>> from lmssc.datasets import make_multiview
-        >>> data = make_multiview(100, labelled=0.2, random_state=0)
-        >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
-        >>> path = Path(tempfile.mkdtemp()) / "report.html"
+        >>> import lmssc, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "report.html")
+        >>> data = lmssc.datasets.make_multiview(100, labelled=0.2, random_state=0)
+        >>> clf = lmssc.LMSSC(max_iter=2).fit(data.views, data.y)
         >>> clf.report(path)
         >>> "hidden labels found again" in path.read_text(encoding="utf-8")
         False

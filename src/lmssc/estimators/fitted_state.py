@@ -47,6 +47,7 @@ from lmssc.estimators.state_parts import (
     is_probe,
     is_scaled_view,
     is_scaling,
+    is_second_opinion,
     is_trust,
 )
 from lmssc.persistence.container import DamagedFileError
@@ -101,6 +102,8 @@ LMSSC: Table = {
     "alpha_": either(array("n", least=0), number(least=TINY)),
     "temperature_": number(least=0),
     "doubt_": number(least=0, most=1 + ROUNDING),
+    "second_opinion_": number(least=0, most=1),
+    "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),

@@ -64,14 +64,8 @@ class GFHF(FixedNeighborsClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (c,)
-        Classes, sorted.
-    transduction_ : ndarray of shape (n,)
-        Label of each sample.
-    label_distributions_ : ndarray of shape (n, c)
-        Distribution over the classes of each sample; rows sum to 1.
-    unreached_ : ndarray of int
-        Samples in components of the graph without a label; they have the frequencies of the labelled classes.
+    classes_, transduction_, label_distributions_, unreached_, imputed_, view_names_
+        As for `LMSSC`.
     graph_ : csr_array of shape (n, n)
         The graph, without self-loops: S with rows that sum to 1 for "adaptive", the symmetric W for "gaussian", and X
         for "precomputed".
@@ -85,10 +79,6 @@ class GFHF(FixedNeighborsClassifier):
         Always 1.
     scalings_ : dict of str to str
         Scaling of each view that is used; none for `graph="precomputed"`.
-    imputed_ : dict of str to ndarray of shape (d_v,)
-        Number of imputed values in each column of each view; empty without `impute`.
-    view_names_ : list of str
-        Names of the views.
 
     See Also
     --------
@@ -204,13 +194,15 @@ class GFHF(FixedNeighborsClassifier):
                 f"graph='precomputed' takes a square affinity, n × n, as X; got {n_rows} rows and {n_columns} columns"
             )
         if raw.present is not None:
-            raise ValueError("graph='precomputed' takes an affinity without missing (NaN) rows; no edge is 0")
+            raise ValueError(
+                "graph='precomputed' takes an affinity without missing (NaN) rows; write 0 where there is no edge"
+            )
         affinity = sparse.csr_array(raw.data[:, self._order.samples])
         affinity.eliminate_zeros()
         if affinity.nnz and affinity.data.min() < 0:
             raise ValueError(
-                f"graph='precomputed' takes affinities that are not negative, but X has {affinity.data.min():g}; "
-                "of distances d, exp(−d²/(2·width²)) is an affinity"
+                f"graph='precomputed' takes affinities that are not negative, but X has {affinity.data.min():g}. "
+                "If X has distances d, pass exp(−d²/(2·width²))"
             )
         if square:
             # Self-loops cancel in L.

@@ -17,6 +17,7 @@ from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
+from lmssc.core.second_opinion import MAX_TRUST, SecondOpinion
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
 from lmssc.data.parameters import (
@@ -51,6 +52,10 @@ from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
+TRUST = Rule(
+    lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v) and v <= MAX_TRUST,
+    f'"auto" or a number from 0 to {MAX_TRUST}',
+)
 # Beyond these limits single precision cannot tell samples apart, or the graph has no edges.
 SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
 
@@ -104,6 +109,11 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
         Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
         the scores as propagation and `balance` give them.
+    second_opinion : "auto" or float from 0 to 0.99, default="auto"
+        Trust in a second opinion beside the graph: a kernel ridge regression of the labels on all features. 0 leaves it
+        out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
+        makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
+        `init="svd"` only.
     scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
         "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
         20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
@@ -166,7 +176,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
-        Its terms: "fit", "smoothness", "graph" and "labels", and "ridge" if samples lack views.
+        Its terms: "fit", "smoothness", "graph" and "labels", "opinion" if `second_opinion_` is not 0, and "ridge" if
+        samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
@@ -182,6 +193,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     temperature_ : float
         Temperature of the calibration of the final scores, of samples in general (those that lack views may have
         another): below 1 it makes predictions more certain than the scores, above 1 less.
+    second_opinion_ : float
+        Trust in the second opinion, given or chosen.
     doubt_ : float
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
@@ -219,6 +232,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         "compare_by": one_of("auto", "position", "direction"),
         "balance": FROM_0_TO_1,
         "calibrate": BOOLEAN,
+        "second_opinion": TRUST,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
         "alpha": one_of("row", "mean"),
@@ -240,6 +254,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     _label_regressor: LabelRegressor | None
     _groups: NDArray | None
     _ridge: NDArray | None
+    _second_opinion: SecondOpinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
 
@@ -255,6 +270,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         compare_by: str = "auto",
         balance: float = 0.5,
         calibrate: bool = True,
+        second_opinion: float | str = "auto",
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         impute: str | None = None,
         loadings: str = "orthonormal",
@@ -279,6 +295,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self.compare_by = compare_by
         self.balance = balance
         self.calibrate = calibrate
+        self.second_opinion = second_opinion
         self.scaling = scaling
         self.impute = impute
         self.loadings = loadings
@@ -300,6 +317,9 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without `_trust` predict as they did.
         fitted.pop("_confidence", None)
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
+        # Models of versions without a second opinion.
+        parameters.setdefault("second_opinion", 0.0)
+        fitted.update({"_second_opinion": None, "second_opinion_": 0.0} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -342,6 +362,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             by_direction=text if self.compare_by == "auto" else self.compare_by == "direction",
             balance=self.balance,
             calibrate=self.calibrate,
+            second_opinion=None if isinstance(self.second_opinion, str) else float(self.second_opinion),
             nonnegative=self.loadings == "nonnegative",
             random_start=self.init == "random",
             random_state=self.random_state,
@@ -392,11 +413,13 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
+        self._second_opinion = result.second_opinion
+        self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
     def _encoder(self) -> ViewEncoder:
         """Embeds new samples."""
         loadings = [self.loadings_[v] for v in self._order.views]
-        return ViewEncoder(self._scalings, loadings, self._ridge)
+        return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples
@@ -424,10 +447,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -471,6 +491,7 @@ def paper_settings() -> dict[str, Any]:
         "compare_by": "position",
         "balance": 0.0,
         "calibrate": False,
+        "second_opinion": 0.0,
         "scaling": None,
         "loadings": "nonnegative",
         "init": "random",

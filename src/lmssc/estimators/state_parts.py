@@ -6,6 +6,7 @@ import numpy as np
 
 from lmssc.core.calibration import Calibration
 from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, SecondOpinion
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling
@@ -73,12 +74,18 @@ def are_counts(value: Any, sizes: Sizes) -> bool:
 
 def is_scaled_view(value: Any, width: int, sizes: Sizes) -> bool:
     """A scaled view that some sample has."""
-    if not isinstance(value, View) or not matrix("m", width).accepts(value.data, sizes):
-        return False
-    if not optional(array("m", kinds="b")).accepts(value.present, sizes):
-        return False
     nobody = value.present is not None and not value.present.any()
-    return not nobody and optional(points(width)).accepts(value.offset, sizes)
+    return _is_view(value, "m", width, sizes) and not nobody
+
+
+def _is_view(value: Any, n_rows: int | str, width: int, sizes: Sizes) -> bool:
+    """A scaled view with so many rows."""
+    return (
+        isinstance(value, View)
+        and matrix(n_rows, width).accepts(value.data, sizes)
+        and optional(array(n_rows, kinds="b")).accepts(value.present, sizes)
+        and optional(points(width)).accepts(value.offset, sizes)
+    )
 
 
 def is_canonical_order(value: Any, sizes: Sizes) -> bool:
@@ -137,6 +144,27 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array("v", count, least=0).accepts(value.energies, sizes)
         and array("v", count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
+        and optional(points("v", count, "c")).accepts(value.opinions, sizes)
+    )
+
+
+def is_second_opinion(value: Any, sizes: Sizes) -> bool:
+    """A `SecondOpinion` of c scores on all views in canonical order."""
+    kernel = value.kernel
+    n_landmarks = len(value.coefficients)
+    return (
+        isinstance(value, SecondOpinion)
+        and isinstance(kernel, MeanKernel)
+        and points(n_landmarks, "c").accepts(value.coefficients, sizes)
+        and array("v", least=TINY).accepts(kernel.spreads, sizes)
+        and type(kernel.landmarks) is list
+        and len(kernel.landmarks) == sizes.v
+        and all(
+            _is_view(view, n_landmarks, width, sizes)
+            for view, width in zip(kernel.landmarks, sizes.content_widths, strict=True)
+        )
+        and number(least=TINY).accepts(value.temperature, sizes)
+        and number(least=0, most=MAX_TRUST).accepts(value.trust, sizes)
     )
 
 

@@ -35,10 +35,8 @@ class ViewContributionDisplay(AxesDisplay):
         The shares.
     marks_ : matplotlib Line2D, or None
         The accuracies without each view.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    ax_, figure_ : matplotlib Axes and Figure
+        The plot.
 
     Examples
     --------
@@ -96,7 +94,6 @@ class ViewContributionDisplay(AxesDisplay):
         Returns
         -------
         ViewContributionDisplay
-            The display, drawn.
         """
         shares = view_shares(estimator)
         if not shares:
@@ -111,7 +108,7 @@ class ViewContributionDisplay(AxesDisplay):
             raise ValueError("X has one view only, which cannot be left out; draw it without X and y")
         found = hold_out(estimator, X, y, present, without=[None, *shares], random_state=random_state, n_jobs=n_jobs)
         if not len(found[None].rows):
-            raise ValueError("y has no class with 2 labels: no label can be hidden and learned from at once")
+            raise ValueError("y has no class with 2 labels, one to hide and one to learn from")
         without = {name: found[name].accuracy for name in shares}
         return cls(shares, accuracy=found[None].accuracy, without=without).plot(ax=ax)
 
