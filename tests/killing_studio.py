@@ -133,7 +133,9 @@ def main(folder, kills):
             os.waitpid(killer, 0)
             confirmed.append(client.n_confirmed - before)
             faults.append(check(out, client))
-    print(json.dumps({"faults": [one for one in faults if one], "confirmed": confirmed, "open": client.open is not None}))
+    print(
+        json.dumps({"faults": [one for one in faults if one], "confirmed": confirmed, "open": client.open is not None})
+    )
 
 
 if __name__ == "__main__":

@@ -429,6 +429,7 @@
     startMap();
     document.addEventListener("keydown", onKey);
     byId("new-class").addEventListener("submit", addClass);
+    byId("new-name").addEventListener("keydown", (event) => { if (event.key === "+" && !event.target.value) event.preventDefault(); });
     byId("undo").addEventListener("click", undo);
     byId("skip").addEventListener("click", () => answer({ kind: "skip" }));
     byId("none").addEventListener("click", () => answer({ kind: "none" }));
