@@ -283,11 +283,14 @@ def fit_by_missing(
     targets: NDArray,
     n_missing: NDArray,
     abundance: NDArray | None = None,
-    prior_temperature: float = PRIOR.temperature,
+    prior: GroupedCalibration | None = None,
     *,
     penalise: bool = True,
 ) -> GroupedCalibration:
     """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
+
+    With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
+    views differ from the overall T as much as they did there.
 
     Examples
     --------
@@ -296,7 +299,9 @@ def fit_by_missing(
     >>> list(found.groups)
     [0]
     """
-    overall = fit_calibration(scores, targets, abundance, prior_temperature, penalise=penalise)
+    before = GroupedCalibration(Calibration(PRIOR.temperature), {}) if prior is None else prior
+    overall = fit_calibration(scores, targets, abundance, before.overall.temperature, penalise=penalise)
+    change = overall.temperature / before.overall.temperature
     found = {}
     numbers, counts = np.unique(n_missing, return_counts=True)
     if len(numbers) > 1:
@@ -306,7 +311,7 @@ def fit_by_missing(
                 scores[own],
                 targets[own],
                 abundance,
-                overall.temperature,
+                change * before.groups.get(number, before.overall).temperature,
                 penalise=penalise,
                 n_labels=float(targets.sum()),
             )

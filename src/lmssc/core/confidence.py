@@ -110,7 +110,8 @@ def calibrate_scores(
     if start.samples is not None and start.probabilities is not None:
         reached = ~unreached[start.samples]
         rows, probabilities = start.samples[reached], start.probabilities[reached]
-        prior = calibration.overall.temperature
-        calibration = fit_by_missing(balanced[rows], probabilities, n_missing[rows], abundance, prior, penalise=False)
+        calibration = fit_by_missing(
+            balanced[rows], probabilities, n_missing[rows], abundance, calibration, penalise=False
+        )
     fixed = (codes >= 0) | unreached
     return np.where(fixed[:, None], scores, calibration(balanced, n_missing, abundance)), calibration.overall

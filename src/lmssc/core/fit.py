@@ -19,7 +19,7 @@ from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_fr
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
-from lmssc.core.second_opinion import SecondOpinion
+from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.start import Start, begin, resume
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -47,6 +47,8 @@ class FitResult:
         Averages over the neighbours of new samples; has the coordinates of the samples and the embedding.
     second_opinion : SecondOpinion or None
         Predicts the second opinion on new samples; None without trust in it.
+    opinion : Opinion or None
+        Q and η of the samples of fit.
     ridge : ndarray of shape (r, r), or None
         R, with which new samples that lack views are embedded: that of the fit if samples of fit lack views, otherwise
         from its residuals. None with a random start, which has no ridge either.
@@ -72,6 +74,7 @@ class FitResult:
     alpha: NDArray
     average: NeighborAverage
     second_opinion: SecondOpinion | None
+    opinion: Opinion | None
     ridge: NDArray | None
     probe: NewSampleProbe | None
     trust: Trust | None
@@ -189,6 +192,7 @@ def _finish(
         alpha=alpha,
         average=average,
         second_opinion=start.second_opinion,
+        opinion=None if objective.opinion is None else objective.opinion.take(undo),
         ridge=ridge,
         probe=probe,
         trust=trust,

@@ -150,7 +150,7 @@ def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: N
 
 
 def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
-    """For each size n, count the pairs of a labelled sample and one of its n nearest in steps: those that agree, and all."""
+    """For each size n, count pairs of a labelled sample and one of its n nearest, in steps: agreeing pairs, and all."""
     largest = int(sizes.max())
     centres = np.flatnonzero(targets.labelled)
     n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))

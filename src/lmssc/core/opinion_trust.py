@@ -58,19 +58,19 @@ def judge_opinion(held: HeldOut, trust: float | None = None) -> JudgedOpinion:
         return JudgedOpinion(trust or 0.0, by_graph, None)
     regression = OpinionRegression(held.views, held.targets)
     if trust is not None:
-        return JudgedOpinion(trust, _held_out_scores(held, regression, (trust,))[0], regression)
+        return JudgedOpinion(trust, held_out_scores(held, regression, (trust,))[0], regression)
     before = held.log_likelihood(by_graph)
     by_regression = np.concatenate([regression.held_out_distributions(fold.rows) for fold in held.folds])
     mixtures = [(1 - t) * by_graph + t * by_regression for t in TRUSTS]
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
         return JudgedOpinion(0.0, by_graph, regression)
-    scores = dict(zip(TRUSTS, _held_out_scores(held, regression, TRUSTS), strict=True))
+    scores = dict(zip(TRUSTS, held_out_scores(held, regression, TRUSTS), strict=True))
     gains = {t: held.log_likelihood(scores[t]) - before - MIN_GAIN - GAIN_OF_FULL_TRUST * t for t in TRUSTS}
     best = max(TRUSTS, key=gains.__getitem__)
     return JudgedOpinion(best, scores[best], regression) if gains[best] > 0 else JudgedOpinion(0, by_graph, regression)
 
 
-def _held_out_scores(held: HeldOut, regression: OpinionRegression, trusts: tuple[float, ...]) -> list[NDArray]:
+def held_out_scores(held: HeldOut, regression: OpinionRegression, trusts: tuple[float, ...]) -> list[NDArray]:
     """Balanced scores of the held-out samples, propagated with each trust."""
     kernel = regression.kernel(held.views)
     by_fold = []

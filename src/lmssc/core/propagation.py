@@ -99,7 +99,7 @@ def propagate(
 
 
 def _solve_directly(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
 ) -> NDArray | None:
     """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
     rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
@@ -172,7 +172,7 @@ def _solve_unknown(
 def rescue_disconnected(
     embedded: NDArray, found: Propagation, initially_disconnected: NDArray, n_neighbors: int
 ) -> Propagation:
-    """Scores for samples that reach a label in the graph on Z, but not once P is added: the mean of their neighbours in Z.
+    """Scores for samples that reach a label in the graph on Z, but not with P: the mean of their neighbours in Z.
 
     Parameters
     ----------

@@ -50,6 +50,10 @@ class Opinion:
     scores: NDArray
     weight: float
 
+    def take(self, rows: Callable[[NDArray], NDArray]) -> "Opinion":
+        """The same with the samples in another order; `rows` orders an array."""
+        return Opinion(rows(self.scores), self.weight)
+
 
 def anchor_weight(trust: float) -> float:
     """η of a trust t, from 0 to below 1: t is the share of Q in the scores of a sample that has one neighbour.

@@ -17,7 +17,7 @@ from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
-from lmssc.core.second_opinion import MAX_TRUST, SecondOpinion
+from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
 from lmssc.data.parameters import (
@@ -67,12 +67,13 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
     are propagated over the graph, together, by minimising
 
-        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·Tr(FᵀLF)
+        J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·( Tr(FᵀLF) + η·Σ_u‖f_u − q_u‖² )
 
     alternately in W, H, S and F, with F fixed to the known labels. Z are the coordinates in which the graph measures
     distances: H itself, or its directions if all views are text. P are the class scores that a ridge regression of F on
     Z predicts: with them in the distance, directions that separate the classes count more. P is set by a warm start of
-    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises.
+    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises. Q is a second
+    opinion, of a kernel ridge regression on all features, and η how far held-out labels trust it: often not at all.
 
     Parameters
     ----------
@@ -255,6 +256,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     _groups: NDArray | None
     _ridge: NDArray | None
     _second_opinion: SecondOpinion | None
+    _opinion: Opinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
 
@@ -319,7 +321,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
-        fitted.update({"_second_opinion": None, "second_opinion_": 0.0} | fitted)
+        fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -414,6 +416,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._second_opinion = result.second_opinion
+        self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
     def _encoder(self) -> ViewEncoder:

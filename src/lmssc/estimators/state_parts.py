@@ -6,7 +6,7 @@ import numpy as np
 
 from lmssc.core.calibration import Calibration
 from lmssc.core.new_samples import NewSampleProbe, Trust
-from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, SecondOpinion
+from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, Opinion, SecondOpinion
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling
@@ -145,6 +145,15 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array("v", count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
         and optional(points("v", count, "c")).accepts(value.opinions, sizes)
+    )
+
+
+def is_opinion(value: Any, sizes: Sizes) -> bool:
+    """An `Opinion` on all samples."""
+    return (
+        isinstance(value, Opinion)
+        and array("n", "c", least=0, most=1 + ROUNDING).accepts(value.scores, sizes)
+        and number(least=TINY).accepts(value.weight, sizes)
     )
 
 
