@@ -1,5 +1,6 @@
 """Answers that move at once: equal to solving again at the fixed graph, taken back to the bit; and the engine."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,16 +146,34 @@ def test_from_zero_labels_two_per_class_give_a_useful_model(digits):
     assert (facts["status"], facts["fits"], facts["labels_in_fit"], facts["up_to_date"]) == ("fitted", 1, 20, True)
 
 
-def test_after_a_fit_the_page_shows_the_answers_of_the_fit(data):
-    engine = engine_of(data)
+@pytest.mark.parametrize("trust", [0.0, 0.6])
+def test_after_a_fit_the_page_shows_the_answers_of_the_fit(data, trust):
+    engine = engine_of(data, estimator=LMSSC(second_opinion=trust))
     engine.start([], {})
     label_some(engine, data, 12)
-    engine.settle()
+    while engine._work(idle=False):
+        pass
     y = np.array([engine._live.labels.get(row) for row in range(150)], dtype=object)
-    clf = LMSSC().fit({"one": data.views[0], "two": data.views[1]}, y)
+    clf = LMSSC(second_opinion=trust).fit({"one": data.views[0], "two": data.views[1]}, y)
     shares, names = engine.predictions(range(150))
     order = [names.index(name) for name in clf.classes_]
     np.testing.assert_allclose(shares[:, order], clf.label_distributions_, atol=1e-6)
+
+
+def test_with_a_second_opinion_every_label_gives_what_solving_again_gives(data):
+    engine = engine_of(data, estimator=LMSSC(second_opinion=0.5))
+    engine.start([], {})
+    label_some(engine, data, 12)
+    while engine._work(idle=False):
+        pass
+    live = engine._live
+    L = laplacian(live.graph.graph.astype(float))
+    for row in engine.queue()[:4]:
+        live.set_label(row, live.classes[0])
+        codes = live._codes
+        targets = Targets.from_codes(codes, 3)
+        opinion = replace(live.graph.opinion, scores=live._solver.original.opinion[:, :3])
+        np.testing.assert_allclose(live.scores, propagate(L, targets, tol=1e-13, opinion=opinion).scores, atol=1e-6)
 
 
 def test_labels_that_come_during_a_fit_are_not_lost(data, monkeypatch):

@@ -1,5 +1,6 @@
 """A model of samples without any label: their graph, from which the first samples to label are chosen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from lmssc.core.fit_config import FitContext
+from lmssc.core.second_opinion import Opinion
 from lmssc.core.unlabelled import unlabelled_graph
 from lmssc.data.dataset import Dataset
 from lmssc.data.view_linkage import group_of_samples, linked_views
@@ -29,18 +31,27 @@ class SampleGraph:
         A row for each distinct sample.
     points : ndarray of shape (m, r)
         Positions of the distinct samples, for an order in space.
+    opinion : Opinion or None
+        The second opinion on the distinct samples, columns as in `classes`; None without one.
+    classes : list of str
+        Classes of the model; none without labels.
     """
 
     graph: sparse.csr_array
     nodes: NDArray
     samples: NDArray
     points: NDArray
+    opinion: Opinion | None = None
+    classes: Sequence[str] = ()
 
     @classmethod
     def of(cls, clf: LMSSC) -> "SampleGraph":
         """The graph that a fitted model learned."""
-        samples = clf._order.samples
-        return cls(clf.graph_[samples][:, samples].tocsr(), clf._nodes, samples, clf.latent_[samples])
+        samples, opinion = clf._order.samples, clf._opinion
+        if opinion is not None:  # its columns are in canonical order
+            opinion = opinion.take(lambda rows: rows[samples][:, np.argsort(clf._class_order)])
+        graph = clf.graph_[samples][:, samples].tocsr()
+        return cls(graph, clf._nodes, samples, clf.latent_[samples], opinion, [str(name) for name in clf.classes_])
 
 
 def graph_without_labels(clf: LMSSC, dataset: Dataset, context: FitContext | None = None) -> SampleGraph:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +80,17 @@ class LiveAnswers:
             label = self._label_of_node(node)
             if label is not None:
                 codes[node] = self.classes.index(label)
-        targets = Targets.from_codes(codes, len(self.classes) + SPARE_CLASSES)
-        solver = LabelSolver(LabelSystem.of(self._laplacian, targets), self._order, tol=TOLERANCE)
+        solver = LabelSolver(self._system(codes, len(self.classes) + SPARE_CLASSES), self._order, tol=TOLERANCE)
         self._solver, self._codes = solver, codes
         self._updater = LabelUpdater(solver, solve_scores(solver))
         self._undo.clear()
         self._set_probabilities()
+
+    @property
+    def _reached(self) -> NDArray:
+        """Which nodes a label reaches through the graph."""
+        component = self._solver.original.component
+        return np.isin(component, component[self.labelled])
 
     @property
     def labelled(self) -> NDArray:
@@ -99,7 +105,7 @@ class LiveAnswers:
     @property
     def uncertainty(self) -> NDArray:
         """Of each node: 1 minus the margin of its two most likely classes; 1 where no label reaches."""
-        unreached = ~self._updater.reached
+        unreached = ~self._reached
         if len(self.classes) < 2:
             return np.ones(len(unreached))
         return uncertainties(self.probabilities, unreached)
@@ -140,14 +146,17 @@ class LiveAnswers:
 
     def is_reached(self, row: int) -> bool:
         """Whether a label reaches a sample through the graph."""
-        return bool(self._updater.reached[self.graph.nodes[row]])
+        return bool(self._reached[self.graph.nodes[row]])
 
     def prepare(self, rows: Sequence[int]) -> None:
         """Solve beforehand what labels of these samples will need."""
         self._updater.prepare(np.array([self.graph.nodes[row] for row in rows], dtype=np.intp))
 
     def reasons(self, row: int, n: int) -> list[tuple[int, float]]:
-        """The labelled samples with most weight in the answer about a sample, and their weights, which sum to 1."""
+        """The labelled samples with most weight in the answer about a sample, and their weights.
+
+        The weights of all labels sum to 1, less the share of the second opinion of the fit.
+        """
         node = int(self.graph.nodes[row])
         if self._codes[node] >= 0 or not self.is_reached(row):
             return []
@@ -160,8 +169,17 @@ class LiveAnswers:
 
     def opinions_without_own(self) -> tuple[NDArray, NDArray]:
         """Labelled nodes, and the scores that each would have without its own label; see `leave_one_out`."""
-        system = LabelSystem.of(self._laplacian, Targets.from_codes(self._codes, len(self.classes)))
+        system = self._system(self._codes, len(self.classes))
         return leave_one_out(LabelSolver(system, self._order, tol=TOLERANCE), self.scores)
+
+    def _system(self, codes: NDArray, n_classes: int) -> LabelSystem:
+        """What the scores solve: propagation over the graph, with the second opinion of the fit if it has one."""
+        system = LabelSystem.of(self._laplacian, Targets.from_codes(codes, n_classes))
+        if self.graph.opinion is None:
+            return system
+        opinion = np.zeros((len(codes), n_classes))
+        opinion[:, [self.classes.index(name) for name in self.graph.classes]] = self.graph.opinion.scores
+        return replace(system, anchor=np.full(len(codes), self.graph.opinion.weight), opinion=opinion)
 
     def copy_labels(self) -> dict[int, str]:
         """The labels so far."""
@@ -201,7 +219,11 @@ class LiveAnswers:
 
     def _set_probabilities(self) -> None:
         self.probabilities = self.scores.copy()
-        free = ~self.labelled & self._updater.reached
+        reached = self._reached
+        # The second opinion alone is not enough for an answer.
+        counts = np.bincount(self._codes[self.labelled], minlength=self.scores.shape[1])
+        self.probabilities[~reached] = counts / max(counts.sum(), 1)
+        free = ~self.labelled & reached
         used = np.unique(self._codes[self.labelled])
         if self._calibrate is not None and len(used) > 1:
             codes = np.where(self.labelled, np.searchsorted(used, self._codes), -1)
