@@ -66,7 +66,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeldOutFolds:
+class HiddenLabels:
     """Labels that are held out in folds, and the warm start without those of each fold.
 
     Attributes
@@ -128,7 +128,7 @@ class HeldOutFolds:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOutFolds:
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -144,7 +144,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
 
     Returns
     -------
-    HeldOutFolds
+    HiddenLabels
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
@@ -175,7 +175,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
             make_laplacian=objective.laplacian,
         )
         folds.append(Fold(held, known, again))
-    return HeldOutFolds(views, targets, n_missing, config.balance, folds, complete)
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

@@ -350,6 +350,36 @@ class LabelUpdater:
         self._set_frequencies()
         return self.scores
 
+    def weights(self, sample: int) -> NDArray:
+        """Weight of each clamping label, as it is now, in the scores of a sample; see `label_weights`.
+
+        Examples
+        --------
+        >>> from lmssc.core.targets import Targets
+        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+        >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2))))
+        >>> _ = updater.add(2, 1)
+        >>> updater.weights(1)
+        array([0.5, 0. , 0.5])
+        """
+        result = np.zeros(len(self._clamped))
+        if self._clamped[sample] or not self.reached[sample]:
+            result[sample] = self._clamped[sample]
+            return result
+        response, stiffness = self._response(sample)
+        labelled = np.flatnonzero(self._clamped)
+        result[labelled] = np.maximum(-(self._solver.original.laplacian[labelled] @ response) / stiffness, 0)
+        return result
+
+    def state(self) -> tuple:
+        """Everything that `add`, `remove` and `prepare` change, for `restore`."""
+        columns = {sample: column.copy() for sample, column in self._columns.items()}
+        return self.scores.copy(), self._clamped.copy(), self._n_roots.copy(), self._labels.copy(), columns, self._last
+
+    def restore(self, state: tuple) -> None:
+        """Go back to an earlier `state`, to the bit; it can be restored once."""
+        self.scores, self._clamped, self._n_roots, self._labels, self._columns, self._last = state
+
     def _response(self, sample: int) -> tuple[NDArray, float]:
         """`responses` of one sample; stiffness 0 if nothing else holds its component."""
         system = self._solver.original

@@ -1,6 +1,6 @@
 """Views and labels read from files, joined and described, before anything is computed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,12 +58,23 @@ class LabelledFiles:
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto"."""
-        chosen = {name: "logidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
-        for name, recipe in self.recipes.items():
-            if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
-                chosen[name] = "mixed"
-        return chosen or "auto"
+        """The scaling for `LMSSC`."""
+        return choose_scaling(self.recipes)
+
+
+def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
+    """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto".
+
+    Examples
+    --------
+    >>> choose_scaling({"body": {"kind": "text"}, "sizes": {"kind": "numbers", "kinds": {}}})
+    {'body': 'logidf'}
+    """
+    chosen = {name: "logidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
+    for name, recipe in recipes.items():
+        if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
+            chosen[name] = "mixed"
+    return chosen or "auto"
 
 
 def read_labelled_files(
