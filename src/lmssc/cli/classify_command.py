@@ -125,6 +125,12 @@ def add(commands: Any) -> None:
         action="store_true",
         help="replace results that are already in the folder, except lists into which labels were typed",
     )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
+        "moment (--out is then not needed)",
+    )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
     _add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
@@ -153,6 +159,14 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=COLUMNS",
         help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
+    )
+    parser.add_argument(
+        "--views",
+        dest="matrices",
+        type=readable,
+        default="",
+        metavar="NAMES",
+        help="matrices or columns of the file, each a view of its own, such as 'obsm:X_pca,X'",
     )
     parser.add_argument(
         "--prefix-sep",
@@ -208,14 +222,15 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
+    paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], inputs)
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], [*paths, *args.labels])
+    target = _target(paths) if args.in_place else None
     options = Options(
         id_column=args.id,
         label_column=args.label_column,
         delimiter=args.delimiter,
-        selections=_selections(args.view),
+        selections=_selections(args.view) | {name: name for name in split_names(args.matrices)},
         prefix_separator=args.prefix_sep,
         drop=split_names(args.drop),
         transpose=args.transpose,
@@ -243,15 +258,22 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         force=args.force,
         report=not args.no_report,
         show=show,
+        target=target,
     )
     if show:
         print("\n" + "\n".join(outcome.lines))
-        print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if outcome.files:
+            print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if target is not None:
+            print(
+                f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
+                "X_lmssc in obsm; lmssc in uns."
+            )
     return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.out is None and not args.dry_run:
+    if args.out is None and not args.dry_run and not args.in_place:
         raise CommandError("--out DIR is missing: the folder for the results")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
@@ -260,6 +282,16 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError("--prefix-sep must not be empty")
     if args.prefix_sep and args.view:
         raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
+
+
+def _target(paths: list[str]) -> Any:
+    """The one file that answers are written into."""
+    from lmssc.io.in_place import ENDINGS, TargetFile
+
+    found = [path for path in paths if path.lower().endswith(ENDINGS)]
+    if len(found) != 1:
+        raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")
+    return TargetFile(found[0])
 
 
 def _again(args: argparse.Namespace) -> str:

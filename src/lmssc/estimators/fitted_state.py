@@ -141,6 +141,10 @@ OPTIONAL: Table = {
         "the names of the columns of views",
     ),
     "files_": Check(are_recipes, "how files become the views"),
+    "sample_ids_": Check(
+        lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.n),
+        "n names",
+    ),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,
         "the kind of frame that transform gives",

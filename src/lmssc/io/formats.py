@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lmssc.io.arrays import read_npy, read_npz
 from lmssc.io.arrow import read_feather, read_parquet
+from lmssc.io.cells import read_cells
 from lmssc.io.delimited import DELIMITERS, guess_delimiter, read_delimited
 from lmssc.io.errors import InputFileError
 from lmssc.io.json_lines import read_json_lines
@@ -33,6 +34,9 @@ READERS: dict[str, Callable[[str], Table]] = {
     ".svmlight": read_svmlight,
     ".libsvm": read_svmlight,
     ".mtx": read_matrix_market,
+    ".h5ad": read_cells,
+    ".h5mu": read_cells,
+    ".zarr": read_cells,
 }
 PACKABLE = (*TEXT_TABLES, ".jsonl", ".ndjson", ".svm", ".svmlight", ".libsvm", ".mtx")
 
@@ -68,7 +72,7 @@ def read_table(
     InputFileError
         If the file does not exist or cannot be used.
     """
-    if Path(path).is_dir():
+    if Path(path).is_dir() and Path(path).suffix.lower() != ".zarr":
         raise InputFileError(f"{path} is a folder; name the files in it")
     if not Path(path).exists():
         raise InputFileError(f"{path}: no such file")

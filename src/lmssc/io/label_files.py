@@ -20,6 +20,7 @@ from lmssc.io.table import Table, counted, some
 from lmssc.io.typed_labels import GUESSES
 
 UNKNOWN_NUMBER = "-1"
+LIKELY = re.compile(r"label|annot|cell.?type|class|cluster|louvain|leiden|kind", re.IGNORECASE)
 WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
 
 
@@ -157,6 +158,13 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
         raise InputFileError(
             f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
         )
+    cells = [name for source in sources if source.table.id_column is not None for name in source.table.columns]
+    if not having and cells:
+        likely = [name for name in cells if LIKELY.search(name)]
+        raise InputFileError(
+            f"where are the labels? Name a column of obs: --label-column {(likely or cells[1:] or ['obs:KEY'])[0]} "
+            f"(there are {some(cells[1:], 8) or 'none'})"
+        )
     if not having:
         raise InputFileError(
             "where are the labels? Give a file with --labels FILE (columns 'id' and 'label'), or a column of a view, "
@@ -215,7 +223,10 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
         )
     numbers = {value: row for row, value in enumerate(joined.ids)}
     values = np.full(count, None, dtype=object)
+    left_out = set(joined.left_out)
     for row, (value, text) in enumerate(zip(ids, texts, strict=True)):
+        if value in left_out:
+            continue
         if value not in numbers:
             strangers = sum(other not in numbers for other in ids)
             raise InputFileError(

@@ -65,6 +65,8 @@ def split_argument(argument: str) -> tuple[str, str]:
 
 def find_id_column(table: Table, options: Options) -> str | None:
     """Find the id column: the one named by --id, else one found before, else "id", else an unnamed first column."""
+    if table.id_column is not None:
+        return options.id_column if options.id_column in table.columns else table.id_column
     if options.id_column is not None:
         if options.id_column in table.columns:
             return options.id_column
@@ -80,7 +82,9 @@ def find_id_column(table: Table, options: Options) -> str | None:
 
 
 def find_label_column(table: Table, options: Options) -> str | None:
-    """Find the label column: the one named by --label-column, else "label"."""
+    """Find the label column: the one named by --label-column, else "label"; "obs:" may be left out."""
+    if table.id_column is not None and f"obs:{options.label_column}" in table.columns:
+        return f"obs:{options.label_column}"
     return next((name for name in table.columns if may_be(name, options.label_column, LABEL_NAMES)), None)
 
 

@@ -1,6 +1,6 @@
 """The content of one file: columns with one value per row, matrices (blocks), and the position of each row."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,37 @@ class Rows:
         return f"{self.path}, {where}"
 
 
+class LazyBlocks(Mapping[str, Matrix]):
+    """Matrices of a file that are read when they are asked for.
+
+    Parameters
+    ----------
+    loaders : dict of str to callable
+        For each matrix, a function that reads it.
+
+    Examples
+    --------
+    >>> blocks = LazyBlocks({"a": lambda: np.eye(2)})
+    >>> list(blocks), blocks["a"].shape
+    (['a'], (2, 2))
+    """
+
+    def __init__(self, loaders: Mapping[str, Callable[[], Matrix]]) -> None:
+        self._loaders = dict(loaders)
+
+    def __getitem__(self, name: str) -> Matrix:
+        return self._loaders[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+
 @dataclass(frozen=True)
 class Table:
     """The content of one file.
@@ -103,6 +134,16 @@ class Table:
         Decimal mark of a CSV or TSV file, if it is known.
     note : str
         How the file was read, if that was detected and is unusual.
+    id_column : str, or None
+        Column with the ids, in a format that says which.
+    usual_blocks : sequence of str, or None
+        Matrices that are views if none is named; None for all of them.
+    features : callable
+        Names of the columns of a matrix, by its name; None where they have no names.
+    present : callable
+        Which rows a matrix has, by its name; None for all.
+    links : sequence of str
+        Matrices that are links between the samples.
     """
 
     rows: Rows
@@ -112,6 +153,11 @@ class Table:
     types_detected: bool = False
     decimal: str | None = None
     note: str = ""
+    id_column: str | None = None
+    usual_blocks: Sequence[str] | None = None
+    features: Callable[[str], Sequence[str] | None] = lambda block: None
+    present: Callable[[str], NDArray | None] = lambda block: None
+    links: Sequence[str] = ()
 
     @property
     def path(self) -> str:
