@@ -63,11 +63,11 @@ def _column(nw: Any, series: Any, name: str) -> Column:
         return Column(TEXT, lambda: clean_texts(_without_nan(series.to_list())))
     if dtype.is_temporal():
         return _dates(name, dtype)
-    return _column_of_objects(_without_nan(series.to_list()), name)
+    return column_of_objects(_without_nan(series.to_list()), name)
 
 
-def _dates(name: str, kind: Any) -> Column:
-    return Column(DATE, lambda: np.empty(0), f"{FRAME}, column {name!r}: it holds {kind}, neither numbers nor text")
+def _dates(name: str, kind: Any, path: str = FRAME) -> Column:
+    return Column(DATE, lambda: np.empty(0), f"{path}, column {name!r}: it holds {kind}, neither numbers nor text")
 
 
 def _without_nan(values: list[Any]) -> list[Any]:
@@ -75,21 +75,39 @@ def _without_nan(values: list[Any]) -> list[Any]:
     return [None if value is None or value != value or type(value).__name__ == "NAType" else value for value in values]
 
 
-def _column_of_objects(values: list[Any], name: str) -> Column:
-    """A column without a type of its own: by what its values are."""
+def column_of_objects(values: list[Any], name: str, path: str = FRAME) -> Column:
+    """Make a column without a type of its own: by what its values are.
+
+    Parameters
+    ----------
+    values : list
+        Its values, None where it is blank.
+    name, path : str
+        Its name, and where it is from, for messages.
+
+    Returns
+    -------
+    Column
+
+    Examples
+    --------
+    >>> [column_of_objects(values, "x").kind for values in ([1, None], ["a", 1], [datetime.date(2024, 1, 31)])]
+    ['number', 'text', 'date']
+    """
     known = [value for value in values if value is not None]
     if all(isinstance(value, str) for value in known):
         return Column(TEXT, lambda: clean_texts(values))
     if all(isinstance(value, bool | np.bool_) for value in known):
         return Column(NUMBER, lambda: _floats(values), truth=True)
     if all(isinstance(value, numbers.Number) and not isinstance(value, complex) for value in known):
-        return Column(NUMBER, lambda: _floats(values))
+        whole = len(known) == len(values) and all(type(value) is int and abs(value) < 2**63 for value in known)
+        return Column(NUMBER, lambda: np.array(values) if whole else _floats(values))
     if all(isinstance(value, datetime.date | datetime.time | datetime.timedelta) for value in known):
-        return _dates(name, "dates")
+        return _dates(name, "dates", path)
     kinds = sorted({type(value).__name__ for value in known})
     if set(kinds) <= {"str", "int", "float", "bool"}:  # as in a CSV file, numbers and words are text
         return Column(TEXT, lambda: clean_texts(values))
-    fault = f"{FRAME}, column {name!r}: it holds {', '.join(kinds)}, neither numbers nor text; leave it out"
+    fault = f"{path}, column {name!r}: it holds {', '.join(kinds)}, neither numbers nor text; leave it out"
     return Column(OTHER, lambda: np.empty(0), fault)
 
 

@@ -113,7 +113,8 @@ def _make(
     columns = recipe["columns"]
     wanted = next((block for block in (recipe.get("block"), name) if block in table.blocks), None)
     block = wanted or next(iter(table.blocks), None)
-    if block is not None and columns is None and (len(table.blocks) == 1 or wanted is not None):
+    has_columns = columns is not None and set(columns) <= set(table.columns)
+    if block is not None and not has_columns and (len(table.blocks) == 1 or wanted is not None):
         view = block_view(source, name, block, recipe.get("transposed", False), options, notes)
         if "features" in recipe and "features" in view.recipe:
             view = replace(

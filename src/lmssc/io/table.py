@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lmssc.data.views import Matrix
 from lmssc.io.errors import InputFileError
+from lmssc.io.unpacking import packing
 from lmssc.persistence.atomic import readable
 
 NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
@@ -65,6 +66,8 @@ class Rows:
         Number of rows.
     lines : ndarray of int, optional
         Line of each row, counted from 1, in a format of which a row is a line.
+    word : {"line", "row"}
+        What a line is called.
 
     Examples
     --------
@@ -75,10 +78,11 @@ class Rows:
     path: str
     count: int
     lines: NDArray | None = None
+    word: str = "line"
 
     def place(self, row: int) -> str:
         """Describe the position of a row (counted from 0): its line in a text file, else its number, both from 1."""
-        where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        where = f"row {row + 1}" if self.lines is None else f"{self.word} {self.lines[row]}"
         return f"{self.path}, {where}"
 
 
@@ -216,9 +220,7 @@ def stem(path: str) -> str:
     ('word counts', 'v1.2')
     """
     name = Path(path).name
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
-    return readable(Path(name).stem)
+    return readable(Path(name[: len(name) - len(packing(name))]).stem)
 
 
 def some(things: Iterable[Any], most: int = 5) -> str:
