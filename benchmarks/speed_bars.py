@@ -63,6 +63,16 @@ def dense(rows):
     return judged(promised, measured, of["× LMSSC"] >= 100 and apart < 1e-6)
 
 
+def compared(fit, peer, what, quality):
+    """How many times as long a fit takes as its peer, or None, and both times and qualities in words."""
+    times = ratio(fit, peer)
+    if times is None:
+        return None, ""
+    seconds = " against ".join(f"{number(row['wall'])} s" for row in (fit, peer))
+    qualities = " against ".join(quality(row) for row in (fit, peer))
+    return times, f"{number(times)}× ({seconds}), {what} {qualities}"
+
+
 def spreading(rows):
     """A fit compared with LabelSpreading."""
     promised = (
@@ -70,13 +80,9 @@ def spreading(rows):
         "concatenation, accuracy not below it"
     )
     fit, peer = (usual(rows, case, "synthetic", 20_000, threads=1) for case in ("LMSSC", "LabelSpreading"))
-    times = ratio(fit, peer)
+    times, measured = compared(fit, peer, "accuracy", lambda row: f"{number(row['accuracy'])} %")
     if times is None:
         return missing(promised)
-    measured = (
-        f"{number(times)}× ({number(fit['wall'])} s against {number(peer['wall'])} s), "
-        f"accuracy {number(fit['accuracy'])} % against {number(peer['accuracy'])} %"
-    )
     return judged(promised, measured, times <= 1 and float(fit["accuracy"]) >= float(peer["accuracy"]))
 
 
@@ -89,14 +95,8 @@ def neighbour_graph(rows, threads):
     fit, graph = (
         usual(rows, case, "synthetic", 100_000, dtype="float32", threads=threads) for case in ("LMSSC", OF_LATENT)
     )
-    times = ratio(fit, graph)
-    if times is None:
-        return missing(promised)
-    measured = (
-        f"{number(times)}× ({number(fit['wall'])} s against {number(graph['wall'])} s; "
-        f"recall {detail(fit)['recall']} against {detail(graph)['recall']})"
-    )
-    return judged(promised, measured, times <= 4)
+    times, measured = compared(fit, graph, "recall", lambda row: str(detail(row)["recall"]))
+    return missing(promised) if times is None else judged(promised, measured, times <= 4)
 
 
 def million(rows):

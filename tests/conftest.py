@@ -27,6 +27,16 @@ def loopback():
 
 
 @pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Chromium, offline."""
+    from browsing import start_browser
+
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
 def tiny_figures(tmp_path_factory):
     """Folder of all figures of a few made-up samples, and the files written to it."""
     from made_up import draw_tiny_figures

@@ -269,3 +269,24 @@ def published_program(Xs, codes, labelled, H, beta, gamma, mended, n_rounds, k=1
         m = len(labelled)
         F[m:] = -np.linalg.lstsq(L[np.ix_(unlabelled, unlabelled)], L[np.ix_(unlabelled, labelled)] @ F[:m])[0]
     return F[[stacked.index(i) for i in range(n)]]
+
+
+def dense_system_scores(L, labels, trust, anchor=None, opinion=None):
+    """min Tr(FᵀLF) + Σ μ_i‖f_i − y_i‖² + Σ a_i‖f_i − q_i‖² component by component, rows with μ = ∞ fixed to y."""
+    n, c = labels.shape
+    anchor = np.zeros(n) if anchor is None else anchor
+    opinion = np.zeros((n, c)) if opinion is None else opinion
+    F = np.zeros((n, c))
+    frequencies = labels[trust > 0].sum(axis=0) / max(labels[trust > 0].sum(), 1)
+    for part in components(-L + np.diag(np.diag(L))):
+        part = np.array(sorted(part))
+        fixed = part[np.isinf(trust[part])]
+        free = part[np.isfinite(trust[part])]
+        F[fixed] = labels[fixed]
+        springs = trust[free] + anchor[free]
+        if not len(fixed) and not springs.any():
+            F[free] = frequencies
+            continue
+        rhs = trust[free, None] * labels[free] + anchor[free, None] * opinion[free] - L[np.ix_(free, fixed)] @ F[fixed]
+        F[free] = np.linalg.solve(L[np.ix_(free, free)] + np.diag(springs), rhs)
+    return F

@@ -4,16 +4,7 @@ import shutil
 
 import pytest
 
-from browsing import (
-    brightness,
-    check_link,
-    complaints,
-    count_unreachable_boxes,
-    needs_browser,
-    requests,
-    show,
-    start_browser,
-)
+from browsing import brightness, check_link, complaints, count_unreachable_boxes, needs_browser, requests, show
 from lmssc.paper.reproduction_page import write_report
 from made_up import write_results
 
@@ -29,13 +20,6 @@ def page(tiny_figures, tmp_path_factory):
     columns = "| a long name of a column " * 12 + "|\n"
     (folder.parent / "audit" / "audit.md").write_text(f"## Wide\n\n{columns}{'| --- ' * 12}|\n{columns}")
     return write_report(folder)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
 
 
 def test_no_errors_and_no_request_leaves_the_file(browser, page):

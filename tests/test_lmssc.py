@@ -15,10 +15,11 @@ import lmssc.core.start
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.core.graph import laplacian
-from lmssc.core.initialization import SVDLimits, latent_start, leading_directions, random_graph
+from lmssc.core.initialization import latent_start, random_graph
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.targets import Targets
+from lmssc.core.truncated_svd import SVDLimits, leading_directions
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
 from lmssc.numerics.knn.exact import ExactKNN
@@ -473,7 +474,7 @@ class TestStart:
         X = rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(6000, 20))
         views = Views.from_arrays([store(X[:, :8]), store(X[:, 8:])])
         every = leading_directions(views, 3)
-        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(min_gram_samples=1000))
+        monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(min_gram_samples=1000))
         some = leading_directions(views, 3)
         np.testing.assert_allclose(some.values, every.values, rtol=0.1)
         assert some.median == pytest.approx(every.median, rel=0.1)
@@ -484,13 +485,13 @@ class TestStart:
     @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 1e-3)])
     @pytest.mark.parametrize("shape", [(120, 300), (300, 120)])
     def test_directions_of_many_sparse_samples(self, monkeypatch, shape, dtype, atol):
-        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(max_gram_size=10))
+        monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10))
         rng, calls = np.random.default_rng(0), []
         X = rng.random(shape) * (rng.random(shape) < 0.2) * np.linspace(1, 3, shape[1])
         views = [sparse.csr_array(part.astype(dtype)) for part in (X[:, :50], X[:, 50:])]
-        real = lmssc.core.initialization.eigsh
+        real = lmssc.core.truncated_svd.eigsh
         monkeypatch.setattr(
-            "lmssc.core.initialization.eigsh", lambda *args, **options: calls.append(1) or real(*args, **options)
+            "lmssc.core.truncated_svd.eigsh", lambda *args, **options: calls.append(1) or real(*args, **options)
         )
         found = leading_directions(Views.from_arrays(views), 6)
         assert calls
@@ -500,7 +501,7 @@ class TestStart:
         assert found.directions.dtype == dtype
 
     def test_sparse_samples_of_low_rank_and_of_nothing(self, monkeypatch):
-        monkeypatch.setattr("lmssc.core.initialization.SVD", SVDLimits(max_gram_size=10))
+        monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10))
         factor = np.random.default_rng(0).normal(size=(100, 2))
         for X in (factor @ factor.T, np.zeros((100, 100))):
             directions, values, _ = leading_directions(Views.from_arrays([sparse.csr_array(X)]), 5)

@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from browsing import (
-    brightness,
-    check_link,
-    complaints,
-    count_unreachable_boxes,
-    needs_browser,
-    requests,
-    show,
-    start_browser,
-)
+from browsing import brightness, check_link, complaints, count_unreachable_boxes, needs_browser, requests, show
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.report import write_report
@@ -37,13 +28,6 @@ def page(tmp_path_factory):
         path, LMSSC(max_iter=3).fit(views, y), views, y, ids=IDS, title="Made up", command="lmssc " + "x" * 300
     )
     return path
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
 
 
 def positions(browser):

@@ -14,9 +14,10 @@ def data():
     return make_multiview(120, noise_views=1, labelled=0.3, random_state=0)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def views(data):
-    return dict(zip(["a", "b", "noise"], data.views, strict=True))
+    a, b, noise = data.views
+    return {"a": a, "b": b, "noise": noise}
 
 
 @pytest.mark.parametrize("without", [None, "b"])

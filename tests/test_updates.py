@@ -15,7 +15,7 @@ from lmssc.core.embedding import Embedding
 from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
-from lmssc.core.propagation import propagate
+from lmssc.core.propagation import _solve_directly, propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.numerics.knn.exact import other_neighbors
@@ -314,6 +314,13 @@ class TestGraph:
         np.testing.assert_allclose(laplacian(sparse.csr_array(S)).toarray(), oracles.dense_laplacian(S), atol=1e-14)
 
 
+def propagate_with(max_direct, *arguments, **options):
+    """`propagate`, with a direct solve up to so many unknown samples."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lmssc.core.propagation.MAX_DIRECT", max_direct)
+        return propagate(*arguments, tol=1e-12, **options)
+
+
 class TestPropagation:
     @many
     @given(seeds, st.integers(3, 40), st.integers(2, 4), st.integers(1, 4))
@@ -323,13 +330,26 @@ class TestPropagation:
         codes = np.where(rng.uniform(size=n) < 0.3, rng.integers(0, n_classes, size=n), -1)
         codes[rng.integers(n)] = 0
         L = sparse.csr_array(oracles.dense_laplacian(S))
-        found = propagate(L, Targets.from_codes(codes, n_classes), tol=1e-12)
         right = oracles.dense_scores(S, codes, n_classes)
-        assert relative_error(found.scores, right) <= TOLERANCE
+        for max_direct in (0, n):  # by conjugate gradients, and at once
+            found = propagate_with(max_direct, L, Targets.from_codes(codes, n_classes))
+            assert relative_error(found.scores, right) <= TOLERANCE
         parts = [part for part in oracles.components(S) if (codes[part] < 0).all()]
         assert sorted(np.flatnonzero(found.unreached)) == sorted(i for part in parts for i in part)
         np.testing.assert_allclose(found.scores.sum(axis=1), 1, atol=1e-9)
         assert found.scores.min() > -1e-9
+
+    def test_a_matrix_that_rounding_makes_indefinite_is_left_to_the_iterations(self):
+        """As in single precision: the diagonal is a little less than the sum of the row."""
+        S = np.diag(np.ones(29), 1)
+        codes = np.full(30, -1)
+        codes[0] = 0
+        L = oracles.dense_laplacian(S)
+        for weight, cholesky_fails in ((0.0, False), (1e-2, True)):
+            rounded = sparse.csr_array(L - weight * np.eye(30))
+            one_step = propagate(rounded, Targets.from_codes(codes, 2))
+            assert (_solve_directly(rounded, np.eye(30, 2), codes >= 0, codes >= 0) is None) == cholesky_fails
+            assert np.isfinite(one_step.scores).all()
 
     def test_all_labelled(self):
         S = random_row_stochastic(np.random.default_rng(0), 6, 2)
@@ -346,5 +366,5 @@ class TestPropagation:
         codes = np.full(20, -1)
         codes[:2] = [0, 1]
         L = sparse.csr_array(oracles.dense_laplacian(S))
-        found = propagate(L, Targets.from_codes(codes, 2), start=100 * rng.normal(size=(20, 2)), tol=1e-12)
+        found = propagate_with(0, L, Targets.from_codes(codes, 2), start=100 * rng.normal(size=(20, 2)))
         assert relative_error(found.scores, oracles.dense_scores(S, codes, 2)) <= TOLERANCE

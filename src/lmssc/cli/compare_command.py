@@ -59,6 +59,15 @@ def _method_names() -> Sequence[str]:
     return METHOD_NAMES
 
 
+def _left_out(methods: Sequence[str] | None) -> str:
+    """A note on methods of packages that are not installed, if all methods were asked for."""
+    from lmssc.evaluation.methods import METHOD_NAMES
+    from lmssc.evaluation.peers import missing_package
+
+    names = [name for name in METHOD_NAMES if methods is None and missing_package(name)]
+    return f"not compared: {', '.join(names)}; pip install 'lmssc[peers]' adds them" if names else ""
+
+
 def run(args: argparse.Namespace) -> int:
     """Carry it out."""
     from lmssc.evaluation.comparison import compare
@@ -95,5 +104,7 @@ def run(args: argparse.Namespace) -> int:
             print("(n of m): mean over the n runs that did not fail")
         for record in failed[:5]:
             print(f"failed: {record['method']}, {record['rate']:g}, split {record['repeat']}: {record['error']}")
+        if left_out := _left_out(args.methods):
+            print(left_out)
         print(f"{len(result.records)} runs ({len(failed)} failed) in {args.out / 'runs.csv'}")
     return 0

@@ -6,16 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.incomplete_samples import embed_incomplete, fit_ridge
 from lmssc.core.loadings import orthonormal_loadings
-from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.core.truncated_svd import leading_directions, noise_threshold
+from lmssc.data.memmap import BATCH_BYTES, MappedRows, stored_bytes
 from lmssc.data.views import Views
-from lmssc.numerics.conjugate_gradient import solver_tolerance
 
 
 @dataclass(frozen=True)
@@ -47,142 +46,9 @@ class ComponentLimits:
     random_components: int = 20
 
 
-@dataclass(frozen=True)
-class SVDLimits:
-    """Sizes up to which the SVD is computed from a Gram matrix.
-
-    Attributes
-    ----------
-    max_gram_size : int
-        Largest number of features, or of samples, of a Gram matrix.
-    max_gram_entries : int
-        Largest number of entries of views whose Gram matrix of the samples is computed.
-    min_gram_samples : int
-        The Gram matrix of the features comes from an even subset of the samples, at least so many.
-    """
-
-    max_gram_size: int = 1500
-    max_gram_entries: int = 20_000_000
-    min_gram_samples: int = 30_000
-
-
 COMPONENTS = ComponentLimits()
-SVD = SVDLimits()
-
-
-class Spectrum(NamedTuple):
-    """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
-
-    `median` is the median of all singular values; None where not all are computed.
-    """
-
-    directions: NDArray
-    values: NDArray
-    median: float | None
-
-
-def leading_directions(views: Views, n_components: int, tol: float = 1e-6, max_rounds: int = 50) -> Spectrum:
-    """Leading right singular vectors of the stacked views.
-
-    Small views: from a Gram matrix. Large sparse views: by Lanczos iteration, hundreds of products with one column.
-    Large dense views: by block subspace iteration, a few products with many columns.
-
-    Parameters
-    ----------
-    views : Views
-        Scaled views; missing rows count as zeros.
-    n_components : int
-        Number of vectors, at most min(n, Σ d_v).
-    tol : float
-        Subspace iteration stops when no wanted singular value changes by more than this share of the largest.
-    max_rounds : int
-        Largest number of subspace iterations; each takes one XᵀH and one XW.
-
-    Returns
-    -------
-    Spectrum
-
-    Examples
-    --------
-    >>> views = Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])])
-    >>> directions, values, median = leading_directions(views, 1)
-    >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
-    (array([1., 0.]), array([3.]), 2.0)
-    """
-    if views.n_features <= min(views.n_samples, SVD.max_gram_size):
-        return _of_features(views, n_components)
-    if views.n_samples <= SVD.max_gram_size and views.n_samples * views.n_features <= SVD.max_gram_entries:
-        return _of_samples(views, n_components)
-    cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
-    if cheap_columns and 2 * n_components < min(views.n_samples, views.n_features):
-        try:
-            return _by_lanczos(views, n_components)
-        except ArpackError:
-            pass  # all views are zero, for example
-    # A wider block converges faster, at the cost of a few more columns.
-    width = min(2 * n_components + 8, views.n_samples, views.n_features)
-    draw = np.random.default_rng(0).standard_normal((views.n_features, width))
-    basis = linalg.qr(draw.astype(views.dtype), mode="economic")[0]
-    previous = np.zeros(n_components)
-    for _ in range(max_rounds):
-        image = linalg.qr(views.dot(views.split(basis)), mode="economic")[0]
-        left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
-        basis = left
-        wanted = values[:n_components]
-        if np.abs(wanted - previous).max() <= tol * wanted[0]:
-            break
-        previous = wanted
-    return Spectrum(_with_positive_peaks(basis[:, :n_components]), wanted, None)
-
-
-def _of_features(views: Views, n_components: int) -> Spectrum:
-    """From the Gram matrix of the features, of a subset of very many samples."""
-    step = max(1, views.n_samples // SVD.min_gram_samples)
-    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
-    values = np.sqrt(np.maximum(squares[::-1], 0))
-    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
-    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
-
-
-def _of_samples(views: Views, n_components: int) -> Spectrum:
-    """From the Gram matrix of the samples."""
-    side = np.vstack(views.transpose_dot(np.eye(views.n_samples, dtype=views.dtype)))
-    gram = side.T @ side
-    leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
-    # An SVD within the subspace restores the digits that squaring lost.
-    q = linalg.qr(side @ leading, mode="economic")[0]
-    image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
-    left, values, _ = linalg.svd(q.T @ image)
-    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0))))
-    return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
-
-
-def _by_lanczos(views: Views, n_components: int) -> Spectrum:
-    """By Lanczos iteration on the side of the samples or of the features, whichever are fewer."""
-    by_samples = views.n_samples <= views.n_features
-    size = min(views.n_samples, views.n_features)
-
-    def multiply(column: NDArray) -> NDArray:
-        column = column.reshape(-1, 1)
-        if by_samples:
-            return views.dot(views.transpose_dot(column))
-        return np.vstack(views.transpose_dot(views.dot(views.split(column))))
-
-    vectors = eigsh(
-        LinearOperator((size, size), matvec=multiply, dtype=views.dtype),
-        n_components,
-        v0=np.random.default_rng(0).standard_normal(size).astype(views.dtype),
-        tol=solver_tolerance(views.dtype, 1e-8),
-    )[1]
-    image = vectors if by_samples else linalg.qr(views.dot(views.split(vectors)), mode="economic")[0]
-    left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
-    return Spectrum(_with_positive_peaks(left), values, None)
-
-
-def _with_positive_peaks(directions: NDArray) -> NDArray:
-    """Directions with signs that make the largest entry of each positive."""
-    peaks = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
-    return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype)
+# The noise of each sample is measured on up to this many of them.
+MAX_NOISE_SAMPLES = 1500
 
 
 def max_components(n_samples: int, n_features: int, *, text: bool = False) -> int:
@@ -210,9 +76,7 @@ def count_above_noise(values: NDArray, median: float, n_samples: int, n_features
     >>> count_above_noise(values, float(np.median(values)), *X.shape)
     1
     """
-    shape = min(n_samples, n_features) / max(n_samples, n_features)
-    threshold = 0.56 * shape**3 - 0.95 * shape**2 + 1.82 * shape + 1.43
-    return int((values > threshold * median).sum())
+    return int((values > noise_threshold(median, n_samples, n_features)).sum())
 
 
 def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
@@ -220,7 +84,7 @@ def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
 
     If half of the samples are noisier than the others, their noise alone exceeds the median singular value, which is
     that of the quiet half. The noise of a sample is its residual outside of the leading directions, measured on up to
-    `SVDLimits.max_gram_size` samples.
+    `MAX_NOISE_SAMPLES` samples.
 
     Examples
     --------
@@ -232,7 +96,7 @@ def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
     >>> count_above_own_noise(Views.from_arrays([X]), directions[:10].T)
     0
     """
-    n_rows = min(views.n_samples, SVD.max_gram_size)
+    n_rows = min(views.n_samples, MAX_NOISE_SAMPLES)
     if any(isinstance(view.data, MappedRows) for view in views):  # rows that are on disk stay there, but for a few
         row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
         n_rows = min(n_rows, max(COMPONENTS.min_components, int(BATCH_BYTES / row_bytes)))
@@ -282,8 +146,11 @@ def latent_start(
     >>> H.ravel().round(6) + 0.0
     array([3., 0.])
     """
-    directions, values, median = leading_directions(views, n_components)
-    if above_noise and median is not None and views.n_features > COMPONENTS.max_trusted_features:
+    above_noise = above_noise and views.n_features > COMPONENTS.max_trusted_features
+    directions, values, median = leading_directions(
+        views, n_components, measure_noise=above_noise, min_wanted=COMPONENTS.min_components
+    )
+    if above_noise and median is not None:
         found = count_above_noise(values, median, views.n_samples, views.n_features)
         if views.complete and found > COMPONENTS.min_components:
             own = count_above_own_noise(views, directions)

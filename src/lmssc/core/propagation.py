@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 from lmssc.core.graph import connect_new
 from lmssc.core.targets import Targets
@@ -13,6 +13,9 @@ from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
+
+# Up to this many unknown rows of F, a dense Cholesky factorisation takes less time than conjugate gradients.
+MAX_DIRECT = 400
 
 
 class Propagation(NamedTuple):
@@ -72,7 +75,14 @@ def propagate(
     frequencies = targets.frequencies.astype(laplacian.dtype)
     scores[unreached] = frequencies
     known = labelled | unreached
-    if not known.all():
+    n_unknown = len(known) - int(known.sum())
+    direct = None
+    # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
+    if 0 < n_unknown <= MAX_DIRECT and components.unreached.all():
+        direct = _solve_directly(laplacian, scores, labelled, known)
+    if direct is not None:
+        scores[~known] = direct
+    elif n_unknown:
         guess = np.tile(frequencies, (len(targets), 1)) if start is None else start.copy()
         coarse = coarse_correction(laplacian, known) if spatially_ordered else None
         solution = _solve_unknown(laplacian, scores, labelled, known, guess, tol, coarse)
@@ -80,6 +90,18 @@ def propagate(
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _solve_directly(
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray
+) -> NDArray | None:
+    """F_u by a Cholesky factorisation of L_uu; None if rounding has made L_uu indefinite."""
+    rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
+    try:
+        factor = linalg.cho_factor(rows[:, ~is_known], overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    return linalg.cho_solve(factor, -rows[:, labelled] @ scores[labelled], overwrite_b=True, check_finite=False)
 
 
 def _solve_unknown(

@@ -18,6 +18,7 @@ from lmssc.data.link_order import order_with_links
 from lmssc.data.link_reading import hint_at_links, match_index, read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView, check_views, refuse_gaps
 from lmssc.data.row_index import common_index
+from lmssc.data.storage import smaller
 from lmssc.data.validation import (
     Masks,
     ViewSpec,
@@ -27,7 +28,7 @@ from lmssc.data.validation import (
     read_block,
     read_collection,
 )
-from lmssc.data.views import RawView, smaller
+from lmssc.data.views import RawView
 from lmssc.numerics.parallel import threaded_map
 
 MIN_SAMPLES = 2
@@ -115,10 +116,11 @@ class Dataset:
 
     def take(self, rows: NDArray) -> "Dataset":
         """Some of the samples, in the order of `rows`; classes without a label are dropped."""
+        gap_rows = [None if gaps is None or not gaps[rows].any() else gaps[rows] for gaps in self.gap_rows]
         return self._derive(
             lambda keys: [one[rows] for one in keys],
-            views=[_take(view, rows) for view in self.views],
-            gap_rows=[None if gaps is None or not gaps[rows].any() else gaps[rows] for gaps in self.gap_rows],
+            views=[_take(view, rows, gaps is not None) for view, gaps in zip(self.views, gap_rows, strict=True)],
+            gap_rows=gap_rows,
             graphs=[graph.take(rows) for graph in self.graphs],
             **_drop_empty_classes(self.classes, self.codes[rows]),
         )
@@ -155,10 +157,10 @@ class Dataset:
         return derived
 
 
-def _take(view: RawView, rows: NDArray) -> RawView:
+def _take(view: RawView, rows: NDArray, has_gaps: bool) -> RawView:
     part = view.take(rows)
     complete = part.present is None or part.present.all()
-    return RawView(part.name, smaller(part.data), None if complete else part.present)
+    return RawView(part.name, smaller(part.data, has_gaps=has_gaps), None if complete else part.present)
 
 
 def _drop_empty_classes(classes: NDArray, codes: NDArray) -> dict[str, NDArray]:

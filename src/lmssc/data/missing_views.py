@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from lmssc.data.memmap import release, slices, stored_bytes
+from lmssc.data.storage import smaller
 from lmssc.data.validation import Masks, list_some, unique_names
-from lmssc.data.views import Matrix, RawView, smaller
+from lmssc.data.views import Matrix, RawView
 
 # Values up to this share of the square root of the largest float can be squared and summed over all samples.
 MAX_SHARE_OF_ROOT = 1e-3
@@ -77,8 +78,9 @@ def check_views(blocks: Mapping[str, Matrix], present: Masks) -> list[CheckedVie
         has = mask & ~missing
         gap_rows &= mask
         # `stack_views` stores dense views as sparse ones.
-        raw = RawView(name, smaller(block), None if has.all() else has)
-        checked.append(CheckedView(raw, gap_rows if gap_rows.any() else None))
+        has_gaps = bool(gap_rows.any())
+        raw = RawView(name, smaller(block, has_gaps=has_gaps), None if has.all() else has)
+        checked.append(CheckedView(raw, gap_rows if has_gaps else None))
     nowhere = ~has_any_view([view.raw for view in checked])
     if nowhere.any():
         raise ValueError(

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.data.storage import smaller
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import count_threads, threaded_map
 
@@ -19,20 +20,6 @@ from lmssc.numerics.parallel import count_threads, threaded_map
 STRIP = 100
 # Bytes of the views times columns of the other factor from which on parallel products pay.
 MIN_PARALLEL_WORK = 1 << 27
-
-
-def smaller(block: Matrix) -> Matrix:
-    """Store a sparse block densely if that takes less memory; memory maps stay as they are.
-
-    Examples
-    --------
-    >>> type(smaller(sparse.csr_array(np.ones((3, 3))))).__name__
-    'ndarray'
-    """
-    if not sparse.issparse(block) or memory_map(block) is not None:
-        return block
-    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
-    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
 
 
 @dataclass(frozen=True)
@@ -124,6 +111,20 @@ class View:
         result = (self.data + missing @ sparse.csr_array(self.offset[None])).tocsr()
         result.sum_duplicates()  # which sorts
         return result
+
+    def sample_gram(self) -> NDArray:
+        """X·Xᵀ, in float64."""
+        data = self.data.astype(np.float64, copy=False)
+        product = data @ data.T
+        if sparse.issparse(product):
+            product = product.toarray()
+        if self.offset is not None:
+            offset = self.offset.astype(np.float64, copy=False)
+            present = self.keep_present(np.ones((len(product), 1)))
+            shift = (data @ offset)[:, None] - present * (offset @ offset / 2)
+            product -= shift @ present.T
+            product -= present @ shift.T
+        return product
 
     def row_energies(self) -> NDArray:
         """Squared norm of each row of X, in float64."""
@@ -365,6 +366,17 @@ class Views(Sequence[View]):
                     result[starts[w] : ends[w], place] = block
                     result[place, starts[w] : ends[w]] = block.T
         return result
+
+    def sample_gram(self) -> NDArray:
+        """Σ_v X^v·X^vᵀ, in float64; no view may be on disk.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.array([[1.0], [2.0]]), np.eye(2)]).sample_gram()
+        array([[2., 2.],
+               [2., 5.]])
+        """
+        return reduce(np.add, [view.sample_gram() for view in self])
 
     def transpose_dot(self, latent: NDArray) -> list[NDArray]:
         """X^vᵀH of each view."""

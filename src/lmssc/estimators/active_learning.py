@@ -56,7 +56,7 @@ class ActiveLearningMixin:
         Parameters
         ----------
         n : int
-            Number of samples; all unlabelled ones if there are fewer.
+            As for `most_uncertain`.
 
         Returns
         -------

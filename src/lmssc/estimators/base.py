@@ -313,10 +313,7 @@ class MultiViewClassifier(
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -361,10 +358,7 @@ class MultiViewClassifier(
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------
@@ -444,13 +438,10 @@ class MultiViewClassifier(
 
         Examples
         --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from lmssc import LMSSC
-        >>> from lmssc.datasets import make_multiview
-        >>> data = make_multiview(100, labelled=0.2, random_state=0)
-        >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
-        >>> path = Path(tempfile.mkdtemp()) / "report.html"
+        >>> import lmssc, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "report.html")
+        >>> data = lmssc.datasets.make_multiview(100, labelled=0.2, random_state=0)
+        >>> clf = lmssc.LMSSC(max_iter=2).fit(data.views, data.y)
         >>> clf.report(path)
         >>> "hidden labels found again" in path.read_text(encoding="utf-8")
         False

@@ -64,14 +64,8 @@ class GFHF(FixedNeighborsClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (c,)
-        Classes, sorted.
-    transduction_ : ndarray of shape (n,)
-        Label of each sample.
-    label_distributions_ : ndarray of shape (n, c)
-        Distribution over the classes of each sample; rows sum to 1.
-    unreached_ : ndarray of int
-        Samples in components of the graph without a label; they have the frequencies of the labelled classes.
+    classes_, transduction_, label_distributions_, unreached_, imputed_, view_names_
+        As for `LMSSC`.
     graph_ : csr_array of shape (n, n)
         The graph, without self-loops: S with rows that sum to 1 for "adaptive", the symmetric W for "gaussian", and X
         for "precomputed".
@@ -85,10 +79,6 @@ class GFHF(FixedNeighborsClassifier):
         Always 1.
     scalings_ : dict of str to str
         Scaling of each view that is used; none for `graph="precomputed"`.
-    imputed_ : dict of str to ndarray of shape (d_v,)
-        Number of imputed values in each column of each view; empty without `impute`.
-    view_names_ : list of str
-        Names of the views.
 
     See Also
     --------

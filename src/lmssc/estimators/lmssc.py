@@ -424,10 +424,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
 
         Parameters
         ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
+        X, present : as in `fit`
 
         Returns
         -------

@@ -283,37 +283,12 @@ class LMSSCCV(LatentTransformerMixin, MultiViewClassifier):
         return found
 
     def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
-        """Distribution over the classes for each sample, of `fit` or new, by `best_estimator_`.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, c)
-            Non-negative rows that sum to 1, columns as in `classes_`.
-        """
+        """Distribution over the classes for each sample: `predict_proba` of `best_estimator_`."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X, present)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
-        """Latent positions of samples, by `best_estimator_`.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Samples; views that a sample lacks are NaN.
-        present : as in `fit`, optional
-            Which samples have which view.
-
-        Returns
-        -------
-        ndarray of shape (n, r)
-        """
+        """Latent positions of samples: `transform` of `best_estimator_`."""
         check_is_fitted(self)
         return self.best_estimator_.transform(X, present)
 

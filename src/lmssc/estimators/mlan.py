@@ -200,14 +200,8 @@ class MLAN(FixedNeighborsClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (c,)
-        Classes, sorted.
-    transduction_ : ndarray of shape (n,)
-        Label of each sample.
-    label_distributions_ : ndarray of shape (n, c)
-        Distribution over the classes of each sample; rows sum to 1.
-    unreached_ : ndarray of int
-        Samples in components of the graph without a label; they have the frequencies of the labelled classes.
+    classes_, transduction_, label_distributions_, unreached_, n_neighbors_, n_iter_, scalings_, imputed_, view_names_
+        As for `LMSSC`.
     graph_ : csr_array of shape (n, n)
         S: symmetric, without self-loops.
     view_weights_ : ndarray of shape (V,)
@@ -218,16 +212,6 @@ class MLAN(FixedNeighborsClassifier):
         Its terms: "views", "graph" and "labels".
     alpha_ : float
         α.
-    n_neighbors_ : int
-        Number of neighbours k, given or chosen.
-    n_iter_ : int
-        Number of iterations.
-    scalings_ : dict of str to str
-        Scaling of each view.
-    imputed_ : dict of str to ndarray of shape (d_v,)
-        Number of imputed values in each column of each view; empty without `impute`.
-    view_names_ : list of str
-        Names of the views.
 
     See Also
     --------

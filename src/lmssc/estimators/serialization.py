@@ -82,10 +82,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Examples
     --------
     >>> import lmssc, tempfile
-    >>> from pathlib import Path
-    >>> from lmssc.datasets import make_multiview
-    >>> data = make_multiview(60, labelled=0.2, random_state=0)
-    >>> path = Path(tempfile.mkdtemp()) / "model.lmssc"
+    >>> path = tempfile.mkdtemp() + "/model.lmssc"
+    >>> data = lmssc.datasets.make_multiview(60, labelled=0.2, random_state=0)
     >>> lmssc.AMGL().fit(data.views, data.y).save(path)
     >>> lmssc.load(path)
     AMGL()
@@ -96,29 +94,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 def read_model(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """Read a classifier and what its file records about itself.
 
-    Parameters
-    ----------
-    path : str or path
-        Name of the file.
-
     Returns
     -------
     clf : classifier
         As `load` returns it.
     about : dict
         format_version, bytes, the date, and the versions of lmssc and its dependencies that wrote the file.
-
-    Examples
-    --------
-    >>> import lmssc, tempfile
-    >>> from pathlib import Path
-    >>> from lmssc.datasets import make_multiview
-    >>> data = make_multiview(60, labelled=0.2, random_state=0)
-    >>> path = Path(tempfile.mkdtemp()) / "model.lmssc"
-    >>> lmssc.GFHF().fit(data.views, data.y).save(path)
-    >>> clf, about = read_model(path)
-    >>> clf, about["format_version"], describe_model(clf, about)["samples"]
-    (GFHF(), 1, 60)
     """
     return read_model_file(path, MODEL_TYPES, check_fitted)
 

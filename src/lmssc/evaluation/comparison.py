@@ -158,8 +158,9 @@ def compare(
     y : array-like of shape (n,)
         Labels of all rows; each split hides most of them from the methods.
     methods : list of names, or dict of name → classifier, optional
-        Built-in names (all by default; see `lmssc.evaluation.methods.METHOD_NAMES`), or any scikit-learn classifier.
-        Estimators of this library see the views. Subclasses of LabelPropagation, LabelSpreading and
+        Built-in names (see `lmssc.evaluation.methods.METHOD_NAMES`; by default all, but those of scikit-network and
+        graphlearning only if these are installed), or any scikit-learn classifier. Estimators of this library see the
+        views. Subclasses of LabelPropagation, LabelSpreading and
         SelfTrainingClassifier, and pipelines that end in one, see all rows of the scaled, concatenated views. Any other
         classifier sees the labelled rows of these, and needs `predict_proba`, or a `decision_function` with one column
         per class.

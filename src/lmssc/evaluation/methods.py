@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -20,9 +21,21 @@ from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.gfhf import GFHF
 from lmssc.estimators.lmssc import LMSSC, paper_settings
 from lmssc.estimators.mlan import MLAN
+from lmssc.evaluation.peers import (
+    Diffusion,
+    LateFusion,
+    MeanKernelSVC,
+    NeighborGraphClassifier,
+    PerViewClassifier,
+    Poisson,
+    RidgeWithProbabilities,
+    missing_package,
+)
 
 # Stands for one method per view.
 EACH_VIEW = "GFHF (view v)"
+# Penalties that the ridge chooses from.
+RIDGE_PENALTIES = tuple(10.0**power for power in range(-3, 6))
 # Name → a function of the seed that returns the estimator. `EACH_VIEW` needs the names of the views: `resolve_methods`
 # replaces it.
 BUILT_IN: dict[str, Callable[[int], Any]] = {
@@ -36,17 +49,32 @@ BUILT_IN: dict[str, Callable[[int], Any]] = {
     "LogisticRegression": lambda _: LogisticRegression(max_iter=2000),
     "SVC (RBF)": lambda _: SVC(),
     "SVC (linear)": lambda _: SVC(kernel="linear"),
+    "SVC (mean kernel)": lambda _: MeanKernelSVC(),
+    "LogisticRegression (late fusion)": lambda _: LateFusion(),
+    "Ridge": lambda _: RidgeWithProbabilities(alphas=RIDGE_PENALTIES),
+    "RandomForest": lambda seed: RandomForestClassifier(random_state=seed),
+    "SelfTraining": lambda _: SelfTrainingClassifier(LogisticRegression(max_iter=2000)),
+    "Diffusion (scikit-network)": lambda _: Diffusion(),
+    "Poisson (graphlearning)": lambda _: Poisson(),
     "1-NN": lambda _: KNeighborsClassifier(n_neighbors=1),
 }
 METHOD_NAMES = tuple(BUILT_IN)
 # Classifiers of the concatenated views that are fitted to all rows, with −1 for the hidden labels.
-SEMI_SUPERVISED = (LabelPropagation, LabelSpreading, SelfTrainingClassifier, MultiViewClassifier)
+SEMI_SUPERVISED = (
+    LabelPropagation,
+    LabelSpreading,
+    SelfTrainingClassifier,
+    MultiViewClassifier,
+    NeighborGraphClassifier,
+)
 
 
 def resolve_methods(
     methods: Sequence[str] | Mapping[str, Any] | None, view_names: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """Name → estimator, from names (all if None) or a dict that has estimators or None for a built-in name.
+    """Name → estimator, from names or a dict that has estimators or None for a built-in name.
+
+    None stands for all names whose packages are installed.
 
     Examples
     --------
@@ -55,7 +83,7 @@ def resolve_methods(
     """
     wanted: dict[str, Any] = {}
     if methods is None:
-        methods = METHOD_NAMES
+        methods = [name for name in METHOD_NAMES if not missing_package(name)]
     given = (
         methods if isinstance(methods, Mapping) else dict.fromkeys([methods] if isinstance(methods, str) else methods)
     )
@@ -70,6 +98,8 @@ def resolve_methods(
         elif name in of_view:
             wanted[name] = of_view[name]
         elif name in BUILT_IN:
+            if package := missing_package(name):
+                raise ImportError(f"methods: {name!r} needs {package}: pip install 'lmssc[peers]'")
             wanted[name] = BUILT_IN[name](seed)
         else:
             raise ValueError(f"methods: unknown method {name!r}; the names are {', '.join(map(repr, METHOD_NAMES))}")
@@ -89,16 +119,22 @@ def scaled_concatenation(views: list[RawView]) -> Any:
     return scale_views(views, scalings).points() * np.sqrt(energy)
 
 
+def scaled_one_by_one(views: list[RawView]) -> list[Any]:
+    """The views, scaled by `"auto"`: the input of a `PerViewClassifier`."""
+    scalings = fit_scalings(views, ["auto"] * len(views), equalise=False)
+    return [view.points() for view in scale_views(views, scalings)]
+
+
 def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concatenated: Any) -> tuple[NDArray, NDArray]:
     """Fit a clone of an estimator and predict the rows without a label.
 
     Parameters
     ----------
     estimator : classifier
-        A `MultiViewClassifier` sees all views of all rows. A subclass of LabelPropagation, LabelSpreading or
-        SelfTrainingClassifier, or a pipeline that ends in one, sees all rows of the scaled, concatenated views. Any
-        other classifier sees only the labelled rows of these; it needs `predict_proba`, or a `decision_function` with
-        one column per class.
+        A `MultiViewClassifier` sees all views of all rows, a `PerViewClassifier` the labelled rows of each scaled view.
+        A subclass of LabelPropagation, LabelSpreading, SelfTrainingClassifier or NeighborGraphClassifier, or a
+        pipeline that ends in one, sees all rows of the scaled, concatenated views. Any other classifier sees only the
+        labelled rows of these; it needs `predict_proba`, or a `decision_function` with one column per class.
     views : list of RawView
         The views.
     labels : ndarray of int
@@ -139,6 +175,11 @@ def _predict_hidden(
         named = {view.name: view.data for view in views}
         estimator.fit(named, labels, present={view.name: view.present for view in views})
         return estimator.label_distributions_[hidden], estimator.transduction_[hidden]
+    if isinstance(estimator, PerViewClassifier):
+        scaled = scaled_one_by_one(views)
+        estimator.fit([view[~hidden] for view in scaled], labels[~hidden])
+        proba = estimator.predict_proba([view[hidden] for view in scaled])
+        return proba, estimator.classes_[proba.argmax(axis=1)]
     last = _last_step(estimator)
     if isinstance(last, SEMI_SUPERVISED):
         estimator.fit(concatenated, labels)

@@ -125,15 +125,6 @@ def guess_delimiter(path: str) -> str:
 
     A first line such as ``sep=;`` decides, as it does for Excel.
 
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    str
-
     Raises
     ------
     InputFileError

@@ -57,12 +57,8 @@ def blank_cells(table: Table, name: str, kind: Kind, *, empty: bool = False) -> 
 
     Parameters
     ----------
-    table : Table
-        A file.
-    name : str
-        The column.
-    kind : Kind
-        What it is.
+    table, name, kind
+        As for `make_features`.
     empty : bool
         Whether words such as "NA" are an answer, too, unlike cells with nothing in them.
 

@@ -36,10 +36,8 @@ class ConvergenceDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    ax_, figure_ : matplotlib Axes and Figure
+        The plot.
     lines_ : dict of str to matplotlib Line2D
         The curves by name; the objective is ``"objective"``.
 
@@ -69,7 +67,6 @@ class ConvergenceDisplay(AxesDisplay):
         Returns
         -------
         ConvergenceDisplay
-            The display, drawn.
         """
         return cls(estimator.objective_, estimator.objective_terms_).plot(ax=ax)
 

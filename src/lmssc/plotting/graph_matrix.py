@@ -35,10 +35,8 @@ class GraphDisplay(AxesDisplay):
         Share of the weight that joins samples of one class.
     chance_ : float
         That share if every sample chose its neighbours at random.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    ax_, figure_ : matplotlib Axes and Figure
+        The plot.
     image_ : matplotlib AxesImage
         The picture.
 
@@ -72,7 +70,6 @@ class GraphDisplay(AxesDisplay):
         Returns
         -------
         GraphDisplay
-            The display, drawn.
         """
         return cls(estimator.graph_, estimator.transduction_ if y is None else y).plot(ax=ax)
 

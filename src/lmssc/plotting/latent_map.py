@@ -40,10 +40,8 @@ class LatentMapDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    ax_, figure_ : matplotlib Axes and Figure
+        The plot.
 
     Examples
     --------
@@ -98,7 +96,6 @@ class LatentMapDisplay(AxesDisplay):
         Returns
         -------
         LatentMapDisplay
-            The display, drawn.
         """
         predicted = np.asarray(estimator.transduction_)
         display = cls(

@@ -45,10 +45,8 @@ class CalibrationDisplay:
         Expected calibration error of each method, over the same bins.
     lines_ : dict of str to matplotlib Line2D
         The curves.
-    axes_ : pair of matplotlib Axes
-        The curves and the histogram.
-    figure_ : matplotlib Figure
-        Their figure.
+    axes_, figure_ : pair of matplotlib Axes, and Figure
+        The curves and the histogram, and their figure.
 
     Examples
     --------
@@ -95,7 +93,6 @@ class CalibrationDisplay:
         Returns
         -------
         CalibrationDisplay
-            The display, drawn.
         """
         truth = np.asarray(y_true)
         counted = np.ones(len(truth), dtype=bool) if y is None else ~known_labels(y)[1]
@@ -127,15 +124,12 @@ class CalibrationDisplay:
             True labels.
         classes : array-like of shape (n_classes,)
             Label of each column.
-        n_bins : int, default=10
-            Bins of the confidence.
-        ax : pair of matplotlib Axes, default=None
-            For the curves and the histogram; a new figure if None.
+        n_bins, ax : int and pair of matplotlib Axes, optional
+            As for the class and for `plot`.
 
         Returns
         -------
         CalibrationDisplay
-            The display, drawn.
 
         Examples
         --------
@@ -169,7 +163,6 @@ class CalibrationDisplay:
         Returns
         -------
         CalibrationDisplay
-            The display itself.
         """
         if not COUNT.accepts(self.n_bins):
             raise ValueError(f"n_bins must be {COUNT.wanted}, got {self.n_bins!r}")

@@ -32,10 +32,8 @@ class SensitivityDisplay:
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        The panels.
-    figure_ : matplotlib Figure
-        Their figure.
+    axes_, figure_ : ndarray of matplotlib Axes, and Figure
+        The panels, and their figure.
     images_ : list of matplotlib AxesImage
         The heat maps, all on one colour scale.
 
@@ -70,7 +68,6 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            The display, drawn.
         """
         usual = (LMSSC() if estimator.estimator is None else estimator.estimator).get_params(deep=False)
         absent = [name for name in PARAMETERS if name not in usual]
@@ -103,7 +100,6 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            The display, drawn.
 
         Examples
         --------
@@ -140,7 +136,6 @@ class SensitivityDisplay:
         Returns
         -------
         SensitivityDisplay
-            The display itself.
         """
         scores = 100 * np.asarray(self.scores, dtype=float)
         n_components, beta, gamma = list(self.n_components), list(self.beta), list(self.gamma)

@@ -35,10 +35,8 @@ class ViewContributionDisplay(AxesDisplay):
         The shares.
     marks_ : matplotlib Line2D, or None
         The accuracies without each view.
-    ax_ : matplotlib Axes
-        The axes of the plot.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    ax_, figure_ : matplotlib Axes and Figure
+        The plot.
 
     Examples
     --------
@@ -96,7 +94,6 @@ class ViewContributionDisplay(AxesDisplay):
         Returns
         -------
         ViewContributionDisplay
-            The display, drawn.
         """
         shares = view_shares(estimator)
         if not shares:

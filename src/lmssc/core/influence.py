@@ -1,0 +1,396 @@
+"""What each label does to each answer, with the graph fixed: weights, leave-one-out, and one label more or less."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from lmssc.core.label_system import LabelSolver, LabelSystem
+
+# Right-hand sides solved at a time, and entries of such a batch at most.
+MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
+# Smaller weights are nothing but the solver's error.
+MIN_WEIGHT = 1e-12
+
+
+class Influence(NamedTuple):
+    """Where the scores of some samples come from: F = `weights`·Y + `opinion`.
+
+    Attributes
+    ----------
+    weights : csr_array of shape (m, n)
+        Weight of each labelled sample, not negative; zero for samples without a label.
+    anchor : ndarray of shape (m,)
+        Weight of the opinions that do not come from labels over the graph. With the weights of the row it sums to 1,
+        or to 0 for a sample that no label reaches.
+    opinion : ndarray of shape (m, c)
+        What these opinions contribute to the scores.
+    """
+
+    weights: sparse.csr_array
+    anchor: NDArray
+    opinion: NDArray
+
+
+def label_weights(solver: LabelSolver, samples: NDArray) -> Influence:
+    """Weight of every label in the scores of some samples: rows of M = −L_uu⁻¹·L_ul, and beyond.
+
+    With x = K⁻¹·e_i and K = L_uu + diag(μ + a), the weight of a clamped label j is −(L_lu·x)_j, that of a label with
+    trust μ_j is μ_j·x_j, and that of the opinion about sample j is a_j·x_j. L is symmetric, so each sample takes one
+    solve, and all labels come with it.
+
+    Parameters
+    ----------
+    solver : LabelSolver
+        Solver of the system.
+    samples : ndarray of int of shape (m,)
+        The samples.
+
+    Returns
+    -------
+    Influence
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    >>> solver = LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1, 1]), 2)))
+    >>> label_weights(solver, np.array([1, 3])).weights.toarray().round(4)
+    array([[0.6667, 0.    , 0.    , 0.3333],
+           [0.    , 0.    , 0.    , 1.    ]])
+    """
+    system = solver.original
+    parts = [_weights_of_batch(solver, system, samples[batch]) for batch in _batches(system, len(samples))]
+    if not parts:
+        empty = sparse.csr_array((0, system.n_samples))
+        return Influence(empty, np.empty(0), np.empty((0, system.labels.shape[1])))
+    weights, anchor, opinion = zip(*parts, strict=True)
+    return Influence(sparse.vstack(weights, format="csr"), np.concatenate(anchor), np.concatenate(opinion))
+
+
+def _weights_of_batch(solver: LabelSolver, system: LabelSystem, samples: NDArray) -> Influence:
+    n_samples, dtype = system.n_samples, np.float64
+    columns = np.zeros((n_samples, len(samples)))
+    columns[samples, np.arange(len(samples))] = 1
+    X = solver.solve(columns).astype(dtype, copy=False)
+    labelled = np.flatnonzero(system.labelled)
+    clamped = system.clamped[labelled][:, None]
+    finite = np.where(system.clamped, 0.0, system.trust)[labelled][:, None]
+    weights = np.where(clamped, -(system.laplacian[labelled] @ X), finite * X[labelled])
+    weights[weights < MIN_WEIGHT] = 0
+    held = system.clamped[samples]
+    weights[:, held] = labelled[:, None] == samples[held]
+    share = np.zeros(X.shape) if system.anchor is None else np.maximum(system.anchor[:, None] * X, 0)
+    # The sum is known: 1. What the solver left over is shared out.
+    total = weights.sum(axis=0) + share.sum(axis=0)
+    total[total == 0] = 1
+    weights, share = weights / total, share / total
+    entries = sparse.coo_array(weights.T)
+    rows, places = entries.coords
+    found = sparse.csr_array((entries.data, (rows, labelled[places])), shape=(len(samples), n_samples))
+    opinion = np.zeros((len(samples), system.labels.shape[1]))
+    if system.opinion is not None:
+        opinion = share.T @ system.opinion
+    return Influence(found, share.sum(axis=0), opinion)
+
+
+def leave_one_out(solver: LabelSolver, scores: NDArray) -> tuple[NDArray, NDArray]:
+    """Scores that each labelled sample would have without its own label, all others and the graph as they are.
+
+    With Q = L_ll − L_lu·L_uu⁻¹·L_ul they are Y − (Q·Y)/diag(Q); Q·Y is the residual of the clamped rows at the
+    solution, so only the diagonal takes solves, one for each label. The graph was learned with the label: for an honest
+    judgement hide labels and fit again.
+
+    Parameters
+    ----------
+    solver : LabelSolver
+        Solver of the system.
+    scores : ndarray of shape (n, c)
+        F, its solution.
+
+    Returns
+    -------
+    samples : ndarray of int of shape (l,)
+        The labelled samples.
+    scores : ndarray of shape (l, c)
+        Their scores; NaN where no other label reaches the sample.
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> solver = LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, 1, 0]), 2)))
+    >>> leave_one_out(solver, np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))[1]
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    system = solver.original
+    labelled = np.flatnonzero(system.labelled)
+    result = np.full((len(labelled), scores.shape[1]), np.nan)
+    for batch in _batches(system, len(labelled)):
+        samples = labelled[batch]
+        _, stiffness = responses(solver, samples, system.clamped, system.reached)
+        trust = system.trust[samples]
+        clamped = np.isinf(trust)
+        spring = np.where(clamped, 0.0, trust)
+        # A label with trust μ is a spring: without it the sample is less stiff by μ.
+        stiffness = stiffness - spring
+        pull = np.where(
+            clamped[:, None],
+            residuals(system, scores, samples),
+            spring[:, None] * (system.labels[samples] - scores[samples]),
+        )
+        alone = (system.n_roots[system.component[samples]] == 1) & (system.shift[samples] == spring)
+        stiffness[alone] = np.nan
+        result[batch] = scores[samples] - pull / stiffness[:, None]
+    return labelled, result
+
+
+def residuals(system: LabelSystem, scores: NDArray, samples: NDArray) -> NDArray:
+    """What pulls on samples at the scores F: rows of (L + diag(μ + a))·F − μ·Y − a·Q; 0 for free samples.
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> system = LabelSystem.of(L, Targets.from_codes(np.array([0, 1]), 2))
+    >>> residuals(system, np.eye(2), np.array([0]))
+    array([[ 1., -1.]])
+    """
+    rows = system.laplacian[samples] @ scores
+    return rows + system.shift[samples, None] * scores[samples] - system.constant[samples]
+
+
+def responses(
+    solver: LabelSolver, samples: NDArray, clamped: NDArray, reached: NDArray, tol: float | None = None
+) -> tuple[NDArray, NDArray]:
+    """How the scores of all samples answer to a unit change of the score of each of some samples.
+
+    For sample i it is K⁻¹·e_i / (K⁻¹)_ii with i free: 1 at i itself, 0 at clamped samples. The stiffness 1 / (K⁻¹)_ii
+    is the force that the change takes.
+
+    Parameters
+    ----------
+    solver : LabelSolver
+        Solver of the system.
+    samples : ndarray of int of shape (m,)
+        Samples, each the only one that changes; clamped or not, in a component that something else holds.
+    clamped, reached : ndarray of bool of shape (n,)
+        Samples that are clamped, and that are in a component that something holds.
+    tol : float, optional
+        Relative residual.
+
+    Returns
+    -------
+    responses : ndarray of shape (n, m)
+    stiffness : ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> solver = LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2)))
+    >>> system = solver.original
+    >>> responses(solver, np.array([2]), system.clamped, system.reached)
+    (array([[0. ],
+           [0.5],
+           [1. ]]), array([0.5]))
+    """
+    system = solver.original
+    columns = np.arange(len(samples))
+    # A clamped sample is held in its own column, and so is, implicitly, in all others.
+    fixed = clamped[samples]
+    rhs = np.zeros((system.n_samples, len(samples)))
+    rhs[samples[~fixed], columns[~fixed]] = 1
+    edges = system.laplacian[samples[fixed]].tocoo()
+    rhs[edges.coords[1], columns[fixed][edges.coords[0]]] = -edges.data
+    X = solver.solve(rhs, clamped | ~reached, tol).astype(np.float64, copy=False)
+    own = X[samples, columns]
+    stiffness = np.empty(len(samples))
+    with np.errstate(divide="ignore"):
+        stiffness[~fixed] = 1 / own[~fixed]
+    X[:, ~fixed] *= stiffness[~fixed]
+    diagonal = system.laplacian.diagonal()[samples] + system.shift[samples]
+    rows = system.laplacian[samples[fixed]]
+    stiffness[fixed] = diagonal[fixed] + np.asarray(rows.multiply(X[:, fixed].T).sum(axis=1)).ravel()
+    X[samples[fixed], columns[fixed]] = 1
+    return X, stiffness
+
+
+class LabelUpdater:
+    """Keeps the scores of all samples up to date while labels are given and taken back, one at a time.
+
+    Each change is a rank-one update along one column of K⁻¹, at a fixed graph. `prepare` solves for the columns of the
+    samples that are asked about next; a change of one of these then takes no solve at all.
+
+    Parameters
+    ----------
+    solver : LabelSolver
+        Solver of the system, for large data with a spatial order.
+    scores : ndarray of shape (n, c), optional
+        F, the solution of the system; computed if it is not given.
+    tol : float, optional
+        Relative residual of the columns; that of the solver by default. 1e-4 is more than a display can show.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, c)
+        F with all changes so far; samples that no label reaches have the frequencies of the labelled classes.
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2))))
+    >>> updater.add(2, 1).round(2)
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
+    >>> updater.remove(2).round(2)
+    array([[1., 0.],
+           [1., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self, solver: LabelSolver, scores: NDArray | None = None, tol: float | None = None) -> None:
+        system = solver.original
+        self._solver, self._tol = solver, tol
+        self._clamped, self._n_roots = system.clamped.copy(), system.n_roots.copy()
+        self._labels = np.where(system.labelled[:, None], system.labels, 0).astype(np.float64)
+        self._columns: dict[int, NDArray] = {}  # K⁻¹·e_i of prepared samples
+        self._last: tuple[int, NDArray, float] | None = None  # the last label given, its response and stiffness
+        self.scores = solve_scores(solver) if scores is None else scores.astype(np.float64)
+        self._set_frequencies()
+
+    @property
+    def clamped(self) -> NDArray:
+        """Which samples have a label that clamps their scores."""
+        return self._clamped
+
+    @property
+    def reached(self) -> NDArray:
+        """Which samples have a label in their component."""
+        return self._n_roots[self._solver.original.component] > 0
+
+    def prepare(self, samples: NDArray) -> None:
+        """Solve for the columns of samples that may be labelled next, all together; others are forgotten."""
+        wanted = [int(i) for i in samples if not self._clamped[i] and self.reached[i]]
+        missing = np.array([i for i in wanted if i not in self._columns], dtype=np.intp)
+        found = {i: self._columns[i] for i in wanted if i in self._columns}
+        if len(missing):
+            X, stiffness = responses(self._solver, missing, self._clamped, self.reached, self._tol)
+            found |= {int(i): X[:, j] / stiffness[j] for j, i in enumerate(missing)}
+        self._columns = found
+
+    def add(self, sample: int, code: int) -> NDArray:
+        """Give a sample the class `code`, whether it had a label or not.
+
+        Parameters
+        ----------
+        sample : int
+            The sample.
+        code : int
+            Index of its class.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            `scores`.
+        """
+        target = np.zeros(self.scores.shape[1])
+        target[code] = 1
+        response, stiffness = self._response(sample)
+        self.scores += response[:, None] * (target - self.scores[sample])
+        self.scores[sample] = target
+        if not self._clamped[sample]:
+            for other, column in self._columns.items():
+                if other != sample:
+                    column -= response * column[sample]
+            self._columns.pop(sample, None)
+            system = self._solver.original
+            self._n_roots[system.component[sample]] += system.shift[sample] == 0
+            self._clamped[sample] = True
+        self._labels[sample] = target
+        self._last = (sample, response, stiffness)
+        self._set_frequencies()
+        return self.scores
+
+    def remove(self, sample: int) -> NDArray:
+        """Take back the label of a sample, one that was given to `add` or one of the system.
+
+        Parameters
+        ----------
+        sample : int
+            The sample; its label must clamp it.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            `scores`.
+        """
+        if not self._clamped[sample]:
+            raise ValueError(f"sample {sample} has no label to take back")
+        system = self._solver.original
+        response, stiffness = self._response(sample)
+        if stiffness > 0:
+            force = residuals(system, self.scores, np.array([sample]))[0]
+            self.scores -= response[:, None] * (force / stiffness)
+            for other, column in self._columns.items():
+                column += response * (response[other] / stiffness)
+        self._clamped[sample] = False
+        self._n_roots[system.component[sample]] -= system.shift[sample] == 0
+        self._columns = {other: column for other, column in self._columns.items() if self.reached[other]}
+        self._labels[sample] = system.labels[sample] if 0 < system.trust[sample] < np.inf else 0
+        self._last = None
+        self._set_frequencies()
+        return self.scores
+
+    def _response(self, sample: int) -> tuple[NDArray, float]:
+        """`responses` of one sample; stiffness 0 if nothing else holds its component."""
+        system = self._solver.original
+        own = system.component[sample]
+        if self._n_roots[own] == (self._clamped[sample] and system.shift[sample] == 0):
+            return (system.component == own).astype(np.float64), 0.0
+        if self._last is not None and self._last[0] == sample:
+            return self._last[1:]
+        if sample in self._columns:
+            column = self._columns[sample]
+            return column / column[sample], float(1 / column[sample])
+        X, stiffness = responses(self._solver, np.array([sample]), self._clamped, self.reached, self._tol)
+        return X[:, 0], float(stiffness[0])
+
+    def _set_frequencies(self) -> None:
+        """Samples that no label reaches have the frequencies of the labelled classes."""
+        unreached = ~self.reached
+        if unreached.any():
+            counts = self._labels.sum(axis=0)
+            self.scores[unreached] = counts / max(counts.sum(), 1)
+
+
+def solve_scores(solver: LabelSolver) -> NDArray:
+    """F, the solution of the system; class frequencies where nothing reaches a sample.
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> solve_scores(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, 1]), 2))))
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
+    """
+    system = solver.original
+    fixed = np.where(system.clamped[:, None], system.labels, 0)
+    scores = solver.solve(system.constant - system.laplacian @ fixed).astype(np.float64) + fixed
+    labels = system.labels[system.labelled].sum(axis=0, dtype=np.float64)
+    scores[~system.reached] = labels / max(labels.sum(), 1)
+    return scores
+
+
+def _batches(system: LabelSystem, n: int) -> Iterator[slice]:
+    size = int(np.clip(MAX_BATCH_ENTRIES // max(system.n_samples, 1), 1, MAX_BATCH_COLUMNS))
+    return gen_batches(n, size) if n else iter(())

@@ -1,0 +1,204 @@
+"""The linear system that the class scores solve at a fixed graph, and its solver for many right-hand sides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from lmssc.core.targets import Targets
+from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
+from lmssc.numerics.sparse_ops import threaded_product
+from lmssc.numerics.two_level_preconditioner import coarse_correction
+
+
+@dataclass(frozen=True)
+class LabelSystem:
+    """What F minimises at a fixed graph: Tr(FᵀLF) + Σ_i μ_i‖f_i − y_i‖² + Σ_i a_i‖f_i − q_i‖².
+
+    μ_i = ∞ clamps f_i to y_i, as propagation does with labels; μ_i = 0 is a sample without a label. The last term pulls
+    samples towards an opinion that does not come from the graph, such as that of a regression.
+
+    Attributes
+    ----------
+    laplacian : csr_array of shape (n, n)
+        L.
+    labels : ndarray of shape (n, c)
+        Y; zeros without a label.
+    trust : ndarray of shape (n,)
+        μ.
+    anchor : ndarray of shape (n,), or None
+        a; None is 0 for all samples.
+    opinion : ndarray of shape (n, c), or None
+        Q.
+    """
+
+    laplacian: sparse.csr_array
+    labels: NDArray
+    trust: NDArray
+    anchor: NDArray | None = None
+    opinion: NDArray | None = None
+
+    @classmethod
+    def of(cls, laplacian: sparse.csr_array, targets: Targets) -> "LabelSystem":
+        """The system of plain propagation, F_u = −L_uu⁻¹·L_ul·Y_l.
+
+        Examples
+        --------
+        >>> L = sparse.csr_array([[1.0, -1.0], [-1.0, 1.0]])
+        >>> LabelSystem.of(L, Targets.from_codes(np.array([0, -1]), 2)).trust
+        array([inf,  0.])
+        """
+        return cls(laplacian, targets.matrix(laplacian.dtype), np.where(targets.labelled, np.inf, 0.0))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.trust)
+
+    @cached_property
+    def labelled(self) -> NDArray:
+        """Which samples have a label."""
+        return self.trust > 0
+
+    @cached_property
+    def clamped(self) -> NDArray:
+        """Which samples have the scores of their label, whatever their neighbours say."""
+        return np.isinf(self.trust)
+
+    @cached_property
+    def shift(self) -> NDArray:
+        """What is added to the diagonal of L: μ + a, without the clamped samples."""
+        shift = np.where(self.clamped, 0.0, self.trust)
+        return shift if self.anchor is None else shift + self.anchor
+
+    @cached_property
+    def component(self) -> NDArray:
+        """Connected component of each sample."""
+        return connected_components(self.laplacian, directed=False)[1]
+
+    @cached_property
+    def n_roots(self) -> NDArray:
+        """Number of samples in each component that a label clamps, or a label or an opinion pulls."""
+        return np.bincount(self.component, self.clamped | (self.shift > 0)).astype(np.intp)
+
+    @property
+    def reached(self) -> NDArray:
+        """Which samples have a label or an opinion in their component; the others have no solution."""
+        return self.n_roots[self.component] > 0
+
+    @cached_property
+    def constant(self) -> NDArray:
+        """Right-hand side of the samples that are not clamped, but for the clamped ones: μ·Y + a·Q."""
+        result = np.where(self.clamped, 0.0, self.trust)[:, None] * self.labels
+        if self.anchor is not None and self.opinion is not None:
+            result = result + self.anchor[:, None] * self.opinion
+        return result.astype(self.laplacian.dtype, copy=False)
+
+    def take(self, order: NDArray) -> "LabelSystem":
+        """The system with its samples in another order."""
+        return LabelSystem(
+            self.laplacian[order][:, order].tocsr(),
+            self.labels[order],
+            self.trust[order],
+            None if self.anchor is None else self.anchor[order],
+            None if self.opinion is None else self.opinion[order],
+        )
+
+
+class LabelSolver:
+    """Solves (L + diag(μ + a))·X = B over the samples that are not held, by conjugate gradients.
+
+    Preconditioner and order are made once, for any number of solves.
+
+    Parameters
+    ----------
+    system : LabelSystem
+        The system.
+    order : ndarray of int of shape (n,), optional
+        Order in which samples that are close in space have close indices: the solver then has a coarse level, and its
+        products are faster. See `lmssc.numerics.spatial_order`.
+    tol : float
+        Relative residual.
+
+    Examples
+    --------
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> solver = LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, 1]), 2)))
+    >>> solver.solve(np.eye(3)[:, [1]]).ravel()
+    array([0. , 0.5, 0. ])
+    """
+
+    def __init__(self, system: LabelSystem, order: NDArray | None = None, tol: float = 1e-12) -> None:
+        self.original = system
+        self.system = system if order is None else system.take(order)
+        self.order = order
+        self.tol = tol
+        self._positions = None if order is None else np.argsort(order)
+        inner = self.system
+        self._product = threaded_product(inner.laplacian)
+        self._diagonal = inner.laplacian.diagonal() + inner.shift
+        self._diagonal[self._diagonal <= 0] = 1
+        held = inner.clamped | ~inner.reached
+        self._coarse = None if order is None else coarse_correction(inner.laplacian, held)
+
+    def solve(self, rhs: NDArray, held: NDArray | None = None, tol: float | None = None) -> NDArray:
+        """X for a right-hand side B, zero where samples are held.
+
+        Parameters
+        ----------
+        rhs : ndarray of shape (n, m)
+            B; its rows of held samples do not count.
+        held : ndarray of bool of shape (n,), optional
+            Samples that are held; by default those that labels clamp, and those that nothing reaches.
+        tol : float, optional
+            Relative residual; that of the solver by default.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+        """
+        if held is None:
+            held = self.system.clamped | ~self.system.reached
+        elif self.order is not None:
+            held = held[self.order]
+        fixed = np.flatnonzero(held)
+        dtype = self.system.laplacian.dtype
+        right = np.array(rhs if self.order is None else rhs[self.order], dtype=dtype, order="C")
+        right[fixed] = 0
+        solution = conjugate_gradient(
+            self._operator(fixed),
+            right,
+            np.zeros_like(right),
+            self._preconditioner(fixed, right),
+            tol=solver_tolerance(dtype, self.tol if tol is None else tol),
+        )
+        return solution if self._positions is None else solution[self._positions]
+
+    def _operator(self, fixed: NDArray) -> Callable[[NDArray], NDArray]:
+        shift = self.system.shift.astype(self.system.laplacian.dtype, copy=False)[:, None]
+        shifted = bool(shift.any())
+
+        def operator(X: NDArray) -> NDArray:
+            image = self._product(X)
+            if shifted:
+                image += shift * X
+            image[fixed] = 0
+            return image
+
+        return operator
+
+    def _preconditioner(self, fixed: NDArray, like: NDArray) -> Callable[[NDArray], NDArray]:
+        inverse = np.repeat((1 / self._diagonal).astype(like.dtype)[:, None], like.shape[1], axis=1)
+
+        def precondition(residual: NDArray) -> NDArray:
+            result = residual * inverse
+            if self._coarse is not None:
+                self._coarse(residual, result)
+            result[fixed] = 0
+            return result
+
+        return precondition

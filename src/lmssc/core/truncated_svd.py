@@ -1,0 +1,307 @@
+"""Leading singular vectors of the scaled views, by the method that suits their shape, and their noise level.
+
+A Gram matrix for few features or few samples; Lanczos iteration for sparse views, hundreds of products with one column;
+block Lanczos iteration for dense views, a few products with many columns. All converge to the same directions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from sklearn.utils import gen_batches
+
+from lmssc.data.memmap import BATCH_BYTES, memory_map
+from lmssc.data.views import Views
+from lmssc.numerics.conjugate_gradient import solver_tolerance
+
+
+@dataclass(frozen=True)
+class SVDLimits:
+    """Sizes at which the method of the SVD changes.
+
+    Attributes
+    ----------
+    max_gram_size : int
+        Largest number of features, or of samples, of a Gram matrix.
+    max_gram_entries : int
+        Largest number of entries of views whose Gram matrix of the samples is computed.
+    min_gram_samples : int
+        The Gram matrix of the features comes from an even subset of the samples, at least so many.
+    noise_size, noise_length : int
+        Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
+        most so many of the others.
+    n_lanczos : float
+        Dimensions of the Lanczos basis for each wanted vector.
+    min_block, blocks_per_component : int
+        A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors.
+    max_basis : int
+        Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them.
+    """
+
+    max_gram_size: int = 1500
+    max_gram_entries: int = 20_000_000
+    min_gram_samples: int = 30_000
+    noise_size: int = 1000
+    noise_length: int = 4000
+    n_lanczos: float = 1.5
+    min_block: int = 16
+    blocks_per_component: int = 5
+    max_basis: int = 6
+
+
+SVD = SVDLimits()
+
+
+class Spectrum(NamedTuple):
+    """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
+
+    `median` is the median of all singular values, an estimate if the views are large; None if it was not asked for.
+    """
+
+    directions: NDArray
+    values: NDArray
+    median: float | None
+
+
+def noise_threshold(median: float, n_samples: int, n_features: int) -> float:
+    """Optimal hard threshold of singular values of Gavish and Donoho (2014), given the median of all.
+
+    Examples
+    --------
+    >>> round(noise_threshold(1.0, 500, 500), 2)
+    2.86
+    """
+    shape = min(n_samples, n_features) / max(n_samples, n_features)
+    return (0.56 * shape**3 - 0.95 * shape**2 + 1.82 * shape + 1.43) * median
+
+
+def leading_directions(
+    views: Views,
+    n_components: int,
+    tol: float = 1e-6,
+    max_rounds: int = 100,
+    *,
+    measure_noise: bool = True,
+    min_wanted: int = 1,
+) -> Spectrum:
+    """Leading right singular vectors of the stacked views.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views; missing rows count as zeros.
+    n_components : int
+        Number of vectors, at most min(n, Σ d_v).
+    tol : float
+        Block Lanczos stops when no wanted singular value changes by more than this share of the largest.
+    max_rounds : int
+        Largest number of blocks; each takes one XᵀH and one XW.
+    measure_noise : bool
+        Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
+        are then not wanted: block Lanczos does not wait for them to converge.
+    min_wanted : int
+        Number of vectors that converge in any case.
+
+    Returns
+    -------
+    Spectrum
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.array([[3.0, 0.0], [0.0, 1.0]])])
+    >>> directions, values, median = leading_directions(views, 1)
+    >>> directions.ravel().round(6) + 0.0, values.round(6), round(median, 6)
+    (array([1., 0.]), array([3.]), 2.0)
+    """
+    n_samples, n_features = views.n_samples, views.n_features
+    if n_features <= min(n_samples, SVD.max_gram_size):
+        return _of_features(views, n_components)
+    if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
+        return _of_samples(views, n_components, measure_noise=measure_noise)
+    median = estimate_median(views) if measure_noise else None
+    cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
+    if cheap_columns and SVD.n_lanczos * n_components < min(n_samples, n_features):
+        try:
+            return _by_lanczos(views, n_components)._replace(median=median)
+        except ArpackError:
+            pass  # all views are zero, for example
+    floor = 0.0 if median is None else noise_threshold(median, n_samples, n_features)
+    return _by_block_lanczos(views, n_components, tol, max_rounds, floor, min_wanted)._replace(median=median)
+
+
+def estimate_median(views: Views) -> float:
+    """Median singular value of large views, from a random part of the samples and features.
+
+    In white noise the singular values of a part are those of the whole, scaled by the law of Marchenko and Pastur.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(2400, 1600))
+    >>> round(estimate_median(Views.from_arrays([X])) / float(np.median(linalg.svdvals(X))), 2)
+    1.0
+    """
+    n_samples, n_features = views.n_samples, views.n_features
+    share = min(1.0, SVD.noise_size / min(n_samples, n_features))
+    sizes = [int(min(np.ceil(share * size), SVD.noise_length)) for size in (n_samples, n_features)]
+    # Samples are in random order, features are not.
+    columns = np.sort(np.random.default_rng(0).permutation(n_features)[: sizes[1]])
+    part = _dense_part(views, sizes[0], columns)
+    gram = part @ part.T if part.shape[0] <= part.shape[1] else part.T @ part
+    median = float(np.sqrt(np.median(np.maximum(linalg.eigvalsh(gram), 0))))
+    return median * _usual_median(n_samples, n_features) / _usual_median(*part.shape)
+
+
+def _usual_median(n_samples: int, n_features: int) -> float:
+    """Median singular value of white noise of unit variance, by the two forms of the optimal threshold."""
+    shape = min(n_samples, n_features) / max(n_samples, n_features)
+    threshold = np.sqrt(2 * (shape + 1) + 8 * shape / (shape + 1 + np.sqrt(shape**2 + 14 * shape + 1)))
+    return float(np.sqrt(max(n_samples, n_features)) * threshold / noise_threshold(1.0, n_samples, n_features))
+
+
+def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
+    """The first rows of some columns of all views, dense and in float64."""
+    ends = np.cumsum([view.data.shape[1] for view in views])
+    parts = np.split(columns, np.searchsorted(columns, ends[:-1]))
+    result = np.empty((n_rows, len(columns)))
+    for rows in gen_batches(n_rows, max(1, int(BATCH_BYTES / (8 * views.n_features)))):
+        some = views.take(np.arange(rows.start, rows.stop))
+        blocks = []
+        for view, chosen, end in zip(some, parts, ends, strict=True):
+            own = chosen - (end - view.data.shape[1])
+            block = view.data[:, own]
+            block = block.toarray() if sparse.issparse(block) else block
+            if view.offset is not None:
+                block = block - view.keep_present(np.broadcast_to(view.offset[own], block.shape))
+            blocks.append(block)
+        result[rows] = np.hstack(blocks)
+    return result
+
+
+def _of_features(views: Views, n_components: int) -> Spectrum:
+    """From the Gram matrix of the features, of a subset of very many samples."""
+    step = max(1, views.n_samples // SVD.min_gram_samples)
+    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
+    values = np.sqrt(np.maximum(squares[::-1], 0))
+    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
+    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
+
+
+def _of_samples(views: Views, n_components: int, *, measure_noise: bool) -> Spectrum:
+    """From the Gram matrix of the samples."""
+    gram = views.take(np.arange(views.n_samples)).sample_gram()
+    leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
+    # An SVD within the subspace restores the digits that squaring lost.
+    q = linalg.qr(np.vstack(views.transpose_dot(leading.astype(views.dtype))), mode="economic")[0]
+    image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
+    left, values, _ = linalg.svd(q.T @ image)
+    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0)))) if measure_noise else None
+    return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
+
+
+def _by_lanczos(views: Views, n_components: int) -> Spectrum:
+    """By Lanczos iteration on the side of the samples or of the features, whichever are fewer."""
+    by_samples = views.n_samples <= views.n_features
+    size = min(views.n_samples, views.n_features)
+    vectors = eigsh(
+        LinearOperator((size, size), matvec=_squared_operator(views, by_samples=by_samples), dtype=views.dtype),
+        n_components,
+        v0=np.random.default_rng(0).standard_normal(size).astype(views.dtype),
+        ncv=min(size, max(int(SVD.n_lanczos * n_components), 20)),
+        tol=solver_tolerance(views.dtype, 1e-8),
+    )[1]
+    return _restored(views, vectors, by_samples=by_samples)
+
+
+def _squared_operator(views: Views, *, by_samples: bool) -> Callable[[NDArray], NDArray]:
+    """Column ↦ X·Xᵀ or Xᵀ·X times it, for sparse views; stacked, which saves most of the overhead of short products."""
+    data = sparse.hstack([view.data for view in views], format="csr")
+    transposed = data.T.tocsr()
+    offsets = [np.zeros(view.data.shape[1], views.dtype) if view.offset is None else view.offset for view in views]
+    masks = [np.ones(views.n_samples, views.dtype) if v.present is None else v.present for v in views]
+    shift = sparse.block_diag([offset[:, None] for offset in offsets], format="csr").astype(views.dtype)
+    present = np.stack(masks, axis=1).astype(views.dtype)
+
+    def down(column: NDArray) -> NDArray:
+        return transposed @ column - shift @ (present.T @ column)
+
+    def across(column: NDArray) -> NDArray:
+        return data @ column - present @ (shift.T @ column)
+
+    def multiply(column: NDArray) -> NDArray:
+        column = column.ravel()
+        return across(down(column)) if by_samples else down(across(column))
+
+    return multiply
+
+
+def _by_block_lanczos(
+    views: Views, n_components: int, tol: float, max_rounds: int, floor: float, min_wanted: int
+) -> Spectrum:
+    """By block Lanczos iteration on the smaller side, with full reorthogonalisation and thick restarts."""
+    by_samples = views.n_samples <= views.n_features
+    size = min(views.n_samples, views.n_features)
+    width = min(SVD.min_block + n_components // SVD.blocks_per_component, size)
+    block = np.random.default_rng(0).standard_normal((size, width)).astype(views.dtype)
+    block = linalg.qr(block, mode="economic")[0]
+    basis, projected = block[:, :0], np.zeros((0, 0))
+    previous = np.zeros(n_components)
+    for _ in range(max_rounds):
+        basis = np.hstack([basis, block])
+        if by_samples:
+            image = views.dot(views.transpose_dot(block))
+        else:
+            image = np.vstack(views.transpose_dot(views.dot(views.split(block))))
+        projected = _bordered(projected, basis.T @ image)
+        squares, vectors = linalg.eigh(projected)
+        values = np.sqrt(np.maximum(squares[::-1][:n_components], 0))
+        if len(values) == n_components:
+            above, before = ((each > floor).sum() for each in (values, previous))
+            change = np.abs(values - previous)[: max(int(above), min_wanted)].max()
+            if above == before and change <= tol * values[0]:
+                break
+            previous = values
+        width = min(width, size - basis.shape[1])
+        if not width:
+            break
+        block = _orthonormal_to(basis, image[:, :width])
+        if basis.shape[1] + width > max(SVD.max_basis * n_components, 4 * width):
+            kept = vectors[:, ::-1][:, : n_components + width]
+            basis = basis @ kept.astype(basis.dtype)
+            projected = np.diag(squares[::-1][: kept.shape[1]])
+    leading = basis @ vectors[:, ::-1][:, :n_components].astype(basis.dtype)
+    return _restored(views, leading, by_samples=by_samples)
+
+
+def _bordered(square: NDArray, columns: NDArray) -> NDArray:
+    """A symmetric matrix with further columns, and the same further rows."""
+    size, width = columns.shape
+    result = np.zeros((size, size))
+    result[: len(square), : len(square)] = square
+    result[:, size - width :] = columns
+    result[size - width :] = columns.T
+    result[size - width :, size - width :] = (columns[size - width :] + columns[size - width :].T) / 2
+    return result
+
+
+def _orthonormal_to(basis: NDArray, block: NDArray) -> NDArray:
+    """The block made orthonormal, and orthogonal to the basis."""
+    for _ in range(2):
+        block = linalg.qr(block - basis @ (basis.T @ block), mode="economic")[0]
+    return block
+
+
+def _restored(views: Views, vectors: NDArray, *, by_samples: bool) -> Spectrum:
+    """Spectrum within a subspace of the samples or of the features; an SVD restores the digits that squaring lost."""
+    image = vectors if by_samples else linalg.qr(views.dot(views.split(vectors)), mode="economic")[0]
+    left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
+    return Spectrum(_with_positive_peaks(left), values, None)
+
+
+def _with_positive_peaks(directions: NDArray) -> NDArray:
+    """Directions with signs that make the largest entry of each positive."""
+    peaks = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
+    return directions * np.where(peaks < 0, -1, 1).astype(directions.dtype)

@@ -1,0 +1,51 @@
+"""How a view is stored: dense, or sparse if nearly all of its values are zero."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from lmssc.data.memmap import memory_map
+from lmssc.numerics.matrices import Matrix
+
+# A dense view with at most this share of non-zeros is stored sparsely: beyond, dense products are faster.
+MAX_SPARSE_SHARE = 0.03
+# Values examined at a time.
+BATCH_VALUES = 1 << 18
+
+
+def smaller(block: Matrix, *, has_gaps: bool = False) -> Matrix:
+    """Store a sparse block densely if that takes less memory, and a dense one that is nearly all zeros sparsely.
+
+    Memory maps stay as they are, and so do dense blocks in which single values are missing: a sparse row whose stored
+    values are all missing would be a missing row.
+
+    Examples
+    --------
+    >>> type(smaller(sparse.csr_array(np.ones((3, 3))))).__name__
+    'ndarray'
+    >>> type(smaller(np.eye(100))).__name__
+    'csr_array'
+    """
+    if memory_map(block) is not None:
+        return block
+    if not sparse.issparse(block):
+        return _without_zeros(block) if not has_gaps and _is_nearly_all_zeros(block) else block
+    as_sparse = block.nnz * (block.data.itemsize + block.indices.itemsize)
+    return block.toarray() if as_sparse > np.prod(block.shape) * block.data.itemsize else block
+
+
+def _is_nearly_all_zeros(block: NDArray) -> bool:
+    """Whether at most `MAX_SPARSE_SHARE` of the values are not zero; reads a dense block up to that share only."""
+    left = MAX_SPARSE_SHARE * block.size
+    for rows in gen_batches(len(block), max(1, BATCH_VALUES // block.shape[1])):
+        left -= np.count_nonzero(block[rows])
+        if left < 0:
+            return False
+    return True
+
+
+def _without_zeros(block: NDArray) -> sparse.csr_array:
+    """The block as a CSR array, made some rows at a time."""
+    batches = gen_batches(len(block), max(1, BATCH_VALUES // block.shape[1]))
+    return sparse.vstack([sparse.csr_array(block[rows]) for rows in batches], format="csr")
