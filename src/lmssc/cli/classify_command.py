@@ -8,20 +8,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lmssc.cli.reading_options import add_columns, add_labels, check_columns, reading_of
 from lmssc.cli.shared_options import (
     EXIT_CODES,
     add_command,
+    add_format,
     add_jobs,
-    add_reading,
+    add_quiet,
     add_seed,
     check_jobs,
     one_line,
-    split_names,
 )
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
-
-KINDS = ("number", "category", "text")  # the same as lmssc.io.column_types.TYPES, which is slow to import
 
 EPILOG = f"""\
 examples:
@@ -110,13 +109,7 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
-    parser.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count",
-    )
+    add_labels(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -132,69 +125,13 @@ def add(commands: Any) -> None:
         "moment (--out is then not needed)",
     )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
-    _add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     add_seed(parser, "random seed: decides which labels are held out")
     add_jobs(parser, "fits, for --cv and the report,")
     parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
-    add_reading(parser)
-
-
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what the columns are."""
-    parser.add_argument(
-        "--label-column", type=readable, metavar="NAME", help='column with the labels (default: "label")'
-    )
-    parser.add_argument(
-        "--unlabelled",
-        type=readable,
-        metavar="TEXT",
-        help="text that marks unlabelled samples, besides a blank cell (default: NA, NaN, null, None, N/A and the "
-        "like, and -1)",
-    )
-    parser.add_argument(
-        "--view",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="NAME=COLUMNS",
-        help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
-    )
-    parser.add_argument(
-        "--views",
-        dest="matrices",
-        type=readable,
-        default="",
-        metavar="NAMES",
-        help="matrices or columns of the file, each a view of its own, such as 'obsm:X_pca,X'",
-    )
-    parser.add_argument(
-        "--prefix-sep",
-        type=readable,
-        metavar="TEXT",
-        help="group columns into views by the part of their name before TEXT (such as _)",
-    )
-    parser.add_argument(
-        "--transpose",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="VIEW",
-        help="this matrix has one column per sample",
-    )
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        metavar="NAMES=KIND",
-        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
-    )
-    parser.add_argument(
-        "--impute",
-        choices=("median", "mean", "none"),
-        default="median",
-        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
-    )
+    add_columns(parser)
+    add_format(parser)
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -218,7 +155,6 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     from lmssc.cli.classify_run import MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
-    from lmssc.io.options import Options
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
@@ -226,20 +162,9 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     if args.out is not None:  # a list with typed labels is kept anyway
         refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], [*paths, *args.labels])
     target = _target(paths) if args.in_place else None
-    options = Options(
-        id_column=args.id,
-        label_column=args.label_column,
-        delimiter=args.delimiter,
-        selections=_selections(args.view) | {name: name for name in split_names(args.matrices)},
-        prefix_separator=args.prefix_sep,
-        drop=split_names(args.drop),
-        transpose=args.transpose,
-        decimal=args.decimal,
-        types=_types(args.type),
-        impute=None if args.impute == "none" else args.impute,
-    )
+    options, labels = reading_of(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)
@@ -278,10 +203,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
-    if args.prefix_sep == "":
-        raise CommandError("--prefix-sep must not be empty")
-    if args.prefix_sep and args.view:
-        raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
+    check_columns(args)
 
 
 def _target(paths: list[str]) -> Any:
@@ -310,25 +232,3 @@ def _program() -> list[str]:
     if called.stem == "lmssc" and called.exists() and (found is None or not called.samefile(found)):
         return [str(called.absolute())]
     return ["lmssc"]
-
-
-def _selections(given: list[str]) -> dict[str, str]:
-    selections: dict[str, str] = {}
-    for text in given:
-        name, equals, columns = (part.strip() for part in text.partition("="))
-        if not (name and equals and columns and all(part.strip() for part in columns.split(","))):
-            raise CommandError(f"--view {text!r} must be NAME=COLUMNS, such as 'image=px*,width'")
-        if name in selections:
-            raise CommandError(f"--view {name} is given twice; separate its columns by commas")
-        selections[name] = columns
-    return selections
-
-
-def _types(given: list[str]) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for text in given:
-        names, equals, kind = (part.strip() for part in text.rpartition("="))
-        if not (names and equals and kind in KINDS):
-            raise CommandError(f"--type {text!r} must be NAMES=KIND, where KIND is {', '.join(KINDS)}")
-        types |= dict.fromkeys(split_names(names), kind)
-    return types

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.shared_options import EXIT_CODES, add_command, add_reading, one_line, split_names
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_format, add_quiet, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -42,6 +42,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV file to write")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     add_reading(parser)
+    add_format(parser)
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:

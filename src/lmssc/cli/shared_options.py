@@ -162,7 +162,7 @@ def resumable(out: Path) -> Iterator[Stop]:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add what `classify` and `predict` can be told about their input files."""
+    """Add what commands can be told about their input files."""
     parser.add_argument("--id", type=readable, metavar="NAME", help='column with the sample ids (default: "id")')
     parser.add_argument(
         "--drop", type=readable, default="", metavar="NAMES", help="columns to ignore, separated by commas"
@@ -179,8 +179,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="decimal mark of text files, '.' or ','; the other one may separate thousands (default: a point; decimal "
         "commas are detected in files whose delimiter is not a comma)",
     )
-    add_format(parser)
-    add_quiet(parser)
 
 
 def split_names(given: str) -> list[str]:

@@ -152,6 +152,8 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
     table, ids = source.table, source.ids
     data = table.blocks[block]
     rows = table.rows
+    turned = transposed or table.transposed
+    transposed = transposed and not table.transposed
     if transposed:
         data = data.T.tocsr() if sparse.issparse(data) else data.T
     if transposed or data.shape[0] != rows.count:
@@ -174,14 +176,12 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
         recipe["features"] = list(features)
     if block in table.block_columns:
         recipe = {"kind": "numbered", "columns": None, "first": table.block_columns[block]}
-    if transposed:
+    if turned:
         recipe["transposed"] = True
     if ids is not None and len(ids) != rows.count:
         raise InputFileError(f"{table.path}: view {view!r} has {rows.count} rows, but there are {len(ids)} ids")
-    in_container = table.id_column is not None
-    return FileView(
-        view, data, present, rows, ids, source.id_column, recipe, links=block in table.links, skippable=in_container
-    )
+    links, in_container = block in table.links, table.usual_blocks is not None
+    return FileView(view, data, present, rows, ids, source.id_column, recipe, links=links, skippable=in_container)
 
 
 def _check_dense(

@@ -13,6 +13,7 @@ from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
 from lmssc.io.place_rows import place_rows
 from lmssc.io.table import some
+from lmssc.io.transposed import suggest_transpose
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,20 @@ def join(views: Sequence[FileView]) -> Joined:
             example, other = view.ids[0], first.ids[0]  # type: ignore[index]
             raise InputFileError(
                 f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, that of "
-                f"the other {other!r}; ids must be written in the same way"
+                f"the other {other!r}; ids must be written in the same way{_advice(view, first)}"
             )
     ids = np.array(list(numbers), dtype=object)
     places = [np.array([numbers[value] for value in view.ids]) for view in with_ids]  # type: ignore[union-attr]
     return _joined(with_ids, ids, places, one_order=False)
+
+
+def _advice(view: FileView, first: FileView) -> str:
+    """Advice if the columns of one of two files are the samples of the other."""
+    for one, two in ((view, first), (first, view)):
+        ids = () if two.ids is None else two.ids
+        if advice := suggest_transpose(one.name, one.recipe["columns"] or (), ids):
+            return advice
+    return ""
 
 
 def _check_heights(views: Sequence[FileView]) -> None:

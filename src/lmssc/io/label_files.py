@@ -17,6 +17,7 @@ from lmssc.io.options import LABEL_NAMES, Options
 from lmssc.io.row_order import refuse_labels_in_other_order
 from lmssc.io.sources import Source, check_ids, find_id_column
 from lmssc.io.table import Table, counted, some
+from lmssc.io.transposed import suggest_transpose
 from lmssc.io.typed_labels import GUESSES
 
 UNKNOWN_NUMBER = "-1"
@@ -82,7 +83,7 @@ def find_labels(
     """
     if not paths:
         table, column, ids = _in_views(sources, options)
-        labels = _labels_of(table, column, ids, joined, unlabelled, notes)
+        labels = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
         return _encode(labels, f"{table.path}, column {column!r}", notes)
     for source in sources:
         if source.label_column is not None and source.table.path not in paths:
@@ -103,18 +104,28 @@ def find_labels(
         if ids is None:
             refuse_labels_in_other_order(table, column, sources, options)
         name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
-        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
+        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
     return _encode(_merge(found, joined), "; ".join(found), notes)
 
 
 def _labels_of(
-    table: Table, column: str, ids: NDArray | None, joined: Joined, unlabelled: str | None, notes: list[str]
+    table: Table,
+    column: str,
+    ids: NDArray | None,
+    joined: Joined,
+    unlabelled: str | None,
+    notes: list[str],
+    sources: Sequence[Source],
 ) -> NDArray:
     """The labels of one file in the order of the samples; None for unlabelled ones."""
     texts = table.texts(column)
     if ids is not None and len(texts) != len(ids):
         raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
-    return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+    try:
+        return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+    except InputFileError as error:
+        advice = (suggest_transpose(one.name, one.table.columns, ids) for one in sources if ids is not None)
+        raise InputFileError(f"{error}{next(filter(None, advice), '')}") from error
 
 
 def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
@@ -158,7 +169,7 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
         raise InputFileError(
             f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
         )
-    cells = [name for source in sources if source.table.id_column is not None for name in source.table.columns]
+    cells = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
     if not having and cells:
         likely = [name for name in cells if LIKELY.search(name)]
         raise InputFileError(

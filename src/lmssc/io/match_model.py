@@ -203,6 +203,7 @@ def options_of_model(model: Any, options: Options) -> Options:
         label_column=before.get("label_column"),
         id_names=before.get("id_names", ()),
         usual_decimal=before.get("decimal"),
+        transpose=[name for name, recipe in before.get("views", {}).items() if recipe.get("transposed")],
         types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
         impute=getattr(model, "impute", None),
     )

@@ -12,6 +12,7 @@ from lmssc.io.delimited import NAMELESS
 from lmssc.io.errors import InputFileError
 from lmssc.io.options import ID_NAMES, LABEL_NAMES, Options, may_be
 from lmssc.io.table import NUMBER, Table, some, stem
+from lmssc.io.transposed import transpose_table
 from lmssc.persistence.atomic import readable
 
 
@@ -36,11 +37,11 @@ def read_sources(arguments: Sequence[str], options: Options) -> list[Source]:
     sources = []
     for argument in arguments:
         name, path = split_argument(argument)
-        table = options.read(path)
+        table, view = options.read(path), name or stem(path)
+        if view in options.transpose and any(column.feature for column in table.columns.values()):
+            table = transpose_table(table, view, options.drop)
         sources.append(
-            Source(
-                name or stem(path), bool(name), table, find_id_column(table, options), find_label_column(table, options)
-            )
+            Source(view, bool(name), table, find_id_column(table, options), find_label_column(table, options))
         )
     paths = [source.table.path for source in sources]
     repeated = [path for path in paths if paths.count(path) > 1]

@@ -148,6 +148,8 @@ class Table:
         Which rows a matrix has, by its name; None for all.
     links : sequence of str
         Matrices that are links between the samples.
+    transposed : bool
+        Whether the file has a column for each sample, and was turned.
     """
 
     rows: Rows
@@ -162,6 +164,7 @@ class Table:
     features: Callable[[str], Sequence[str] | None] = lambda block: None
     present: Callable[[str], NDArray | None] = lambda block: None
     links: Sequence[str] = ()
+    transposed: bool = False
 
     @property
     def path(self) -> str:

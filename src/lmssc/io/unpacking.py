@@ -165,7 +165,7 @@ def _open_zstd(path: str) -> "_Rereadable":
     zstd = import_optional("zstandard", purpose="zstd files", extra="files")
     unpacker = zstd.ZstdDecompressor(max_window_size=MAX_WINDOW)
     # Closing the stream closes the file.
-    return _Rereadable(lambda: unpacker.stream_reader(open(path, "rb"), read_across_frames=True))  # noqa: SIM115
+    return _Rereadable(lambda: unpacker.stream_reader(open(path, "rb"), read_across_frames=True))
 
 
 class _Rereadable:
