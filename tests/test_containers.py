@@ -6,6 +6,7 @@ import lzma
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
@@ -184,7 +185,7 @@ def test_the_same_data_in_every_file_give_the_same_predictions(write, tmp_path, 
     model = lmssc.load("out/model.lmssc")
     np.testing.assert_array_equal(model.label_distributions_, wanted.label_distributions_)
     # The model finds its views in the same files again.
-    views = [part for part in call[: next((i for i, word in enumerate(call) if word.startswith("--")), len(call))]]
+    views = call[: next((number for number, word in enumerate(call) if word.startswith("--")), len(call))]
     assert main(["predict", "out/model.lmssc", *views, "--out", "new.csv", "-q"]) == 0, capsys.readouterr().err
     assert pd.read_csv("new.csv")["label"].tolist() == found["label"].tolist()
 
@@ -351,7 +352,7 @@ def test_what_a_frame_lacks_or_adds_is_told():
         ({"a": ["links", "vector"]}, {}, ValueError, "a matrix has to be a view of its own"),
         ({"a": "links"}, {"types": {"links": "numeral"}}, ValueError, "must be one of number, category, text"),
         ({"a": "links"}, {"types": {"nothing": "text"}}, ValueError, "no file has such a column|no column"),
-        ({"a": "size"}, {"impute": None}, ValueError, "blank or NaN.*pass impute="),
+        ({"a": ["links", "size"]}, {"impute": None}, ValueError, "row 4, column 'size': blank or NaN.*pass impute="),
     ],
 )
 def test_wrong_calls_of_views_from_frame(views, options, error, message):
@@ -364,44 +365,37 @@ def test_views_from_frame_takes_frames_only():
         lmssc.views_from_frame(np.eye(3))
 
 
-def write_turned(folder):
-    frame = pd.DataFrame(A.T, columns=IDS, index=pd.Index([f"g{i}" for i in range(A.shape[1])], name="gene"))
-    frame.to_csv(folder / "gene.csv")
-    (folder / "labels.csv").write_text(label_text(IDS, LABELS))
+def run(call):
+    return main(call.split())
 
 
-def test_a_turned_table_is_suggested_by_its_ids(tmp_path, monkeypatch, capsys):
+def test_a_turned_table_is_suggested_by_its_ids_and_its_shape(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    write_turned(tmp_path)
+    names = pd.Index([f"g{i}" for i in range(A.shape[1])], name="gene")
+    pd.DataFrame(A.T, columns=IDS, index=names).to_csv("expr.csv")
+    (tmp_path / "labels.csv").write_text(label_text(IDS, LABELS))
     (tmp_path / "b.csv").write_text(view_text("b", B, IDS))
-    for call in ("gene.csv", "b.csv gene.csv"):
-        assert (
-            main(
-                ["classify", *call.split(), "--labels", "labels.csv", "--dry-run", "--id", "id"][
-                    : -2 if call == "gene.csv" else None
-                ]
-            )
-            == 2
-        )
-        assert "--transpose gene" in capsys.readouterr().err
-    assert main("classify gene.csv b.csv --labels labels.csv --transpose gene --dry-run".split()) == 0
-    assert "gene  6 features" in capsys.readouterr().out
+    for call in ("expr.csv", "b.csv expr.csv"):
+        assert run(f"classify {call} --labels labels.csv --dry-run") == 2
+        assert "--transpose expr" in capsys.readouterr().err
+    assert run("classify expr.csv b.csv --labels labels.csv --transpose expr --dry-run") == 0
+    assert "expr  6 features" in capsys.readouterr().out
 
 
 def test_compare_reads_what_classify_reads(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_h5ad(tmp_path / "cells.h5ad", IDS, {"kind": KIND}, A, obsm={"X_pca": B})
     call = "compare cells.h5ad --labels obs:kind --views X,obsm:X_pca --methods 1-NN --rates 0.4 --repeats 1 --out cmp"
-    assert main(call.split()) == 0
+    assert run(call) == 0
     out = capsys.readouterr().out
     assert f"Compared on the {sum(map(bool, KIND))} samples with a label" in out
     assert "1-NN" in out
-    assert main("compare nothing --methods 1-NN".split()) == 2
+    assert run("compare nothing --methods 1-NN") == 2
     assert "or files of views, got 'nothing'" in capsys.readouterr().err
 
 
 def test_addresses_are_refused(capsys):
-    assert main("classify https://example.org/a.csv --dry-run".split()) == 2
+    assert run("classify https://example.org/a.csv --dry-run") == 2
     assert "https://example.org/a.csv is an address; download the file" in capsys.readouterr().err
 
 
@@ -420,22 +414,23 @@ def test_polars_output():
     assert isinstance(clf.transform(VIEWS), pl.DataFrame)
 
 
-def test_masks_are_cut_by_a_grid_search():
-    import sklearn
+@pytest.mark.parametrize("table", [np.asarray, lambda masks: pd.DataFrame(masks, columns=["view0", "view1"])])
+def test_masks_are_cut_by_a_grid_search(table):
+    present = np.ones((N, 2), dtype=bool)
+    present[5:9, 0] = False
+    seen = []
 
+    class Watched(lmssc.LMSSC):
+        def fit(self, X, y, present=None):
+            super().fit(X, y, present)
+            seen.append((len(X), len(present)))
+            return self
+
+    y = np.array(["uvw".find(label) if label else row % 3 for row, label in enumerate(KIND)])
     with sklearn.config_context(enable_metadata_routing=True):
-        present = np.ones((N, 2), dtype=bool)
-        present[5:9, 0] = False
-        X = np.hstack([A, B])
-        seen = []
-
-        class Watched(lmssc.LMSSC):
-            def fit(self, X, y, present=None):
-                seen.append((len(X), None if present is None else len(present)))
-                return super().fit(X, y, None if present is None else list(np.asarray(present).T))
-
         clf = Watched(views=[A.shape[1], B.shape[1]]).set_fit_request(present=True)
-        codes = np.array(["uvw".find(label) if label else i % 3 for i, label in enumerate(KIND)])
-        GridSearchCV(clf, {"n_neighbors": [5]}, cv=2, scoring="accuracy").fit(X, codes, present=present)
-        assert all(rows == masks for rows, masks in seen)
-        assert len(seen) == 3
+        search = GridSearchCV(clf, {"n_neighbors": [5]}, cv=2, scoring="accuracy")
+        search.fit(np.hstack([A, B]), y, present=table(present))
+    assert seen == [(20, 20), (20, 20), (40, 40)]
+    lists = lmssc.LMSSC(views=[A.shape[1], B.shape[1]], n_neighbors=5).fit(np.hstack([A, B]), y, list(present.T))
+    np.testing.assert_array_equal(search.best_estimator_.label_distributions_, lists.label_distributions_)

@@ -69,7 +69,8 @@ class MultiViewClassifier(
             Labels; −1 (integers), None or NaN (anything else) is unlabelled.
         present : list or dict of boolean arrays, optional
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views.
+            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
+            GridSearchCV takes along with the samples if metadata routing is enabled.
 
         Returns
         -------

@@ -74,6 +74,9 @@ class PartOfFile:
             if not store.is_group(root) or not store.has(root, "obs"):
                 where = self.path if self.modality is None else f"{self.path}: modality {self.modality!r}"
                 raise InputFileError(f"{where} has no table 'obs': it is not AnnData or MuData")
+            obs = store.item(root, "obs")
+            if not store.is_group(obs) and not legacy.is_legacy(store, obs):
+                raise InputFileError(f"{self.path}: 'obs' is not a table")
             yield store, root
 
     @cached_property
