@@ -38,21 +38,28 @@ examples:
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
+  lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
+      AnnData: two matrices as views; the labels found are written into the file itself
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
       again, with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
-    .csv .tsv .tab       the first line names the columns (also .gz; see --delimiter)
-    .jsonl .ndjson       a JSON object per line, its keys are the columns (also .gz)
+    .csv .tsv .tab       the first line names the columns (also .gz, .xz, .zst; see --delimiter)
+    .jsonl .ndjson       a JSON object per line, its keys are the columns (also packed)
     .parquet .pq         Parquet; needs pip install 'lmssc[files]'
     .feather .arrow      Feather; needs pip install 'lmssc[files]'
+    .xlsx                the first sheet of a workbook; needs pip install 'lmssc[excel]'
+    .h5ad .h5mu .zarr    AnnData and MuData: --views names X, layers:NAME, obsm:NAME, obsp:NAME (links), in MuData
+                         mod:NAME or mod:NAME/obsm:NAME (default: X). Needs 'lmssc[files]', .zarr 'lmssc[zarr]'
+    a folder             parts of embeddings in .npy files, or a data set that Hugging Face datasets saved
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
     .svm .svmlight .libsvm .mtx
-                         SVMlight and MatrixMarket, for sparse views (also .gz)
+                         SVMlight and MatrixMarket, for sparse views (also packed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
-  text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
+  text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
+  each sample is turned by --transpose VIEW. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
   the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
 columns of tables (anything but plain numbers and text is reported):

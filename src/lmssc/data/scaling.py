@@ -14,9 +14,9 @@ from lmssc.data.text_detection import looks_like_words
 from lmssc.data.views import MappedView, Matrix, RawView, View, Views
 from lmssc.numerics.parallel import threaded_map
 
-SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample")
+SCALINGS = ("none", "zscore", "mixed", "centre", "unit", "tfidf", "sample")
 # Scalings that subtract the mean of each column.
-CENTRED = ("zscore", "mixed")
+CENTRED = ("zscore", "mixed", "centre")
 # Factor for columns of 0 and 1 in "mixed". With it, samples of different categories are at distance 1, the standard
 # deviation of a number. Standardised they would be at least 2 apart, and never neighbours, however alike otherwise.
 INDICATOR = 0.5**0.5
@@ -152,7 +152,8 @@ def choose_scaling(raw: RawView) -> str:
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
 
-    `"sample"` standardises each row, and makes a sparse view dense. It would leave hardly anything of fewer than 4
+    `"centre"` subtracts the mean of each column and keeps the variances, which say how much a principal component
+    counts. `"sample"` standardises each row, and makes a sparse view dense. It would leave hardly anything of fewer than 4
     features, so such a view is standardised by column instead. Outliers are excluded from the mean and the standard
     deviation (:func:`~lmssc.data.outliers.find_outliers`).
 
@@ -165,6 +166,9 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     if kind == "sample" and raw.data.shape[1] < MIN_FEATURES:
         kind = "zscore"
     dtype = raw.data.dtype
+    if kind == "centre":
+        mean, scale = _moments(raw)
+        return ViewScaling(kind, (scale > 0).astype(dtype), mean.astype(dtype))
     if kind in CENTRED:
         mean, scale = _moments(raw)
         found = find_outliers(raw, np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 0))

@@ -95,7 +95,7 @@ class AMGL(FixedNeighborsClassifier):
         single view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample in each view. "auto" is 5, or fewer for very few samples.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "mixed", "centre", "unit", "tfidf", "sample" or None, or a list or dict by view
         As for `LMSSC`. None, the default, does not scale, as in the paper; on most data "auto" is better.
     impute : {"median", "mean"} or None
         Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.

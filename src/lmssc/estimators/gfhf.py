@@ -57,7 +57,7 @@ class GFHF(FixedNeighborsClassifier):
         Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
     width : "median" or float
         Width of the Gaussian. "median" is the median distance between neighbours in the scaled views.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "mixed", "centre", "unit", "tfidf", "sample" or None, or a list or dict by view
         As for `LMSSC`.
     impute : {"median", "mean"} or None
         Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.

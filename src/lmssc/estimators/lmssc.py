@@ -104,12 +104,13 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
         Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
         the scores as propagation and `balance` give them.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", "zscore", "mixed", "centre", "unit", "tfidf", "sample" or None, or a list or dict by view
         "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
         20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
         standardises the columns of any other view ("zscore"), robustly against outliers. "mixed" standardises numbers
-        and reduces the weight of columns of 0 and 1; "sample" standardises the rows. Scaled views are then given equal
-        mean squared row norms. None does not scale.
+        and reduces the weight of columns of 0 and 1; "centre" subtracts the mean alone, for principal components and
+        the like; "sample" standardises the rows. Scaled views are then given equal mean squared row norms. None does
+        not scale.
     impute : {"median", "mean"} or None, default=None
         Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
         column, learned in `fit`. None raises an error if there are any.

@@ -14,6 +14,8 @@ from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
+# The scaling by the kind of view, where it does not depend on the values.
+KNOWN = {"text": "tfidf", "representation": "centre"}
 # What the summary counts, by the kind of view.
 FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
@@ -65,14 +67,16 @@ class LabelledFiles:
 
 
 def scaling_of(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
-    """Choose the scaling of views by how they were made: tf-idf for text, "mixed" with categories, else "auto".
+    """Choose the scaling of views by how they were made.
+
+    tf-idf for text, "mixed" with categories, "centre" for what a method computed, else "auto".
 
     Examples
     --------
     >>> scaling_of({"words": {"kind": "text"}, "numbers": {"kind": "numbers"}}), scaling_of({"a": {"kind": "matrix"}})
     ({'words': 'tfidf'}, 'auto')
     """
-    chosen = {name: "tfidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
+    chosen = {name: KNOWN[recipe["kind"]] for name, recipe in recipes.items() if recipe["kind"] in KNOWN}
     for name, recipe in recipes.items():
         if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
             chosen[name] = "mixed"

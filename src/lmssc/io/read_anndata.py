@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmssc._optional import import_optional
 from lmssc.data.graph_view import Graph
 from lmssc.data.view_dict import ViewDict
-from lmssc.io.cells import Cells, is_links, open_cells
+from lmssc.io.cells import Cells, is_links, is_representation, open_cells
 from lmssc.io.errors import InputFileError
 from lmssc.io.match_model import order_features
 from lmssc.io.outputs import prediction_columns
@@ -21,7 +21,7 @@ from lmssc.io.table import some
 
 @dataclass(frozen=True)
 class CellData:
-    """Cells as `fit` takes them: ``clf.fit(data.views, data.labels, data.present)``.
+    """Cells as `fit` takes them: ``LMSSC(**cells.settings).fit(cells.views, cells.labels, cells.present)``.
 
     Attributes
     ----------
@@ -35,6 +35,9 @@ class CellData:
         Which cells have which view, for views that some cells lack.
     features : dict of str to list of str
         Names of the columns (`var_names`) of the views that have them.
+    settings : dict of str to object
+        Parameters of the classifier that suit the views: `scaling`. What a method computed (``obsm:X_pca``) is centred
+        and not standardised, because the variance of a principal component says how much it counts.
     """
 
     views: ViewDict
@@ -42,6 +45,7 @@ class CellData:
     ids: NDArray
     present: dict[str, NDArray]
     features: dict[str, list[str]]
+    settings: dict[str, Any]
 
 
 def read_anndata(
@@ -120,6 +124,7 @@ def read_anndata(
         ids,
         {name: mask for name, mask in masks.items() if not mask.all()},
         {name: list(names) for name, names in found.items() if names is not None},
+        {"scaling": {name: "centre" for name, key in keys.items() if is_representation(key)} or "auto"},
     )
 
 

@@ -24,6 +24,7 @@ LISTED = 20
 PAIRS = math.lcm(len(COLOURS), len(SHAPES))
 SCALINGS = {
     "zscore": "each column standardised",
+    "centre": "each column centred",
     "mixed": "numbers standardised, categories weighed against them",
     "unit": "rows of length 1",
     "tfidf": "word counts weighted (tf-idf)",
