@@ -211,7 +211,7 @@ def test_features_of_new_cells_are_brought_into_the_order_of_the_model(tmp_path)
 @pytest.fixture(scope="module")
 def clf():
     cells = lmssc.read_anndata(like(), ["X", "obsm:X_pca"], labels="kind")
-    return lmssc.LMSSC().fit(cells.views, cells.labels)
+    return lmssc.LMSSC(**cells.settings).fit(cells.views, cells.labels)
 
 
 def test_annotate_aligns_by_name(clf):
@@ -406,7 +406,7 @@ def test_anndata_and_mudata_read_what_was_written(tmp_path):
         assert adata.obs["lmssc_label"].dtype == "category"
         assert adata.obsm["lmssc_proba"].shape == (N, 3)
         cells = lmssc.read_anndata(adata, ["X", "obsm:X_pca"], labels="kind")
-        clf = lmssc.LMSSC().fit(cells.views, cells.labels)
+        clf = lmssc.LMSSC(**cells.settings).fit(cells.views, cells.labels)
         assert adata.obs["lmssc_label"].tolist() == clf.transduction_.tolist()
         lmssc.annotate(adata, clf, "again")
         assert (adata.obs["again_label"] == adata.obs["lmssc_label"]).all()

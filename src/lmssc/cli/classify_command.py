@@ -59,8 +59,9 @@ views:
                          SVMlight and MatrixMarket, for sparse views (also packed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
   text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
-  each sample is turned by --transpose VIEW. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
-  the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
+  each sample is turned by --transpose VIEW.
+  A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB; the environment
+  variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
 columns of tables (anything but plain numbers and text is reported):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas

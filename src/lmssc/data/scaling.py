@@ -153,8 +153,8 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     """Learn the scaling of one view from the samples that have it; `factor` is left at 1.
 
     `"centre"` subtracts the mean of each column and keeps the variances, which say how much a principal component
-    counts. `"sample"` standardises each row, and makes a sparse view dense. It would leave hardly anything of fewer than 4
-    features, so such a view is standardised by column instead. Outliers are excluded from the mean and the standard
+    counts. `"sample"` standardises each row, and makes a sparse view dense. It would leave hardly anything of fewer
+    than 4 features, so such a view is standardised by column instead. Outliers are excluded from the mean and the standard
     deviation (:func:`~lmssc.data.outliers.find_outliers`).
 
     Examples
