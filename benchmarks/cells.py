@@ -32,19 +32,19 @@ FILES = {
 }
 
 
-def pbmc68k(path: Path) -> tuple[dict, dict, dict, np.ndarray]:
-    """700 blood cells of 10 types: the views of LMSSC, the one representation, scalings, labels."""
+def pbmc68k(path: Path) -> tuple[dict, dict, np.ndarray]:
+    """700 blood cells of 10 types: the views of LMSSC, the one representation, labels."""
     cells = lmssc.read_anndata(path, {"X_pca": "obsm:X_pca", "X": "X"}, labels="bulk_labels")
-    return dict(cells.views), {"X_pca": cells.views["X_pca"]}, cells.settings, cells.labels
+    return dict(cells.views), {"X_pca": cells.views["X_pca"]}, cells.labels
 
 
-def wu2020(path: Path) -> tuple[dict, dict, dict, np.ndarray]:
+def wu2020(path: Path) -> tuple[dict, dict, np.ndarray]:
     """150 T cells from blood, tumour and the tissue beside it; counts are normalised and decomposed as is usual."""
     cells = lmssc.read_anndata(path, {"gex": "mod:gex"}, "mod:gex/obs:source")
     counts = sparse.csr_array(cells.views["gex"])
     logs = sparse.csr_array(counts.multiply(1e4 / counts.sum(axis=1)[:, None])).log1p()
     svd = TruncatedSVD(50, random_state=0).fit_transform(logs)
-    return {"X_pca": svd, "X": logs}, {"X_pca": svd}, {"scaling": {"X_pca": "centre"}}, cells.labels
+    return {"X_pca": svd, "X": logs}, {"X_pca": svd}, cells.labels
 
 
 def draw(y: np.ndarray, seed: int) -> np.ndarray:
@@ -57,14 +57,12 @@ def draw(y: np.ndarray, seed: int) -> np.ndarray:
     return given
 
 
-def methods(views: dict, single: dict, settings: dict) -> dict:
+def methods(views: dict, single: dict) -> dict:
     """Name and views of each method → a function of the labels (None where unknown) to classes and distributions."""
 
     def lmssc_on(chosen: dict) -> Callable:
-        scaling = {name: kind for name, kind in settings["scaling"].items() if name in chosen} or "auto"
-
         def run(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            clf = lmssc.LMSSC(scaling=scaling).fit(chosen, y)
+            clf = lmssc.LMSSC().fit(chosen, y)
             return clf.classes_, clf.label_distributions_
 
         return run
@@ -101,9 +99,9 @@ def main() -> None:
         with TemporaryDirectory() as folder:
             path = Path(folder) / Path(member).name
             path.write_bytes(read_member(args.wheels, package, member))
-            views, single, settings, y = make(path)
+            views, single, y = make(path)
         about = {"data": name, "cells": len(y), "classes": len(set(y))}
-        for (method, shown), run in methods(views, single, settings).items():
+        for (method, shown), run in methods(views, single).items():
             for seed in range(REPEATS):
                 given = draw(y, seed)
                 classes, distributions = run(np.where(given, y, None))

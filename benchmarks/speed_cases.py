@@ -64,7 +64,7 @@ def whole_fit(args, data):
     times.watch(LMSSC, "_fit_scalings", "scaling")
     times.watch(fit, "begin", "rest of start")
     times.watch(initialization, "latent_start", "SVD")
-    times.watch(start, "calibrate_start", "calibration")
+    times.watch(start, "_second_opinion", "calibration")
     times.watch(objective.Objective, "update_loadings", "W")
     times.watch(objective, "update_latent", "H")
     times.watch(objective.Objective, "update_graph", "S")

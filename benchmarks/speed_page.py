@@ -14,24 +14,28 @@ INTRODUCTION = """\
 
 Written by `make bench` and `make bench-million` (`benchmarks/speed.py`) from `speed.csv`, and from nothing else.
 
-Every measurement is a process of its own. Seconds are those of the clock, of several runs by turns the median; memory
-is the peak of the whole process, the data included. A ratio is formed only between rows of the same data, type and
-threads that were measured in the same run; where there is none of LMSSC, it is left empty.
+Every measurement has a process of its own. Seconds are wall-clock time: the median of several runs, which take turns.
+Memory is the peak of the whole process, data included. Ratios compare rows with the same data, data type and number of
+threads from the same run; without such a row of LMSSC, the ratio is left empty.
 """
 BESIDE = """\
-`LMSSC` is a whole fit with the defaults, to convergence. `synthetic` are classes that overlap, 5 % labelled; `growth`
-are the same where something other than the number of samples grows; `million` have 1 % labelled, or 5 labels a class;
-`subsample` are the first 50,000 of a million; `HW` are copies of its rows with noise of a third of the deviation of a
-column. Peers get the views scaled and side by side, and make their own neighbour graph. The graphs alone are of as many
-neighbours as LMSSC needs (k + 1); the approximate ones are inverted files of faiss: one of the latent positions H, with
-at least the recall that LMSSC had, and one of 80 principal components with a recall of 95 %; the time to tune the index
-is not counted. `predict` is of as many new samples as were fitted. `imports` are in fresh interpreters, medians of 15.
+`LMSSC` is a complete fit with the default parameters, until it converges. The data:
+
+- `synthetic`: classes that overlap, 5 % labelled;
+- `growth`: the same, with more features, views, classes or components instead of samples;
+- `million`: 1 % labelled, or 5 labels per class; `subsample`: its first 50,000 samples;
+- `HW`: copies of its rows, with noise of a third of each column's standard deviation.
+
+Other methods get the scaled views, concatenated, and build their own neighbour graph. Neighbour graphs alone have k + 1
+neighbours, as many as LMSSC needs. The approximate ones are inverted-file indexes of faiss: one on the latent positions
+H, with at least the recall that LMSSC had, and one on 80 principal components, with a recall of 95 %. The time to tune
+the index does not count. `predict` labels as many new samples as the fit had. `imports` are medians of 15 processes.
 """
 DENSE = """\
-`dense formulas` is an iteration of Algorithm 1 on rows of HW drawn at random, W by non-negative least squares, H by a
-Sylvester equation, N² distances, a quadratic program of N − 1 unknowns for each row of S, and F by a dense system. Two
-of the quadratic programs were solved, the others counted as the same. LMSSC does the same iteration, the last of four
-with the settings of the paper but scaled views and γ = 10⁻⁴, so that labels reach the samples, from the same state.
+`dense formulas` is one iteration of Algorithm 1 on random rows of HW: non-negative least squares for W, a Sylvester
+equation for H, N² distances, a quadratic program with N − 1 unknowns for each row of S, and a dense system for F. Two
+of the quadratic programs were solved; the others count as much as these. LMSSC does the same iteration from the same
+state: the last of four with the paper's settings, except for scaled views and γ = 10⁻⁴, so that labels spread.
 """
 
 
@@ -42,20 +46,20 @@ def write_page(folder):
     sections = [
         INTRODUCTION,
         machines(rows),
-        "## What was promised",
-        markdown_table(["promised", "measured", "kept"], all_bars(rows)),
+        "## Promises",
+        markdown_table(["promise", "measured", "kept"], all_bars(rows)),
         "## Growth",
         "![Seconds and memory over the number of samples](samples.svg)",
         "![Seconds and memory over features, views, classes and dimensions](shapes.svg)",
         *(f"LMSSC, {title}:\n\n{markdown_table(head, lines)}" for title, head, lines in growth_tables(rows)),
         "## Where the time goes",
         "![Share of each update](parts.svg)",
-        "Percent of the time of a whole fit; the first rounds of graph and labels are in the rest of the start.",
+        "Percent of the time of a whole fit. The warm start (first graph and labels) is in 'rest of start'.",
         markdown_table(*parts_table(rows)),
         "## The formulas of the paper",
         DENSE,
         markdown_table(*dense_table(rows)),
-        "## Beside others",
+        "## Compared with others",
         BESIDE,
         markdown_table(
             [*SHAPE, "seconds", "× LMSSC", "seconds of the processor", "MB", "accuracy %", ""],
@@ -71,7 +75,7 @@ def summary(rows):
     texts.append(f"Where the time of LMSSC goes, in %\n{aligned(*parts_table(rows))}")
     texts.append(f"An iteration by the formulas of the paper\n{aligned(*dense_table(rows))}")
     bars = [f"{bar.kept + ':':14}{bar.promised}\n{'':14}{bar.measured}".rstrip() for bar in all_bars(rows)]
-    return "\n\n".join([*texts, "What was promised\n" + "\n".join(bars)])
+    return "\n\n".join([*texts, "Promises\n" + "\n".join(bars)])
 
 
 def machines(rows):

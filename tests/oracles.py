@@ -137,6 +137,28 @@ def kernel_ridge(Z, F, labelled, ridge=1e-3):
     return f - f.mean(axis=0)
 
 
+def mean_kernel(Xs, present, landmarks):
+    """Mean of the views' Gaussian kernels between samples and landmarks, entry by entry; widths by the landmarks."""
+    n, V = len(Xs[0]), len(Xs)
+    has = np.ones((n, V), dtype=bool) if present is None else np.asarray(present).T
+    K = np.zeros((n, len(landmarks)))
+    for v, X in enumerate(Xs):
+        seen = [j for j in landmarks if has[j, v]]
+        spread = np.mean([((X[j] - X[seen].mean(axis=0)) ** 2).sum() for j in seen])
+        for i in range(n):
+            for place, j in enumerate(landmarks):
+                if has[i, v] and has[j, v]:
+                    near = np.exp(-((X[i] - X[j]) ** 2).sum() / (2 * spread))
+                    K[i, place] += near / np.sqrt(has[i].sum() * has[j].sum())
+    return K
+
+
+def second_opinion(K, Y, ridge):
+    """Scores of kernel ridge regression with the constant 1 in the kernel; the first samples are the labelled ones."""
+    m = len(Y)
+    return (K + 1)[:, :m] @ np.linalg.solve((K + 1)[:m, :m] + ridge * np.eye(m), Y)
+
+
 def ridge_by_noise(Z, F, labelled):
     """The ridge: more for what neither the regression explains of the labels nor the scores of the other samples."""
     T = (F / np.sqrt(F.shape[1] * F[labelled].mean(axis=0)))[labelled]

@@ -211,7 +211,7 @@ def test_features_of_new_cells_are_brought_into_the_order_of_the_model(tmp_path)
 @pytest.fixture(scope="module")
 def clf():
     cells = lmssc.read_anndata(like(), ["X", "obsm:X_pca"], labels="kind")
-    return lmssc.LMSSC(**cells.settings).fit(cells.views, cells.labels)
+    return lmssc.LMSSC().fit(cells.views, cells.labels)
 
 
 def test_annotate_aligns_by_name(clf):
@@ -248,7 +248,7 @@ def test_names_are_kept_in_the_model_and_by_a_search(clf, tmp_path):
     adata = like()
     lmssc.annotate(adata, lmssc.load(tmp_path / "m.lmssc"))
     assert adata.obs["lmssc_label"].tolist() == clf.transduction_.tolist()
-    assert not hasattr(lmssc.LMSSC().fit([A, B], KIND), "sample_ids_")
+    assert not hasattr(lmssc.LMSSC().fit([A, B], KIND), "ids_")
 
 
 def in_place(path, *more):
@@ -311,7 +311,7 @@ def test_in_place_leaves_a_file_that_changed_meanwhile(tmp_path, clf):
     FILES["csr"](path)
     before = path.read_bytes()
     with pytest.raises(CommandError, match="was changed while this ran"):
-        target.write(annotation(clf, clf.sample_ids_))
+        target.write(annotation(clf, clf.ids_))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -321,7 +321,7 @@ def test_in_place_checks_the_space_first(tmp_path, clf, monkeypatch):
     FILES["dense"](path)
     monkeypatch.setattr("lmssc.io.in_place.shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
     with pytest.raises(CommandError, match="beside it for a copy, but only 100 bytes are free"):
-        TargetFile(str(path)).write(annotation(clf, clf.sample_ids_))
+        TargetFile(str(path)).write(annotation(clf, clf.ids_))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -333,7 +333,7 @@ def test_killed_at_any_moment_the_file_is_whole(tmp_path, clf):
     path = tmp_path / "cells.h5ad"
     FILES["dense"](path)
     old = contents(path)
-    answer = annotation(clf, clf.sample_ids_)
+    answer = annotation(clf, clf.ids_)
     started = time.perf_counter()
     TargetFile(str(path)).write(answer)
     takes = time.perf_counter() - started
@@ -406,7 +406,7 @@ def test_anndata_and_mudata_read_what_was_written(tmp_path):
         assert adata.obs["lmssc_label"].dtype == "category"
         assert adata.obsm["lmssc_proba"].shape == (N, 3)
         cells = lmssc.read_anndata(adata, ["X", "obsm:X_pca"], labels="kind")
-        clf = lmssc.LMSSC(**cells.settings).fit(cells.views, cells.labels)
+        clf = lmssc.LMSSC().fit(cells.views, cells.labels)
         assert adata.obs["lmssc_label"].tolist() == clf.transduction_.tolist()
         lmssc.annotate(adata, clf, "again")
         assert (adata.obs["again_label"] == adata.obs["lmssc_label"]).all()

@@ -221,6 +221,33 @@ def test_durations_are_numbers(capsys):
     assert "those of the model are in 'h:mm:ss'" in capsys.readouterr().err
 
 
+CODES = {
+    "phones": [f"+49 30 {1000000 + 7919 * row}" for row in range(N)],
+    "phones in brackets": [f"(0{30 + row % 50}) {555 + row % 90}-{1000 + 37 * row}" for row in range(N)],
+    "postcodes": [
+        f"{['SW', 'EH', 'B'][row % 3]}{1 + row % 9}{'A' * (row % 2)} {row % 10}{'AXY'[row % 3]}B" for row in range(N)
+    ],
+    "Dutch postcodes": [f"{1000 + 31 * row} {'ABCDEFGH'[row % 8]}K" for row in range(N)],
+    "a few unknown": ["unknown"] * 3 + [f"+1 555 {1000 + 37 * row}" for row in range(3, N)],
+}
+
+
+@pytest.mark.parametrize("cells", CODES.values(), ids=CODES)
+def test_phone_numbers_and_postcodes_are_no_texts(cells, capsys):
+    write_table(x=NOISE, contact=cells, label=LABELS)
+    found = understood(capsys, "t.csv")
+    assert [view["name"] for view in found["views"]] == ["t"]
+    why = "Not used in t.csv: contact (codes such as phone numbers or postcodes; --type overrides this)."
+    assert why in found["notes"]
+    assert len(understood(capsys, "t.csv", "--type", "contact=text")["views"]) == 2
+
+
+def test_texts_with_numbers_are_texts(capsys):
+    texts = [f"room {row} has {row % 7} beds" for row in range(N)]
+    write_table(x=NOISE, remark=texts, label=LABELS)
+    assert len(understood(capsys, "t.csv")["views"]) == 2
+
+
 def test_versions_are_no_dates(capsys):
     versions = [f"{1 + code}.0.{10 + row % 3}" for row, code in enumerate(TRUTH)]
     write_table(x=NOISE, version=versions, label=LABELS)

@@ -314,14 +314,12 @@ class TestDisk:
         assert rows[0]["accuracy"] == ""
         assert float(rows[1]["accuracy"]) > 0.5
 
-    def test_killed_and_started_again(self, tmp_path):
-        def start(folder):
-            words = ["compare", "synthetic", "--methods", "LMSSC", "GFHF (concatenated)", "1-NN", "SVC (RBF)"]
-            words += ["--rates", "0.1", "0.3", "--repeats", "3", "--jobs", "2", "--out", str(tmp_path / folder)]
-            return subprocess.Popen([sys.executable, "-m", "lmssc", *words], stdout=subprocess.DEVNULL)
-
-        whole = start("whole")
-        killed = start("killed")
+    def test_killed_and_started_again(self, data, tmp_path):
+        np.savez(tmp_path / "d.npz", one=data.views[0], two=data.views[1], y=data.target)
+        words = ["compare", str(tmp_path / "d.npz"), "--methods", "LMSSC", "GFHF (concatenated)", "1-NN", "SVC (RBF)"]
+        words += ["--rates", "0.1", "0.3", "--repeats", "3", "--quiet", "--out"]
+        command = [sys.executable, "-m", "lmssc", *words, str(tmp_path / "killed"), "--jobs", "2"]
+        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 120
         while len(list((tmp_path / "killed").glob("runs/*.json"))) < 3 and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -332,8 +330,8 @@ class TestDisk:
         assert not (tmp_path / "killed" / "runs.csv").exists()
         for path in (tmp_path / "killed").glob("runs/*.json"):
             json.loads(path.read_text())
-        assert start("killed").wait() == 0
-        assert whole.wait() == 0
+        for folder in ("killed", "whole"):
+            assert main([*words, str(tmp_path / folder)]) == 0
         assert self.without_cost(tmp_path / "killed") == self.without_cost(tmp_path / "whole")
 
     @staticmethod

@@ -302,7 +302,7 @@ def test_views_of_a_frame_and_predict_takes_the_frame(library, tmp_path):
     frame, y = mail()
     data = lmssc.views_from_frame(convert(frame), SPEC)
     assert list(data.views) == list(SPEC)
-    assert data.settings == {"scaling": {"text": "tfidf", "kind": "mixed"}, "impute": "median"}
+    assert data.settings == {"scaling": {"text": "logidf", "kind": "mixed"}, "impute": "median"}
     known = np.where(np.arange(len(y)) % 5 == 0, y, None)
     clf = lmssc.LMSSC(**data.settings).fit(data.views, known, data.present)
     assert (clf.transduction_ == y).mean() > 0.9

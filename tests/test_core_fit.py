@@ -111,7 +111,8 @@ def test_a_permutation_is_undone():
 
 def test_groups_of_unlinked_views_are_calibrated_on_a_subset(monkeypatch):
     """More samples than the calibration takes, in two groups that have no view in common."""
-    monkeypatch.setattr("lmssc.core.confidence.MAX_CALIBRATION_SAMPLES", 60)
+    for module in ("held_out", "confidence"):
+        monkeypatch.setattr(f"lmssc.core.{module}.MAX_CALIBRATION_SAMPLES", 60)
     data = make_multiview(200, 2, 10, n_classes=2, labelled=0.3, random_state=1)
     views = [np.where((np.arange(200) % 2 == v)[:, None], view, np.nan) for v, view in enumerate(data.views)]
     clf = LMSSC(max_iter=2).fit(views, data.y)

@@ -189,7 +189,7 @@ def test_text_for_a_missing_value_is_unlabelled_in_every_container(container, wo
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_labels_that_differ_in_blanks_alone_are_refused(container):
     y = CONTAINERS[container](["cat ", *["cat", "dog"] * 3])
-    with pytest.raises(ValueError, match="'cat' and 'cat ' differ in blanks alone"):
+    with pytest.raises(ValueError, match="'cat' and 'cat ' differ only in blanks"):
         encode_labels(y, 7)
 
 

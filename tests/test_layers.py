@@ -17,7 +17,18 @@ MAY_IMPORT = {
     "estimators": {"core", "data", "persistence", "numerics"},
 }
 MAY_IMPORT["metrics"] = {*MAY_IMPORT, "numerics"}
-for layer in ("model_selection", "io", "datasets", "plotting", "audit", "evaluation", "report", "paper", "cli"):
+for layer in (
+    "model_selection",
+    "io",
+    "datasets",
+    "plotting",
+    "audit",
+    "evaluation",
+    "report",
+    "studio",
+    "paper",
+    "cli",
+):
     MAY_IMPORT[layer] = {*MAY_IMPORT}
 # Top-level files that belong to no layer. `__init__` and `__main__` give the public names; `_optional` imports nothing.
 FLAT = {"__init__", "__main__", "_optional"}

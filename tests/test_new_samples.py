@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import lmssc
 from lmssc import LMSSC
@@ -176,3 +177,40 @@ def test_calibration_does_not_move_new_samples(missing):
     if missing:
         incomplete = sure.latent_[~np.all(data.present, axis=0)]
         np.testing.assert_allclose(np.vdot(incomplete @ sure._ridge, incomplete), sure.objective_terms_["ridge"][-1])
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Word counts of two topics, and a measurement."""
+    rng = np.random.default_rng(0)
+    target = np.arange(80) % 2
+    topics = rng.dirichlet(np.full(200, 0.05), size=2)
+    words = np.array([rng.multinomial(30, topics[code]) for code in target], dtype=float)
+    return words, rng.normal(size=(80, 2)), np.where(np.arange(80) < 20, target * (np.arange(80) > 4), -1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("method", [LMSSC, lmssc.GFHF, lmssc.AMGL, lmssc.MLAN])
+def test_a_text_without_a_known_word_gets_the_class_frequencies(texts, method, form):
+    words, numbers, y = texts
+    clf = method(scaling="tfidf").fit([form(words)], y)
+    new = np.vstack([np.zeros(200), words[:1] * 2, np.zeros(200)])
+    with pytest.warns(UserWarning, match="2 new samples have only zeros in their views") as told:
+        clf.predict([form(new)])
+    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match="get the class frequencies"):
+        found = clf.predict_proba([form(new)])
+    np.testing.assert_allclose(found[[0, 2]], [[0.6, 0.4]] * 2, atol=1e-6)
+    assert abs(found[1, 0] - 0.6) > 0.1
+    # With a measurement beside the text something is known, and numbers may be zero.
+    both = method(scaling=["tfidf", "zscore"]).fit([form(words), numbers], y)
+    assert (both.predict_proba([form(new), np.zeros((3, 2))]).sum(axis=1) > 0.99).all()
+    with pytest.warns(UserWarning, match="1 new samples"):
+        both.predict_proba([form(new[:1]), np.full((1, 2), np.nan)])
+
+
+def test_a_text_without_words_in_fit_is_recognised(texts):
+    words, _, y = texts
+    words = np.vstack([np.zeros(200), words])
+    clf = LMSSC(scaling="tfidf").fit([words], np.append(1, y))
+    np.testing.assert_array_equal(clf.predict_proba([words[:1]]), clf.label_distributions_[:1])

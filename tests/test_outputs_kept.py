@@ -134,8 +134,8 @@ class TestOddBeginnings:
     @pytest.mark.parametrize(
         ("text", "hint"),
         [
-            ("height, cm;y;label\n" + ROWS.replace(".", ","), "give the delimiter with --delimiter semicolon or"),
-            ("height, cm;y;label\n" + ROWS, "give the delimiter with --delimiter semicolon or"),
+            ("height, cm;y;label\n" + ROWS.replace(".", ","), "with --delimiter comma or --delimiter semicolon"),
+            ("height, cm;y;label\n" + ROWS, "with --delimiter comma or --delimiter semicolon"),
             (
                 "height, cm|y|label\n" + ROWS.replace(";", "|"),
                 "between the cells, say so with --delimiter bar",

@@ -26,9 +26,9 @@ REASONS = {
 }
 
 
-QUICKLY = {
-    "LMSSCCV": {"estimator": LMSSC(max_iter=1, calibrate=False), "param_grid": [{}, {"beta": [0.5]}], "n_repeats": 1}
-}
+# Calibration is most of a small fit, and does not change which class is the most likely.
+QUICK = LMSSC(max_iter=1, calibrate=False)
+QUICKLY = {"LMSSCCV": {"estimator": QUICK, "param_grid": [{}, {"beta": [0.5]}], "n_splits": 2, "n_repeats": 1}}
 
 
 def estimators():
@@ -58,7 +58,10 @@ def test_grid_search_leaves_unlabelled_rows_in_training_and_out_of_the_score(sta
         assert (data.y[test] != -1).all()
         assert not set(train) & set(test)
     search = GridSearchCV(
-        LMSSC(views=views), {"beta": [0.05, 0.2], "n_components": [5, 10]}, cv=splitter, error_score="raise"
+        clone(QUICK).set_params(views=views),
+        {"beta": [0.05, 0.2], "n_components": [5, 10]},
+        cv=splitter,
+        error_score="raise",
     ).fit(X, data.y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ > 0.6
@@ -67,12 +70,13 @@ def test_grid_search_leaves_unlabelled_rows_in_training_and_out_of_the_score(sta
 
 def test_even_a_plain_splitter_scores_labelled_rows_only(stacked):
     X, views, data = stacked
+    quick = clone(QUICK).set_params(views=views)
     for train, test in StratifiedKFold(3).split(X, data.y):
-        clf = LMSSC(views=views).fit(X[train], data.y[train])
+        clf = clone(quick).fit(X[train], data.y[train])
         known = test[data.y[test] != -1]
         right = (clf.predict(X[known]) == data.y[known]).mean()
         assert clf.score(X[test], data.y[test]) == pytest.approx(right)
-    scores = cross_val_score(LMSSC(views=views), X, data.y, cv=StratifiedKFold(3), error_score="raise")
+    scores = cross_val_score(quick, X, data.y, cv=StratifiedKFold(3), error_score="raise")
     assert scores.mean() > 0.6
 
 
@@ -98,12 +102,12 @@ def test_set_output_keeps_the_index_of_several_frames(index, form):
     data = make_multiview(150, n_views=2, labelled=0.3, random_state=0)
     frames = {"view0": pd.DataFrame(data.views[0]), "view1": pd.DataFrame(data.views[1], index=index)}
     frames = frames if form is dict else list(frames.values())
-    clf = LMSSC(max_iter=1).set_output(transform="pandas")
+    clf = clone(QUICK).set_output(transform="pandas")
     assert clf.fit_transform(frames, data.y).index.tolist() == list(index)
     assert clf.transform(frames).index.tolist() == list(index)
     assert clf.transform(data.views).index.tolist() == list(range(150))
     assert isinstance(clf.set_output(transform="default").transform(frames), np.ndarray)
-    search = LMSSCCV(estimator=LMSSC(max_iter=1), param_grid=[{}], n_repeats=1).set_output(transform="pandas")
+    search = LMSSCCV(estimator=QUICK, param_grid=[{}], n_splits=2, n_repeats=1).set_output(transform="pandas")
     assert search.fit(frames, data.y).transform(frames).index.tolist() == list(index)
 
 
@@ -119,7 +123,7 @@ def test_the_tag_allow_nan_is_true_where_nan_is_taken(method):
     assert not get_tags(lmssc.GFHF(graph="precomputed")).input_tags.allow_nan
 
 
-@parametrize_with_checks([LMSSC(impute="median")], expected_failed_checks=lambda estimator: REASONS)
+@parametrize_with_checks([clone(QUICK).set_params(impute="median")], expected_failed_checks=lambda estimator: REASONS)
 def test_estimator_checks_with_impute(estimator, check):
     check(estimator)
 
@@ -146,7 +150,7 @@ class TestLabelledScorer:
     )
     def test_unlabelled_rows_are_not_scored(self, stacked, name, metric):
         X, views, data = stacked
-        clf = LMSSC(views=views, max_iter=1)
+        clf = clone(QUICK).set_params(views=views)
         scores = cross_val_score(clf, X, data.y, cv=StratifiedKFold(3), scoring=labelled_scorer(name))
         np.testing.assert_allclose(scores, self.by_hand(metric, clf, X, data.y))
         with pytest.warns(UserWarning, match="the scorer counts each of them as wrong"):
@@ -164,7 +168,7 @@ class TestLabelledScorer:
     def test_grid_search_with_several_scores_and_workers(self, stacked):
         X, views, data = stacked
         search = GridSearchCV(
-            LMSSC(views=views, max_iter=1),
+            clone(QUICK).set_params(views=views),
             {"n_neighbors": [5, 10]},
             cv=2,
             scoring={"right": labelled_scorer(), "loss": labelled_scorer("neg_log_loss")},
@@ -181,10 +185,10 @@ class TestLabelledScorer:
         names = list(views)
         if form in (list, dict):
             parts = data.views if form is list else dict(zip(names, data.views, strict=True))
-            clf = LMSSC(max_iter=1).fit(parts, data.y)
+            clf = clone(QUICK).fit(parts, data.y)
         else:
             parts = form(X)
-            clf = LMSSC(views=views, max_iter=1).fit(parts, data.y)
+            clf = clone(QUICK).set_params(views=views).fit(parts, data.y)
         assert labelled_scorer()(clf, parts, data.y) == clf.score(parts, data.y)
         weight = np.arange(150.0)
         assert labelled_scorer()(clf, parts, data.y, sample_weight=weight) == clf.score(parts, data.y, weight)
@@ -192,7 +196,7 @@ class TestLabelledScorer:
     def test_text_labels(self, stacked):
         X, views, data = stacked
         y = np.where(data.y == -1, None, np.array(["a", "b", "c"], dtype=object)[data.target])
-        clf = LMSSC(views=views, max_iter=1)
+        clf = clone(QUICK).set_params(views=views)
         scores = cross_val_score(clf, X, y, cv=LabelledKFold(2, random_state=0), scoring=labelled_scorer("f1_macro"))
         assert scores.mean() > 0.6
 

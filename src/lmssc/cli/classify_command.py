@@ -8,17 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.reading_options import add_columns, add_labels, check_columns, reading_of
-from lmssc.cli.shared_options import (
-    EXIT_CODES,
-    add_command,
-    add_format,
-    add_jobs,
-    add_quiet,
-    add_seed,
-    check_jobs,
-    one_line,
-)
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_jobs, add_reading, add_seed, check_jobs, one_line
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -88,11 +79,13 @@ labels:
 
 output, written all at once or not at all:
   predictions.csv   one row per sample: id, label, confidence, runner_up, p_<class> for each class, given,
-                    unreached
+                    unreached, novelty (a p-value, small if the sample is like none of the classes), because
+                    (the ids of the three labelled samples that count most; not for very large data)
+  check_labels.csv  given labels that are more likely wrong than right, if there are any
   to_label.csv      the samples to label next, most useful first: 100, or down to 20 for more than 100,000
                     samples. Type labels into it and pass it to --labels. --force never overwrites a list
                     with labels in it: the new list is then called to_label-2.csv
-  model.lmssc       for 'lmssc predict', 'lmssc info', and lmssc.load in Python
+  model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
                     hidden and the model is fitted again, which takes up to three times as long as the fit;
                     --no-report leaves it out
@@ -133,13 +126,12 @@ def add(commands: Any) -> None:
         "moment (--out is then not needed)",
     )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
+    add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     add_seed(parser, "random seed: decides which labels are held out")
     add_jobs(parser, "fits, for --cv and the report,")
     parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
-    add_columns(parser)
-    add_format(parser)
-    add_quiet(parser)
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -160,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     """Read, fit and write; print if `show`; return everything as data."""
-    from lmssc.cli.classify_run import MODEL, PREDICTIONS, REPORT, classify
+    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.sources import split_argument
@@ -168,9 +160,9 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
 
     paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], [*paths, *args.labels])
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], [*paths, *args.labels])
     target = _target(paths) if args.in_place else None
-    options, labels = reading_of(args)
+    options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
         data = read_labelled_files(args.views, labels, options, args.unlabelled)
     summary = describe(data)

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 import lmssc
 from lmssc.core.progress import Advance, iterations, progress_bar
+from lmssc.estimators.explain import strongest_ids
+from lmssc.estimators.suspects import Suspects
 from lmssc.io.errors import OutputError
 from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
-from lmssc.io.outputs import write_predictions, write_to_label
+from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
@@ -25,6 +27,9 @@ from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
 PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
+CHECK_LABELS = "check_labels.csv"
+# Labelled samples named in the column "because".
+N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
 SURE = 0.5
 REFITS = "Hiding labels to see how many are found again"
@@ -138,8 +143,14 @@ def classify(
             "views": data.recipes,
             **data.reading,
         }
-        suggestions = None if stage is None else _write_results(stage, data, model, options, show=show)
-        if stage is not None and suggestions is not None and results.report:
+        model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
+        n_suspect = 0
+        if stage is not None:
+            suggestions = _write_results(stage, data, model, options, show=show)
+            n_suspect = len(_write_suspects(stage / CHECK_LABELS, data, model, show=show).suspect)
+            if n_suspect:
+                results.files.append(results.out / CHECK_LABELS)
+        if stage is not None and report:
             _write_report(
                 stage / REPORT,
                 data,
@@ -155,9 +166,10 @@ def classify(
     if target is not None:
         with progress_bar(f"writing into {target.path}", show=show):
             target.write(annotation(model, data.joined.ids))
-    outcome = _outcome(data, model, notes, results.files)
-    if out is not None and not report and (out / REPORT).exists():
-        outcome.lines.append(f"{REPORT} in {out} is from an earlier run and does not describe these results.")
+    outcome = _outcome(data, model, notes, results.files, n_suspect)
+    for name in () if out is None else (REPORT, CHECK_LABELS):
+        if results.out / name not in results.files and (results.out / name).exists():
+            outcome.lines.append(f"{name} in {out} is from an earlier run and does not describe these results.")
     return outcome
 
 
@@ -209,6 +221,7 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
             {"given": known, "unreached": unreached},
             advance,
             joined.id_column,
+            _notes(model),
         )
     with progress_bar(TO_LABEL, show=show):
         suggestions = _suggestions(model, known)
@@ -223,6 +236,25 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
     with progress_bar(MODEL, show=show):
         model.save(stage / MODEL)
     return suggestions
+
+
+def _notes(model: Any) -> dict[str, NDArray]:
+    """Columns that say how far to trust each answer, and which labelled samples it comes from."""
+    found = strongest_ids(model, N_BECAUSE)
+    if found is None:  # too many samples and labels: 'lmssc explain' does it for single samples
+        return {"novelty": model.novelty_}
+    names = np.append(model.ids_, "")
+    because = [" ".join(filter(None, names[row])) for row in found]
+    return {"novelty": model.novelty_, "because": np.array(because, dtype=object)}
+
+
+def _write_suspects(path: Path, data: LabelledFiles, model: Any, *, show: bool) -> Suspects:
+    """Write the labels that are more likely wrong than right, if there are any."""
+    with progress_bar(CHECK_LABELS, show=show):
+        found = model.suspect_labels()
+        if len(found.suspect):
+            write_suspects(path, data.joined.ids, found, len(found.suspect), data.joined.id_column)
+    return found
 
 
 def _write_report(
@@ -301,7 +333,7 @@ def _suggestions(model: Any, known: NDArray) -> NDArray:
     return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
 
 
-def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path]) -> Outcome:
+def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path], n_suspect: int) -> Outcome:
     found = ~data.labels.known
     confidence = model.label_distributions_.max(axis=1)[found]
     labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
@@ -320,6 +352,8 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "
             f"unreached; label some of them{f' ({listed})' if listed else ''}."
         )
+    if n_suspect:
+        lines.append(f"{counted(n_suspect, 'given label')} more likely wrong than right: see {CHECK_LABELS}.")
     if listed not in ("", TO_LABEL):
         lines.append(f"Lists with typed labels are kept; the new list of samples to label is {listed}.")
     facts = {
@@ -328,6 +362,7 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
         "mean_confidence": round(float(confidence.mean()), 6) if found.any() else None,
         "unsure": n_unsure,
         "unreached": n_unreached,
+        "suspect_labels": n_suspect,
         "iterations": int(model.n_iter_),
         "converged": bool(model.converged_),
         "notes": notes,

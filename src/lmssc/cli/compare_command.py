@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmssc.cli import shared_options as shared
-from lmssc.cli.reading_options import add_columns, add_labels, check_columns, reading_of
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
 from lmssc.datasets.catalogue import DATASET_NAMES
 from lmssc.io.errors import CommandError
 
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     shared.add_out_folder(parser, "lmssc-compare", "the runs and runs.csv")
     add_columns(parser)
-    shared.add_quiet(parser)
+    shared.add_reading(parser, formats=False)
 
 
 def _method_names() -> Sequence[str]:
@@ -88,8 +88,7 @@ def run(args: argparse.Namespace) -> int:
         if unknown:
             raise ValueError(f"--metric {unknown[0]} is not one of {', '.join(METRICS)}")
         check_columns(args)
-        options, labels = reading_of(args)
-        views, y, lines = load_for_comparison(args.data, labels, options, args.unlabelled)
+        views, y, lines = load_for_comparison(args.data, label_files(args), read_options(args), args.unlabelled)
         if lines and not args.quiet:
             print("\n".join(lines), end="\n\n", flush=True)
         prepare_folder(args.out)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.shared_options import EXIT_CODES, add_command, add_format, add_quiet, add_reading, one_line, split_names
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -21,8 +21,9 @@ numbers is filled in with the value learned by the fit. A sample may lack some o
 view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
 got then.
 
-The output has the columns id (under its name in the files), label, confidence, runner_up, and p_<class>
-for each class. It cannot be one of the files that are read, not even with --force.
+The output has the columns id (under its name in the files), label, confidence, runner_up, p_<class> for
+each class, and novelty: a p-value, small for samples that are like none of the classes. It cannot be one of
+the files that are read, not even with --force.
 
 {EXIT_CODES}"""
 
@@ -42,8 +43,6 @@ def add(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV file to write")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     add_reading(parser)
-    add_format(parser)
-    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -83,6 +83,7 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
     count = len(joined.ids)
     distributions = np.empty((count, len(model.classes_)))
     labels = np.empty(count, dtype=model.classes_.dtype)
+    novelty = np.empty(count) if hasattr(model, "novelty") else None
     batch = max(MIN_BATCH, len(model.transduction_))
     with (
         staged_file(out, force=force) as file,
@@ -96,8 +97,11 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
             part = {name: view[rows] for name, view in joined.views.items()}
             present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}
             distributions[rows] = model.predict_proba(part, present)
+            if novelty is not None:
+                novelty[rows] = model.novelty(part, present)
             labels[rows] = model._decide(distributions[rows])
             if advance is not None:
                 advance(rows.stop, count)
-        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column)
+        notes = {} if novelty is None else {"novelty": novelty}
+        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column, notes=notes)
     return labels

@@ -1,13 +1,12 @@
 """From class scores to probabilities: prior correction of the classes, and calibration of the confidence."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lmssc.data.folds import assign_folds, hide
+from lmssc.data.folds import assign_folds
 
 N_FOLDS = 5
 """Folds of held-out labels."""
@@ -254,7 +253,7 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """A calibration for the samples that lack each number of views, if they are enough, and one for all others.
+    """One calibration for each number of missing views that enough samples have, and one for all others.
 
     Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
     there and underconfident elsewhere.
@@ -284,11 +283,14 @@ def fit_by_missing(
     targets: NDArray,
     n_missing: NDArray,
     abundance: NDArray | None = None,
-    prior_temperature: float = PRIOR.temperature,
+    prior: GroupedCalibration | None = None,
     *,
     penalise: bool = True,
 ) -> GroupedCalibration:
     """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
+
+    With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
+    views differ from the overall T as much as they did there.
 
     Examples
     --------
@@ -297,7 +299,9 @@ def fit_by_missing(
     >>> list(found.groups)
     [0]
     """
-    overall = fit_calibration(scores, targets, abundance, prior_temperature, penalise=penalise)
+    before = GroupedCalibration(Calibration(PRIOR.temperature), {}) if prior is None else prior
+    overall = fit_calibration(scores, targets, abundance, before.overall.temperature, penalise=penalise)
+    change = overall.temperature / before.overall.temperature
     found = {}
     numbers, counts = np.unique(n_missing, return_counts=True)
     if len(numbers) > 1:
@@ -307,7 +311,7 @@ def fit_by_missing(
                 scores[own],
                 targets[own],
                 abundance,
-                overall.temperature,
+                change * before.groups.get(number, before.overall).temperature,
                 penalise=penalise,
                 n_labels=float(targets.sum()),
             )
@@ -332,36 +336,24 @@ def calibration_sample(codes: NDArray, most: int) -> NDArray:
     return np.union1d(chosen, first_two)
 
 
-def held_out_scores(codes: NDArray, refit: Callable[[NDArray], NDArray]) -> tuple[NDArray, NDArray]:
-    """Scores of labelled samples from fits without their labels, and the indices of these samples.
+def held_out_folds(codes: NDArray) -> list[NDArray]:
+    """Labelled samples that are held out together, fold by fold.
 
     Parameters
     ----------
     codes : ndarray of shape (n,)
         Class of each sample, −1 without a label, in random order.
-    refit : callable
-        Remaining codes, −1 where they are held out ↦ scores of shape (n, c).
 
     Returns
     -------
-    scores : ndarray of shape (m, c)
-    rows : ndarray of int of shape (m,)
+    list of ndarray of int
         The only labelled sample of a class is never held out.
 
     Examples
     --------
-    >>> codes = np.array([0, 0, 1, 1, 2, -1])
-    >>> scores, rows = held_out_scores(codes, lambda remaining: (remaining[:, None] == [0, 1, 2]).astype(float))
-    >>> scores.shape, float(scores.sum()), np.sort(rows)
-    ((4, 3), 0.0, array([0, 1, 2, 3]))
+    >>> held_out_folds(np.array([0, 0, 1, 1, 2, -1]))
+    [array([0, 2]), array([1, 3])]
     """
     fold = assign_folds(codes, N_FOLDS, rotate=True)
-    parts = []
-    for number in range(N_FOLDS):
-        held = np.flatnonzero(fold == number)
-        if len(held):
-            parts.append((np.maximum(refit(hide(codes, held))[held], 0), held))
-    if not parts:
-        return np.empty((0, max(1, int(codes.max()) + 1))), np.empty(0, dtype=np.intp)
-    scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return scores, rows
+    rows = [np.flatnonzero(fold == number) for number in range(N_FOLDS)]
+    return [held for held in rows if len(held)]

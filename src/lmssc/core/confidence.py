@@ -4,32 +4,17 @@ Afterwards the estimators lower the confidence in components of the graph whose 
 label can be held out: see `one_class_components`.
 """
 
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from lmssc.core.calibration import (
-    Calibration,
-    GroupedCalibration,
-    abundances,
-    balance,
-    calibration_sample,
-    fit_by_missing,
-    held_out_scores,
-)
-from lmssc.core.fit_config import FitConfig
-from lmssc.core.label_regression import NystroemRows
+from lmssc.core.calibration import Calibration, GroupedCalibration, balance, fit_by_missing
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, class_abundances
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import Propagation
-from lmssc.core.warm_start import WarmStart, warm_start
-from lmssc.numerics.knn.approximate import choose_search
-
-MAX_CALIBRATION_SAMPLES = 3000
-"""The confidence is calibrated on at most this many samples, and two of each class."""
+from lmssc.core.warm_start import WarmStart
 
 
 @dataclass(frozen=True)
@@ -49,93 +34,51 @@ class StartConfidence:
         Some unlabelled samples, in canonical order.
     probabilities : ndarray of shape (m, c), or None
         Their calibrated probabilities.
+    losses : ndarray of shape (l,), or None
+        −ln p of each held-out label, after calibration; the labels are in the same order for all fits to them.
     """
 
     calibration: GroupedCalibration = field(default_factory=lambda: GroupedCalibration(Calibration(), {}))
     samples: NDArray | None = None
     probabilities: NDArray | None = None
-
-
-@dataclass(frozen=True)
-class FirstGraph:
-    """What the warm start and its calibration both begin with.
-
-    Attributes
-    ----------
-    embedded : ndarray of shape (n, r)
-        Z.
-    graph : csr_array of shape (n, n)
-        S on Z alone.
-    features : NystroemRows
-        Features of Z for the label regression.
-    label_weight : float
-        Weight of the expected scores, in units of squared distances in Z.
-    """
-
-    embedded: NDArray
-    graph: sparse.csr_array
-    features: NystroemRows
-    label_weight: float
+    losses: NDArray | None = None
 
 
 def calibrate_start(
-    objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
+    objective: Objective,
+    start: WarmStart,
+    calibration: GroupedCalibration,
+    permutation: Permutation,
+    prior_power: float,
 ) -> StartConfidence:
-    """Calibrate the scores of the warm start, and predict some unlabelled samples with them.
+    """Predict some unlabelled samples with the calibrated scores of the warm start.
 
     Parameters
     ----------
     objective : Objective
         The problem, in the order of the fit.
-    first : FirstGraph
-        What the warm start began with.
     start : WarmStart
-        Its result.
+        The warm start.
+    calibration : GroupedCalibration
+        Its calibration by held-out labels.
     permutation : Permutation
         Order of the fit.
-    config : FitConfig
-        Parameters of the fit.
+    prior_power : float
+        Exponent of the prior correction, as for `balance`.
 
     Returns
     -------
     StartConfidence
     """
-    calibration = _held_out_calibration(objective, first, permutation, config)
     codes, n_samples = objective.targets.codes, len(start.scores)
     samples = np.arange(min(n_samples, MAX_CALIBRATION_SAMPLES))
     positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
     unlabelled = (codes[positions] < 0) & ~start.unreached[positions]
     samples, positions = samples[unlabelled], positions[unlabelled]
-    scores = balance(start.scores, codes, config.balance)[positions]
+    scores = balance(start.scores, codes, prior_power)[positions]
     n_missing = permutation.undo(objective.views.missing_counts())[samples]
     abundance = class_abundances(codes, objective.targets.n_classes)
     return StartConfidence(calibration, samples, calibration(scores, n_missing, abundance))
-
-
-def _held_out_calibration(
-    objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig
-) -> GroupedCalibration:
-    """Calibration by labels that are held out in turn while the warm start is repeated without them."""
-    targets, n_missing = objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
-    search = choose_search(n_samples, config.neighbor_recall)
-    if not permutation.is_identity or n_samples > MAX_CALIBRATION_SAMPLES:
-        order = permutation.first(n_samples, of=n_samples)
-        chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
-        targets, n_missing, embedded = targets.take(chosen), n_missing[chosen], first.embedded[chosen]
-        objective = replace(objective, groups=None if objective.groups is None else objective.groups[chosen])
-        graph = objective.connect(embedded, search)
-        first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
-    learn = partial(objective.connect, search=search)
-
-    def refit(remaining: NDArray) -> NDArray:
-        known = targets.hide(np.flatnonzero(remaining < 0))
-        again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
-        return balance(again.scores, remaining, config.balance)
-
-    scores, held_out = held_out_scores(targets.codes, refit)
-    abundance = class_abundances(targets.codes, targets.n_classes)
-    return fit_by_missing(scores, targets.matrix(scores.dtype)[held_out], n_missing[held_out], abundance)
 
 
 def calibrate_scores(
@@ -170,18 +113,8 @@ def calibrate_scores(
     if start.samples is not None and start.probabilities is not None:
         reached = ~unreached[start.samples]
         rows, probabilities = start.samples[reached], start.probabilities[reached]
-        prior = calibration.overall.temperature
-        calibration = fit_by_missing(balanced[rows], probabilities, n_missing[rows], abundance, prior, penalise=False)
+        calibration = fit_by_missing(
+            balanced[rows], probabilities, n_missing[rows], abundance, calibration, penalise=False
+        )
     fixed = (codes >= 0) | unreached
     return np.where(fixed[:, None], scores, calibration(balanced, n_missing, abundance)), calibration.overall
-
-
-def class_abundances(codes: NDArray, n_classes: int) -> NDArray:
-    """`abundances` of the classes of labelled samples; `codes` are −1 without a label.
-
-    Examples
-    --------
-    >>> class_abundances(np.repeat([0, 1, -1], [99, 1, 50]), 2)
-    array([1. , 0.2])
-    """
-    return abundances(np.bincount(codes[codes >= 0], minlength=n_classes))

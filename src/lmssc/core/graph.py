@@ -27,15 +27,17 @@ ROWS_PER_THREAD = 25_000
 def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
     """Default number of neighbours k: the square root of the samples per class, from 10 to 15.
 
-    With fewer than k/5 labels per class it is 10, and never more than half of the samples per class, or 5.
+    With fewer than k/5 labels per class, or none at all, it is 10, and never more than half of the samples per class,
+    or 5.
 
     Examples
     --------
     >>> [usual_neighbors(10 * size, 1000, 10) for size in (100, 200, 10_000, 16, 6)]
     [10, 14, 15, 8, 5]
-    >>> usual_neighbors(2000, 20, 10)
-    10
+    >>> usual_neighbors(2000, 20, 10), usual_neighbors(2000, 0, 0)
+    (10, 10)
     """
+    n_classes = max(n_classes, 1)
     size = n_samples / n_classes
     return round(min(max(min(size**0.5, 5 * n_labels / n_classes, 15), 10), max(size / 2, 5)))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from lmssc.core.calibration import Calibration, fit_calibration
+from lmssc.core.second_opinion import SecondOpinion
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.views import Views, presence_patterns
 
@@ -108,6 +109,8 @@ class NewSampleProbe:
         Which views each sample has.
     ridge : ndarray of shape (r, r)
         R, with which samples that lack views are embedded: see `embed_views`.
+    opinions : ndarray of shape (V, m, c), or None
+        What each view contributes to the second opinion on the samples; None without one.
     """
 
     samples: NDArray
@@ -115,17 +118,29 @@ class NewSampleProbe:
     energies: NDArray
     present: NDArray
     ridge: NDArray
+    opinions: NDArray | None = None
 
     @classmethod
-    def of(cls, views: Views, loadings: list[NDArray], samples: NDArray, ridge: NDArray) -> "NewSampleProbe":
-        """The probe of the given samples of the scaled views."""
+    def of(
+        cls,
+        views: Views,
+        loadings: list[NDArray],
+        samples: NDArray,
+        ridge: NDArray,
+        second_opinion: SecondOpinion | None = None,
+        opinions: NDArray | None = None,
+    ) -> "NewSampleProbe":
+        """The probe of the given samples of the scaled views; `opinions` are Q of all samples of fit."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
         energies = np.array([view.row_energies() for view in some])
         present = np.empty(energies.shape, dtype=bool)
         for rows, has in some.patterns():
             present[:, rows] = has[:, None]
-        return cls(samples, products, energies, present, ridge)
+        parts = None
+        if second_opinion is not None and opinions is not None:
+            parts = second_opinion.by_view_given(some, opinions[samples])
+        return cls(samples, products, energies, present, ridge, parts)
 
     def trust(
         self,
@@ -133,6 +148,7 @@ class NewSampleProbe:
         loadings: list[NDArray],
         distributions: NDArray,
         predict: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]],
+        second_opinion: SecondOpinion | None = None,
     ) -> Trust:
         """Confidence for new samples that have the views `has`.
 
@@ -151,6 +167,8 @@ class NewSampleProbe:
         predict : callable
             Latent positions, and indices of the samples of fit that they are of ↦ scores by the neighbours other than
             the sample itself, and mean squared distances to these.
+        second_opinion : SecondOpinion, optional
+            Blended with these scores.
 
         Returns
         -------
@@ -168,6 +186,9 @@ class NewSampleProbe:
         samples = self.samples[probed.rows]
         scores, distances = predict(probed.latent, samples)
         predicted = scores.sum(axis=1) > 0
+        if second_opinion is not None and self.opinions is not None:
+            opinions = second_opinion.decide(self.opinions[:, probed.rows], probed.shown)
+            scores = second_opinion.blend(scores, opinions)
         calibration = Calibration()
         if shown is not None:
             targets = distributions[samples]
@@ -181,7 +202,7 @@ class NewSampleProbe:
         return Trust(calibration, float(np.sqrt(usual)), float(np.sqrt(largest)))
 
     def _measurable_views(self, has: NDArray) -> NDArray | None:
-        """The most of the views `has` that enough samples of the probe have; None if no view has enough.
+        """The largest set of the views `has` that enough samples of the probe have; None if no view has enough.
 
         Among equally many views those that most samples have, then the first. Candidates are the views that a sample
         has, those that two samples share, and single views: all subsets would be too many.
@@ -206,7 +227,7 @@ class NewSampleProbe:
         latent = embed_views(products, gram, None if shown.all() else self.ridge)
         residuals = squared_residuals(energies, latent, products, gram)
         factor = float(has.sum() / shown.sum())  # scaled views have equal mean energies
-        return _Probed(rows, latent, residuals * factor, energies * factor)
+        return _Probed(rows, latent, residuals * factor, energies * factor, np.tile(shown, (len(rows), 1)))
 
 
 class _Probed(NamedTuple):
@@ -216,6 +237,7 @@ class _Probed(NamedTuple):
     latent: NDArray
     residuals: NDArray
     energies: NDArray
+    shown: NDArray
 
 
 def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> NDArray:

@@ -119,7 +119,7 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
-    """How often labelled samples agree that are as close as those of a component of each size; 1 if too few pairs tell.
+    """For each component size, how often labelled samples agree that are that close; 1 if there are too few pairs.
 
     Other components of about that size tell best: as many samples in the midst of others are less pure.
     """
@@ -150,7 +150,7 @@ def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: N
 
 
 def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
-    """For each size, agreeing and all pairs of a labelled sample with others among its nearest so many, by steps."""
+    """For each size n, count pairs of a labelled sample and one of its n nearest, in steps: agreeing pairs, and all."""
     largest = int(sizes.max())
     centres = np.flatnonzero(targets.labelled)
     n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
@@ -169,7 +169,7 @@ def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> 
 
 
 def _nearest_by_steps(graph: sparse.csr_array, centre: int, n: int) -> NDArray:
-    """The centre and the nearest samples by steps over the graph, n in all; equally near ones by number."""
+    """The n samples nearest to the centre in steps over the graph, with the centre itself; ties by number."""
     found = frontier = np.array([centre])
     seen = np.zeros(graph.shape[0], dtype=bool)
     while len(found) < n and len(frontier):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import connect_new, separate_groups
@@ -19,9 +20,10 @@ from lmssc.core.new_samples import (
     squared_residuals,
     without_own,
 )
+from lmssc.core.second_opinion import SecondOpinion
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.scaling import ViewScaling, scale_views
-from lmssc.data.views import RawView, presence_patterns
+from lmssc.data.views import RawView, Views, presence_patterns
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,13 @@ class NeighborAverage:
         distances : ndarray of shape (m,)
             Mean squared distance of each sample to its neighbours.
         """
+        weights, distances = self.connect(latent, groups, own)
+        return weights @ values, distances
+
+    def connect(
+        self, latent: NDArray, groups: NDArray | None = None, own: NDArray | None = None
+    ) -> tuple[sparse.csr_array, NDArray]:
+        """Weights of the samples of fit in the average of each new sample, and mean squared distances to them."""
         points, queries = self.points, self.embedding.embed_new(latent)
         if self.regressor is not None:
             queries = np.hstack([queries, self.regressor(queries)])
@@ -85,15 +94,22 @@ class NeighborAverage:
         weights = connect_new(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
         if own is not None:
             weights = without_own(weights, own)
-        return weights @ values, mean_squared_distances(weights, points, queries)
+        return weights, mean_squared_distances(weights, points, queries)
 
-    def trust(self, probe: NewSampleProbe, has: NDArray, loadings: list[NDArray], distributions: NDArray) -> Trust:
+    def trust(
+        self,
+        probe: NewSampleProbe,
+        has: NDArray,
+        loadings: list[NDArray],
+        distributions: NDArray,
+        second_opinion: SecondOpinion | None = None,
+    ) -> Trust:
         """Confidence of predictions for new samples that have the views `has`, judged by the probe."""
 
         def predict(latent: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
             return self(latent, distributions, None if self.groups is None else self.groups[own], own)
 
-        return probe.trust(has, loadings, distributions, predict)
+        return probe.trust(has, loadings, distributions, predict, second_opinion)
 
 
 @dataclass(frozen=True)
@@ -132,14 +148,17 @@ class ViewEncoder:
         W^v.
     ridge : ndarray of shape (r, r), or None
         Ridge for samples that lack views; None is least squares.
+    second_opinion : SecondOpinion or None
+        Predicts class scores from the scaled views.
     """
 
     scalings: Sequence[ViewScaling]
     loadings: list[NDArray]
     ridge: NDArray | None
+    second_opinion: SecondOpinion | None = None
 
-    def __call__(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
-        """Latent positions of samples over the views that each has, and squared residuals; in batches.
+    def __call__(self, raws: list[RawView]) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Latent positions of samples over the views that each has, squared residuals, and Q; in batches.
 
         Parameters
         ----------
@@ -151,19 +170,31 @@ class ViewEncoder:
         latent : ndarray of shape (n, r)
         residuals : ndarray of shape (n,)
             ‖x − h·Wᵀ‖².
+        opinions : ndarray of shape (n, c), or None
+            Q; None without a second opinion.
         """
         n_samples = raws[0].data.shape[0]
         dtype = np.result_type(self.loadings[0].dtype, *(raw.data.dtype for raw in raws))
         latent = np.empty((n_samples, self.loadings[0].shape[1]), dtype=dtype)
-        residuals = np.empty(n_samples)
+        residuals, opinions = np.empty(n_samples), []
         for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
-            latent[rows], residuals[rows] = self._encode_batch([raw.take(rows) for raw in raws])
+            views = self.scaled(raws, rows)
+            latent[rows], residuals[rows] = self._encode_batch(views)
+            if self.second_opinion is not None:
+                opinions.append(self.second_opinion(views))
             for raw in raws:
                 release(raw.data)
-        return latent, residuals
+        return latent, residuals, None if self.second_opinion is None else np.concatenate(opinions)
 
-    def _encode_batch(self, raws: list[RawView]) -> tuple[NDArray, NDArray]:
-        views = scale_views(raws, self.scalings)
+    def scaled(self, raws: list[RawView], rows: slice) -> Views:
+        """The scaled views of some rows."""
+        return scale_views([raw.take(rows) for raw in raws], self.scalings)
+
+    def presence(self, raws: list[RawView]) -> list[NDArray | None]:
+        """Which samples have the view of each of the loadings; None if all have it."""
+        return [raw.present for raw in raws]
+
+    def _encode_batch(self, views: Views) -> tuple[NDArray, NDArray]:
         products = views.dot(self.loadings)
         energies = np.sum([view.row_energies() for view in views], axis=0)
         latent, residuals = np.empty_like(products), np.empty_like(energies)
@@ -206,17 +237,19 @@ def predict_new(
     -------
     ndarray of shape (m, c)
     """
-    latent, residuals = encoder(raws)
+    latent, residuals, opinions = encoder(raws)
     unreached = fitted.unreached[:, None].astype(fitted.distributions.dtype)
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
+    if encoder.second_opinion is not None and opinions is not None:
+        scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+    for rows, has in presence_patterns(encoder.presence(raws), len(scores)):
         own = trust if has.all() else None
         if own is None:
-            own = average.trust(probe, has, encoder.loadings, fitted.distributions)
+            own = average.trust(probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
         adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
         # Neighbours without a label in their component have no say: there the scores stay as they are.
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)

@@ -35,6 +35,9 @@ class Targets:
         Their targets; rows sum to 1.
     counts : tuple of ndarray (nodes, classes, numbers)
         Number of labels of each class of each node, where there are any.
+    trust : ndarray of shape (n,), or None
+        μ: how far the label of each node is trusted, in units of the weights of its neighbours, which sum to about 1;
+        ∞ is certain. None if all labels are certain.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Targets:
     mixed: NDArray
     shares: NDArray
     counts: tuple[NDArray, NDArray, NDArray]
+    trust: NDArray | None = None
 
     @classmethod
     def from_codes(cls, codes: NDArray, n_classes: int) -> "Targets":
@@ -113,6 +117,7 @@ class Targets:
             mixed[order],
             self.shares[order],
             (position[node[kept]], code[kept], numbers[kept]),
+            None if self.trust is None else self.trust[nodes],
         )
 
     def hide(self, nodes: NDArray) -> "Targets":
@@ -122,8 +127,35 @@ class Targets:
         node, code, numbers = self.counts
         kept, still = codes[node] >= 0, codes[self.mixed] >= 0
         return Targets(
-            codes, self.n_classes, self.mixed[still], self.shares[still], (node[kept], code[kept], numbers[kept])
+            codes,
+            self.n_classes,
+            self.mixed[still],
+            self.shares[still],
+            (node[kept], code[kept], numbers[kept]),
+            self.trust,
         )
+
+    @property
+    def certain_labels(self) -> NDArray:
+        """Which nodes have a label that nothing can overrule."""
+        return self.labelled if self.trust is None else self.labelled & np.isinf(self.trust)
+
+    @property
+    def uncertain(self) -> NDArray:
+        """Nodes whose label is not certain, so that their neighbours can overrule it."""
+        if self.trust is None:
+            return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(self.labelled & np.isfinite(self.trust))
+
+    def certain(self, labels: NDArray) -> "Targets":
+        """The targets with one more node for each of `labels`, which has its label for certain instead of it."""
+        nodes = np.concatenate([np.arange(len(self)), labels])
+        position = np.arange(len(self))
+        position[labels] = len(self) + np.arange(len(labels))
+        codes = self.codes[nodes]
+        codes[labels] = -1
+        node, code, numbers = self.counts
+        return Targets(codes, self.n_classes, position[self.mixed], self.shares, (position[node], code, numbers))
 
     def shrink(self, opinions: NDArray) -> "Targets":
         """Shrink the label shares towards the scores of the neighbours, where labels of identical samples disagree.

@@ -66,9 +66,9 @@ class WeakComponents:
         """
         strong = _strong_edges(laplacian)
         if _reach_all(laplacian, strong, labelled):
-            component, n_components = np.zeros(len(labelled), dtype=np.intp), 1
-        else:
-            n_components, component = connected_components(_select_edges(laplacian, strong), connection="strong")
+            nothing = np.empty(0, dtype=np.intp)
+            return cls(nothing, nothing, np.empty(0, bool), sparse.csr_array((0, len(labelled))), np.empty(0))
+        n_components, component = connected_components(_select_edges(laplacian, strong), connection="strong")
         unlabelled = np.ones(n_components, dtype=bool)
         unlabelled[component[labelled]] = False
         number = np.where(unlabelled, np.cumsum(unlabelled) - 1, -1)[component]

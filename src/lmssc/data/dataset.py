@@ -114,6 +114,10 @@ class Dataset:
         """The same samples without the labels of some rows; classes without a label are dropped."""
         return self._derive(list, **_drop_empty_classes(self.classes, hide(self.codes, rows)))
 
+    def with_labels(self, classes: NDArray, codes: NDArray) -> "Dataset":
+        """The same samples with other labels: the sorted classes, and the code of each sample, −1 without a label."""
+        return self._derive(list, classes=classes, codes=codes)
+
     def take(self, rows: NDArray) -> "Dataset":
         """Some of the samples, in the order of `rows`; classes without a label are dropped."""
         gap_rows = [None if gaps is None or not gaps[rows].any() else gaps[rows] for gaps in self.gap_rows]

@@ -94,13 +94,15 @@ def check_twins(labels: Iterable[Any]) -> None:
     >>> check_twins(["cat", "dog", "cat "])
     Traceback (most recent call last):
         ...
-    ValueError: the labels 'cat' and 'cat ' differ in blanks alone; write them alike
+    ValueError: the labels 'cat' and 'cat ' differ only in blanks; write them the same way
     """
     seen: dict[str, str] = {}
     for label in sorted({label for label in labels if isinstance(label, str)}):
         twin = seen.setdefault(" ".join(label.split()), label)
         if twin != label:
-            raise ValueError(f"the labels {str(twin)!r} and {str(label)!r} differ in blanks alone; write them alike")
+            raise ValueError(
+                f"the labels {str(twin)!r} and {str(label)!r} differ only in blanks; write them the same way"
+            )
 
 
 def _as_column(y: ArrayLike) -> NDArray:
@@ -231,7 +233,9 @@ def _warn_of_classes(classes: NDArray) -> None:
     twins = case_twins(names)
     if twins:
         same = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins)
-        complaints.append(f"y has classes that differ in case only: {same}. If they are one class, write them alike")
+        complaints.append(
+            f"y has classes that differ in case only: {same}. If they are one class, write them the same way"
+        )
     if classes.dtype.kind == "u" and len(names) > 1:
         largest = np.iinfo(classes.dtype).max
         if names[-1] == largest and names[-2] < largest // 2:

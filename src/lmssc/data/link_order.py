@@ -124,3 +124,57 @@ def _strictly_ascending(keys: NDArray) -> NDArray:
     run_starts = np.concatenate([[True], keys[1:] != keys[:-1]])
     start = np.maximum.accumulate(np.where(run_starts, np.arange(len(keys)), 0))
     return keys + (np.arange(len(keys)) - start).astype(np.uint64)
+
+
+def link_keys(keys: NDArray, links: Sequence[sparse.csr_array]) -> NDArray:
+    """Hash of each sample, by its features and the rows of its links.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64 of shape (m,)
+        Hash of the features of each sample.
+    links : sequence of csr_array of shape (m, n)
+        Its links to the distinct samples of `fit`, in canonical order.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (m,)
+
+    Examples
+    --------
+    >>> links = sparse.csr_array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> keys = link_keys(np.zeros(3, dtype=np.uint64), [links])
+    >>> bool(keys[0] == keys[1]), bool(keys[0] == keys[2])
+    (True, False)
+    """
+    for one in links:
+        keys = splitmix64(keys ^ row_keys(RawView("", one, None)))
+    return keys
+
+
+def merge_columns(links: sparse.csr_array, nodes: NDArray) -> sparse.csr_array:
+    """Links to samples as links to distinct samples: the strongest of those to copies of one sample.
+
+    Parameters
+    ----------
+    links : csr_array of shape (m, n)
+        Links to the samples of `fit`, in the order of the input.
+    nodes : ndarray of int of shape (n,)
+        The distinct sample that each is a copy of.
+
+    Returns
+    -------
+    csr_array of shape (m, number of distinct samples)
+
+    Examples
+    --------
+    >>> merge_columns(sparse.csr_array([[1.0, 3.0, 2.0]]), np.array([1, 0, 1])).toarray()
+    array([[3., 2.]])
+    """
+    entries = links.tocoo()
+    row, column = entries.row, nodes[entries.col]
+    by_weight = np.lexsort((entries.data, column, row))
+    row, column, weight = row[by_weight], column[by_weight], entries.data[by_weight]
+    last = np.concatenate([(row[1:] != row[:-1]) | (column[1:] != column[:-1]), [True]])[: len(row)]
+    shape = (links.shape[0], int(nodes.max()) + 1)
+    return sparse.csr_array((weight[last], (row[last], column[last])), shape=shape)

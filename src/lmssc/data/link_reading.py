@@ -126,8 +126,8 @@ def _read_links(graph: Graph, name: str) -> sparse.csr_array:
         raise TypeError(f"graph {name!r} is a Graph of a Graph; pass its affinity")
     if hasattr(data, "nodes") and hasattr(data, "edges"):
         raise TypeError(
-            f"graph {name!r} is a {type(data).__name__} object; pass its adjacency in the order of the samples, such as "
-            "networkx.to_scipy_sparse_array(G, nodelist=ids)"
+            f"graph {name!r} is a {type(data).__name__} object; pass its adjacency in the order of the samples, such "
+            "as networkx.to_scipy_sparse_array(G, nodelist=ids)"
         )
     links = sparse.csr_array(read_block(data, f"graph {name!r}"))
     _check_weights(links, name)

@@ -45,6 +45,21 @@ def present_blocks(raw: RawView) -> Iterator[Matrix]:
         yield data[part] if raw.present is None else data[part][raw.present[part]]
 
 
+def has_values(raw: RawView) -> NDArray:
+    """Which samples have a value other than zero in the view; those that lack the view have none.
+
+    Examples
+    --------
+    >>> has_values(RawView("a", np.array([[1.0], [0.0], [2.0]]), np.array([True, True, False])))
+    array([ True, False, False])
+    """
+    data = raw.data
+    found = np.zeros(data.shape[0], dtype=bool)
+    for rows, block in data.blocks() if isinstance(data, MappedRows) else [(np.arange(len(found)), data)]:
+        found[rows[np.unique(block.nonzero()[0])]] = True
+    return found if raw.present is None else found & raw.present
+
+
 def present_values(raw: RawView) -> Iterator[NDArray]:
     """All values, in one or several arrays, without the zeros that a sparse view does not store.
 

@@ -46,8 +46,8 @@ def stack_views(
     features, graphs = split_graphs(views)
     if graphs:
         raise TypeError(
-            f"stack_views: {', '.join(map(repr, graphs))} is a graph, which has no features; only views of features can "
-            "become columns of one X"
+            f"stack_views: {', '.join(map(repr, graphs))} is a Graph, which has no features; only views of features "
+            "can become columns of one X"
         )
     blocks = read_collection(features)
     check_rows(views, present=present)

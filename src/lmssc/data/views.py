@@ -237,7 +237,7 @@ class Views(Sequence[View]):
         return cls([View(array) for array in arrays])
 
     def renumbered(self, order: NDArray) -> "Views":
-        """The same views with the samples in another order, for `dot` and `transpose_dot`; all must be complete.
+        """The same views with the samples in another order, for `dot`, `transpose_dot`, `take`; all must be complete.
 
         Examples
         --------
@@ -270,7 +270,7 @@ class Views(Sequence[View]):
         )
 
     def take(self, rows: NDArray) -> "Views":
-        """Some samples, read if they are on disk.
+        """Some samples by their numbers in the present order, read if they are on disk.
 
         Examples
         --------
@@ -278,6 +278,7 @@ class Views(Sequence[View]):
         array([1., 4.])
         """
         taken = []
+        rows = rows if self._order is None else self._order[rows]
         for view in self:
             present = None if view.present is None else view.present[rows]
             if isinstance(view, MappedView):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from lmssc.data.frames import is_frame
 from lmssc.data.validation import Masks
 from lmssc.data.view_dict import ViewDict
@@ -11,13 +13,13 @@ class OriginMixin:
     """A classifier that remembers what a `ViewDict` says of its views."""
 
     def _set_origin(self, X: Any) -> None:
-        """Store the names of the samples (`sample_ids_`) and the recipes of the views (`files_`), if X has them."""
+        """Store the names of the samples (`ids_`) and the recipes of the views (`files_`), if X has them."""
         clfs: list[Any] = [self, getattr(self, "best_estimator_", self)]
         for clf in clfs:
-            for name in ("sample_ids_", "files_"):
+            for name in ("ids_", "files_"):
                 vars(clf).pop(name, None)
             if isinstance(X, ViewDict) and X.ids is not None:
-                clf.sample_ids_ = X.ids
+                clf.ids_ = np.array([str(name) for name in X.ids])
             if isinstance(X, ViewDict) and X.recipes is not None:
                 clf.files_ = {"views": dict(X.recipes)}
 

@@ -3,7 +3,10 @@
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.embedding import Embedding
 from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
+from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.second_opinion import MeanKernel, Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.layout import Layout
@@ -21,10 +24,15 @@ SERIALIZABLE_TYPES: dict[str, type] = {
         GroupedCalibration,
         LabelRegressor,
         Layout,
+        LinkMemory,
+        LinkWeights,
+        MeanKernel,
         NewSampleProbe,
         NystroemFeatures,
+        Opinion,
         Outliers,
         RawView,
+        SecondOpinion,
         Targets,
         Trust,
         View,

@@ -4,11 +4,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.layout import Layout
-from lmssc.data.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.data.missing_views import has_any_view
+from lmssc.data.present_rows import has_values
+from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
 from lmssc.data.views import Matrix, RawView, Views
 from lmssc.estimators.problem import Problem
 from lmssc.numerics.matrices import stored_like
@@ -19,6 +22,8 @@ class ViewScalingMixin:
 
     scaling: str | Sequence[str | None] | Mapping[str, str | None] | None
     view_names_: list[str]
+    scalings_: dict[str, str]
+    scaling_reasons_: dict[str, str]
     feature_names_in_: NDArray
     _order: CanonicalOrder
     _layout: Layout
@@ -35,13 +40,15 @@ class ViewScalingMixin:
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        reasons = {self.view_names_[v]: scaling.reason for v, scaling in zip(numbers, self._scalings, strict=True)}
+        self.scaling_reasons_ = {name: reasons[name] for name in self.scalings_}
         for v, scaling in zip(numbers, self._scalings, strict=True):
             if scaling.outliers is not None:
                 warnings.warn(
                     f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
-                    "all others there. They do not count for the scale; codes for unknown values, such as -999, count "
-                    "as the mean if they are rare, and other values as the largest or smallest of the rest. To use "
-                    "them as they are, scale the view yourself and pass scaling=None for it",
+                    "all others there. They do not affect the scale: rare codes for unknown values, such as -999, are "
+                    "replaced by the mean, other outliers by the nearest ordinary value. To keep them, scale the view "
+                    "yourself and pass scaling=None for it",
                     UserWarning,
                     stacklevel=5,
                 )
@@ -55,6 +62,16 @@ class ViewScalingMixin:
             return [str(name) for name in self.feature_names_in_[self._layout.columns[v]]]
         names = getattr(self, "_view_columns", {}).get(self.view_names_[v])
         return None if names is None else [str(name) for name in names]
+
+    def _lack_words(self, raws: Sequence[RawView]) -> NDArray:
+        """Which samples have only zeros in the views that they have, all of them text: they say nothing."""
+        used = [raw for raw in raws if raw.name in self.scalings_]
+        texts = [raw for raw in used if self.scalings_[raw.name] in WORDS]
+        if not texts:
+            return np.zeros(raws[0].data.shape[0], dtype=bool)
+        others = [raw for raw in used if self.scalings_[raw.name] not in WORDS]
+        says = np.any([has_values(raw) for raw in texts], axis=0)
+        return ~(says | has_any_view(others)) if others else ~says
 
     def _scale_new(self, raws: Sequence[RawView]) -> Views:
         """Scale new samples, stored like those of `fit`, so that their `points` have the same offset."""

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from lmssc.data.views import Matrix
 from lmssc.io.anndata_elements import TRUTH
-from lmssc.io.anndata_parts import OBSM, OBSP, Part, PartInMemory, PartOfFile, X, open_store
+from lmssc.io.anndata_parts import OBSP, Part, PartInMemory, PartOfFile, X, open_store
 from lmssc.io.errors import InputFileError
 from lmssc.io.place_rows import place_rows
 from lmssc.io.table import NUMBER, OTHER, TEXT, Column, LazyBlocks, Rows, Table, clean_texts, some
@@ -31,17 +31,6 @@ def is_links(key: str) -> bool:
     (True, False)
     """
     return key.rpartition("/")[2].startswith(f"{OBSP}:")
-
-
-def is_representation(key: str) -> bool:
-    """Whether a matrix was computed by a method, by the convention of scanpy: obsm:X_pca, obsm:X_umap.
-
-    Examples
-    --------
-    >>> is_representation("mod:rna/obsm:X_pca"), is_representation("obsm:protein"), is_representation("X")
-    (True, False, False)
-    """
-    return key.rpartition("/")[2].startswith(f"{OBSM}:X_")
 
 
 class Cells:
@@ -233,7 +222,6 @@ def read_cells(path: str) -> Table:
         features=cells.features,
         present=cells.present,
         links=tuple(key for key in cells.matrices if is_links(key)),
-        representations=tuple(key for key in cells.matrices if is_representation(key)),
     )
 
 

@@ -26,7 +26,7 @@ from lmssc.io.table import Table, some
 
 NUMBER, YES_NO, CATEGORY, TEXT = "number", "yes/no", "category", "text"
 # Columns that are not used.
-DATE, VERSION, ID, CONSTANT, BLANK = "date", "version", "id", "constant", "blank"
+DATE, VERSION, CODE, ID, CONSTANT, BLANK = "date", "version", "code", "id", "constant", "blank"
 # Kinds that --type accepts.
 TYPES = (NUMBER, CATEGORY, TEXT)
 
@@ -58,7 +58,7 @@ class RecognitionRules:
     n_sampled : int
         Rows looked at first, to rule something out quickly.
     min_share : float
-        Share of the values that must be dates, or UUIDs; a few may be something else ("unknown").
+        Share of the values that must be dates, codes or UUIDs; a few may be something else ("unknown").
     """
 
     max_levels: int = 20
@@ -85,6 +85,9 @@ DAY = re.compile(rf"(?:{_DAY}(?:[T\s]\s?{_CLOCK}\s?(?:z|utc|[+-]\d{{2}}:?\d{{2}}
 DIGITS = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})(?:\D.*)?", re.DOTALL)
 VERSIONS = re.compile(r"v?\d+(?:\.\d+){2,3}(?:[-+.]?[a-z]+\.?\d*)?", re.IGNORECASE)
 UUID = re.compile(r"\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
+# Phone numbers, postcodes and the like: every part has a digit, or is up to three capital letters.
+_CODE_PART = r"(?:\S*\d\S*|[A-Z]{1,3})"
+CODE_PARTS = re.compile(rf"(?=.*\d)(?=.{{1,30}}$){_CODE_PART}(?:\s{_CODE_PART})*")
 TOKEN = re.compile(r"\S{1,64}")
 ID_NAME = re.compile(r"(?:.*[^a-z])?(?:id|ids|uuid|guid|key)|.*[a-z](?:Id|ID|Key)", re.DOTALL)
 
@@ -96,7 +99,8 @@ class Kind:
     Attributes
     ----------
     role : str
-        "number", "yes/no", "category" or "text"; "date", "version", "id", "constant" or "blank" if it is not used.
+        "number", "yes/no", "category" or "text"; "date", "version", "code", "id", "constant" or "blank" if it is not
+        used.
     levels : tuple of str
         Values of a category that have a feature.
     n_levels : int
@@ -278,6 +282,8 @@ def _kind_of_texts(written: list[str], n_blank: int, name: str, decimal: str | N
         return Kind(ID)
     if len(written) >= RULES.min_rows_for_ids and _share(TOKEN, counts) == 1:
         return Kind(ID)
+    if len(written) >= RULES.min_rows_for_ids and _share(CODE_PARTS, counts) >= RULES.min_share:
+        return Kind(CODE)
     return Kind(TEXT)
 
 
@@ -333,6 +339,7 @@ def _number(written: list[str], decimal: str | None, name: str | None = None) ->
 WHY = {
     DATE: "dates",
     VERSION: "versions",
+    CODE: "codes such as phone numbers or postcodes",
     ID: "looks like ids; use --id NAME if it has them",
     CONSTANT: "the same in all rows",
     BLANK: "blank",

@@ -140,8 +140,8 @@ def guess_delimiter(path: str) -> str:
     written = [other for other in below if other.strip()]
     if n_semicolons and b"," in line and written and all(other.count(b";") == n_semicolons for other in written):
         raise InputFileError(
-            f"{path}, line 1: commas and semicolons, as in the lines below; give the delimiter with "
-            "--delimiter semicolon or --delimiter comma"
+            f"{path}, line 1: it has commas and semicolons, like the lines below; say which of them separates the "
+            "cells with --delimiter comma or --delimiter semicolon"
         )
     header = line.decode("utf-8-sig", "replace")
     return ";" if ";" in header and COMMA not in header else COMMA

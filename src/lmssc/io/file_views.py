@@ -170,9 +170,6 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
     recipe: dict[str, Any] = {"kind": "matrix", "columns": None}
     if block in table.links:
         recipe["kind"] = "links"
-    elif block in table.representations:
-        recipe["kind"] = "representation"
-        notes.append(f"{table.path}: {block} is centred and not standardised: its columns count by their variance.")
     if block != view:
         recipe["block"] = block
     if (features := table.features(block)) is not None and not transposed:

@@ -12,7 +12,7 @@ from lmssc.data.view_dict import ViewDict
 from lmssc.io.column_types import TYPES
 from lmssc.io.frame_table import FRAME, ids_of_frame, table_of_frame
 from lmssc.io.join import Joined, join
-from lmssc.io.labelled_files import scaling_of
+from lmssc.io.labelled_files import choose_scaling
 from lmssc.io.match_model import match_views, options_of_model
 from lmssc.io.options import Options
 from lmssc.io.sources import Source
@@ -118,7 +118,7 @@ def views_from_frame(
     return FrameData(
         ViewDict(joined.views, ids=ids_of_frame(frame), recipes=recipes),
         joined.sparse_masks,
-        {"scaling": scaling_of(recipes), "impute": impute},
+        {"scaling": choose_scaling(recipes), "impute": impute},
         [_in_python(note).removeprefix(f"{FRAME}: ") for note in notes],
     )
 

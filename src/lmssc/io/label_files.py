@@ -81,10 +81,30 @@ def find_labels(
     InputFileError
         If a file cannot be read as labels of these samples, or two files contradict each other.
     """
+    return _encode(*find_label_texts(paths, sources, joined, options, unlabelled, notes), notes)
+
+
+def find_label_texts(
+    paths: Sequence[str],
+    sources: Sequence[Source],
+    joined: Joined,
+    options: Options,
+    unlabelled: str | None,
+    notes: list[str],
+) -> tuple[NDArray, str]:
+    """Find the labels as they are written, however few: arguments and errors as for `find_labels`.
+
+    Returns
+    -------
+    labels : ndarray of str of shape (n,)
+        None for unlabelled samples.
+    source : str
+        Their files and columns.
+    """
     if not paths:
         table, column, ids = _in_views(sources, options)
         labels = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
-        return _encode(labels, f"{table.path}, column {column!r}", notes)
+        return labels, f"{table.path}, column {column!r}"
     for source in sources:
         if source.label_column is not None and source.table.path not in paths:
             notes.append(
@@ -105,7 +125,7 @@ def find_labels(
             refuse_labels_in_other_order(table, column, sources, options)
         name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
         found[name] = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
-    return _encode(_merge(found, joined), "; ".join(found), notes)
+    return _merge(found, joined), "; ".join(found)
 
 
 def _labels_of(

@@ -14,8 +14,6 @@ from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
-# The scaling by the kind of view, where it does not depend on the values.
-KNOWN = {"text": "tfidf", "representation": "centre"}
 # What the summary counts, by the kind of view.
 FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
@@ -62,21 +60,19 @@ class LabelledFiles:
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """The scaling for `LMSSC`: tf-idf for text, "mixed" for views with categories, else "auto"."""
-        return scaling_of(self.recipes)
+        """The scaling for `LMSSC`."""
+        return choose_scaling(self.recipes)
 
 
-def scaling_of(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
-    """Choose the scaling of views by how they were made.
-
-    tf-idf for text, "mixed" with categories, "centre" for what a method computed, else "auto".
+def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
+    """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto".
 
     Examples
     --------
-    >>> scaling_of({"words": {"kind": "text"}, "numbers": {"kind": "numbers"}}), scaling_of({"a": {"kind": "matrix"}})
-    ({'words': 'tfidf'}, 'auto')
+    >>> choose_scaling({"body": {"kind": "text"}, "sizes": {"kind": "numbers", "kinds": {}}})
+    {'body': 'logidf'}
     """
-    chosen = {name: KNOWN[recipe["kind"]] for name, recipe in recipes.items() if recipe["kind"] in KNOWN}
+    chosen = {name: "logidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
     for name, recipe in recipes.items():
         if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
             chosen[name] = "mixed"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmssc._optional import import_optional
 from lmssc.data.graph_view import Graph
 from lmssc.data.view_dict import ViewDict
-from lmssc.io.cells import Cells, is_links, is_representation, open_cells
+from lmssc.io.cells import Cells, is_links, open_cells
 from lmssc.io.errors import InputFileError
 from lmssc.io.match_model import order_features
 from lmssc.io.outputs import prediction_columns
@@ -21,7 +21,7 @@ from lmssc.io.table import some
 
 @dataclass(frozen=True)
 class CellData:
-    """Cells as `fit` takes them: ``LMSSC(**cells.settings).fit(cells.views, cells.labels, cells.present)``.
+    """Cells as `fit` takes them: ``clf.fit(cells.views, cells.labels, cells.present)``.
 
     Attributes
     ----------
@@ -35,9 +35,6 @@ class CellData:
         Which cells have which view, for views that some cells lack.
     features : dict of str to list of str
         Names of the columns (`var_names`) of the views that have them.
-    settings : dict of str to object
-        Parameters of the classifier that suit the views: `scaling`. What a method computed (``obsm:X_pca``) is centred
-        and not standardised, because the variance of a principal component says how much it counts.
     """
 
     views: ViewDict
@@ -45,7 +42,6 @@ class CellData:
     ids: NDArray
     present: dict[str, NDArray]
     features: dict[str, list[str]]
-    settings: dict[str, Any]
 
 
 def read_anndata(
@@ -124,7 +120,6 @@ def read_anndata(
         ids,
         {name: mask for name, mask in masks.items() if not mask.all()},
         {name: list(names) for name, names in found.items() if names is not None},
-        {"scaling": {name: "centre" for name, key in keys.items() if is_representation(key)} or "auto"},
     )
 
 
@@ -311,7 +306,7 @@ def _ids_of(clf: Any, ids: Sequence[str] | None) -> NDArray:
     best = getattr(clf, "best_estimator_", clf)
     if not hasattr(best, "transduction_"):
         raise ValueError("clf is not fitted; fit it to the views of read_anndata first")
-    own = getattr(clf, "sample_ids_", None)
+    own = getattr(clf, "ids_", None)
     if ids is None and own is None:
         raise ValueError(
             "clf does not know the names of its samples: fit it to the views of lmssc.read_anndata, or pass ids="

@@ -148,8 +148,6 @@ class Table:
         Which rows a matrix has, by its name; None for all.
     links : sequence of str
         Matrices that are links between the samples.
-    representations : sequence of str
-        Matrices that a method computed, such as principal components: the variance of a column says how much it counts.
     transposed : bool
         Whether the file has a column for each sample, and was turned.
     """
@@ -166,7 +164,6 @@ class Table:
     features: Callable[[str], Sequence[str] | None] = lambda block: None
     present: Callable[[str], NDArray | None] = lambda block: None
     links: Sequence[str] = ()
-    representations: Sequence[str] = ()
     transposed: bool = False
 
     @property

@@ -269,7 +269,7 @@ class Decoder:
         if dtype.kind == "b" and flat.max(initial=0) > 1:
             raise DamagedFileError("it has booleans that are neither true nor false")
         if dtype.kind == "U" and flat.view("<u4").max(initial=0) > 0x10FFFF:
-            raise DamagedFileError("it has text with characters that do not exist")
+            raise DamagedFileError("it has text with invalid characters")
         native = flat.view(dtype).astype(dtype.newbyteorder("="), copy=False)
         self._arrays[key] = native.reshape(shape, order=order)
         return self._arrays[key]

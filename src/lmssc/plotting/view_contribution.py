@@ -108,7 +108,7 @@ class ViewContributionDisplay(AxesDisplay):
             raise ValueError("X has one view only, which cannot be left out; draw it without X and y")
         found = hold_out(estimator, X, y, present, without=[None, *shares], random_state=random_state, n_jobs=n_jobs)
         if not len(found[None].rows):
-            raise ValueError("y has no class with 2 labels: no label can be hidden and learned from at once")
+            raise ValueError("y has no class with 2 labels, one to hide and one to learn from")
         without = {name: found[name].accuracy for name in shares}
         return cls(shares, accuracy=found[None].accuracy, without=without).plot(ax=ax)
 

@@ -183,7 +183,14 @@ def _hide_labels(
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
     fitted = getattr(clf, "best_estimator_", clf)
     calibrated = fitted.get_params(deep=False).get("calibrate", False)
-    plan = plan_refits(len(codes), count_folds(codes), len(removable), calibrated=calibrated, budget=BUDGET)
+    plan = plan_refits(
+        len(codes),
+        count_folds(codes),
+        len(removable),
+        calibrated=calibrated,
+        n_labels=int((codes >= 0).sum()),
+        budget=BUDGET,
+    )
     n_fits = plan.n_folds + plan.n_view_folds * (1 + len(removable))
 
     data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes)

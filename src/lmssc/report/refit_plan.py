@@ -26,6 +26,8 @@ class RefitBudget:
         Refits use at most this many samples.
     min_samples : int
         A refit on fewer samples saves no time worth having.
+    min_hidden : int
+        If one fold hides fewer labels than this, a second one is hidden, whatever it costs.
     """
 
     max_cost: float = 3.0
@@ -35,6 +37,7 @@ class RefitBudget:
     short_max_iter: int = 5
     max_samples: int = 5000
     min_samples: int = 100
+    min_hidden: int = 20
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,19 @@ class RefitPlan:
 
 
 def plan_refits(
-    n_samples: int, n_folds: int, n_removable: int, *, calibrated: bool, budget: RefitBudget | None = None
+    n_samples: int,
+    n_folds: int,
+    n_removable: int,
+    *,
+    calibrated: bool,
+    n_labels: int = 0,
+    budget: RefitBudget | None = None,
 ) -> RefitPlan:
     """Choose the refits of a report.
 
     Accuracy and confidence are measured on two of three folds of the labels. The comparison of views has the rest of
-    the budget: with many views it is done on fewer samples. Large data leave room for more of both, because refits use
-    only some of the samples.
+    the budget: with many views it is done on fewer samples and, if that is not enough, only one fold of many labels is
+    hidden. Large data leave room for more of both, because refits use only some of the samples.
 
     Parameters
     ----------
@@ -78,6 +87,8 @@ def plan_refits(
         Views that can be left out.
     calibrated : bool
         Whether the fit calibrated its confidence.
+    n_labels : int
+        Labels of the fit.
     budget : RefitBudget, optional
         The default one if None.
 
@@ -91,6 +102,8 @@ def plan_refits(
     RefitPlan(n_folds=2, n_samples=1797, n_view_folds=0, n_view_samples=0)
     >>> plan_refits(1797, 3, 2, calibrated=True)
     RefitPlan(n_folds=2, n_samples=1797, n_view_folds=1, n_view_samples=939)
+    >>> plan_refits(300, 3, 6, calibrated=True, n_labels=90)
+    RefitPlan(n_folds=1, n_samples=300, n_view_folds=1, n_view_samples=160)
     >>> plan_refits(50_000, 3, 6, calibrated=True)
     RefitPlan(n_folds=3, n_samples=5000, n_view_folds=3, n_view_samples=5000)
     """
@@ -101,7 +114,9 @@ def plan_refits(
     if not n_folds or not n_removable:
         return RefitPlan(min(n_folds, int(budget.max_cost / full)), n_rows, 0, 0)
     view_fold = (n_removable + 1) * (budget.short_cost if calibrated else budget.full_cost) * scale
-    n_full = int(min(n_folds, max(2, (budget.max_cost - view_fold) / full)))
+    cheapest = view_fold * min(1.0, budget.min_samples / n_rows) ** budget.growth
+    one_is_enough = n_labels >= budget.min_hidden * n_folds and cheapest + 2 * full > budget.max_cost
+    n_full = int(min(n_folds, max(1 if one_is_enough else 2, (budget.max_cost - view_fold) / full)))
     left = (budget.max_cost - n_full * full) / view_fold
     n_view_rows = max(budget.min_samples, int(n_rows * min(1.0, left) ** (1 / budget.growth)))
     return RefitPlan(n_full, n_rows, int(min(n_folds, max(1, left))), min(n_rows, n_view_rows))

@@ -1,12 +1,15 @@
-"""Options that say how files become views and labels, the same for every command that reads them."""
+"""What commands can be told about the columns of their files."""
 
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
-from lmssc.cli.shared_options import add_reading, split_names
+from lmssc.cli.shared_options import split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
+
+if TYPE_CHECKING:
+    from lmssc.io.options import Options
 
 KINDS = ("number", "category", "text")  # the same as lmssc.io.column_types.TYPES, which is slow to import
 # How a column of AnnData or MuData begins, which --labels takes beside files.
@@ -14,7 +17,7 @@ COLUMNS_OF_CELLS = ("obs:", "mod:")
 
 
 def add_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the labels are."""
+    """Add --labels."""
     parser.add_argument(
         "--labels",
         action="append",
@@ -22,6 +25,10 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type",
     )
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what the columns are."""
     parser.add_argument(
         "--label-column",
         type=readable,
@@ -35,10 +42,6 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
         help="text that marks unlabelled samples, besides a blank cell (default: NA, NaN, null, None, N/A and the "
         "like, and -1)",
     )
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what the columns are, and those of `add_reading`."""
     parser.add_argument(
         "--view",
         type=readable,
@@ -82,37 +85,33 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         default="median",
         help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
     )
-    add_reading(parser)
 
 
 def check_columns(args: argparse.Namespace) -> None:
-    """Raise `CommandError` for options that cannot be combined."""
+    """Raise `CommandError` for options that contradict each other."""
     if args.prefix_sep == "":
         raise CommandError("--prefix-sep must not be empty")
     if args.prefix_sep and (args.view or args.matrices):
         raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
 
 
-def reading_of(args: argparse.Namespace) -> tuple[Any, list[str]]:
-    """What the options of a command say about its files.
+def label_files(args: argparse.Namespace) -> list[str]:
+    """The files that --labels names; for AnnData it may name a column of obs instead."""
+    return [name for name in args.labels if not _is_column(name)]
 
-    Parameters
-    ----------
-    args : Namespace
-        Options of `add_labels` and `add_columns`.
 
-    Returns
-    -------
-    options : Options
-    labels : list of str
-        Files of labels.
-    """
+def _is_column(name: str) -> bool:
+    return name.startswith(COLUMNS_OF_CELLS) and not os.path.exists(name)
+
+
+def read_options(args: argparse.Namespace) -> "Options":
+    """What the user said about the files: the options of `add_columns` and of `shared_options.add_reading`."""
     from lmssc.io.options import Options
 
-    columns = [name for name in args.labels if name.startswith(COLUMNS_OF_CELLS) and not os.path.exists(name)]
+    columns = [name for name in args.labels if _is_column(name)]
     if len(columns) > 1 or (columns and args.label_column):
         raise CommandError(f"--labels {columns[-1]}: labels are in one column; name it once")
-    options = Options(
+    return Options(
         id_column=args.id,
         label_column=readable(columns[0]) if columns else args.label_column,
         delimiter=args.delimiter,
@@ -124,7 +123,6 @@ def reading_of(args: argparse.Namespace) -> tuple[Any, list[str]]:
         types=_types(args.type),
         impute=None if args.impute == "none" else args.impute,
     )
-    return options, [name for name in args.labels if name not in columns]
 
 
 def _selections(given: list[str]) -> dict[str, str]:

@@ -1,0 +1,189 @@
+"""Labels that are held out in folds, and the warm start without those of each fold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.calibration import (
+    GroupedCalibration,
+    abundances,
+    balance,
+    calibration_sample,
+    fit_by_missing,
+    fit_calibration,
+    held_out_folds,
+)
+from lmssc.core.fit_config import FitConfig
+from lmssc.core.label_regression import NystroemRows
+from lmssc.core.objective import Objective
+from lmssc.core.permutation import Permutation
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import WarmStart, warm_start
+from lmssc.data.views import Views
+from lmssc.numerics.knn.approximate import choose_search
+
+MIN_LIKELIHOOD = 1e-3
+"""Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
+MAX_CALIBRATION_SAMPLES = 3000
+"""The confidence is calibrated on at most this many samples, and two of each class."""
+TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: a calibration needs no more digits."""
+
+
+@dataclass(frozen=True)
+class FirstGraph:
+    """What the warm start and its calibration both begin with.
+
+    Attributes
+    ----------
+    embedded : ndarray of shape (n, r)
+        Z.
+    graph : csr_array of shape (n, n)
+        S on Z alone.
+    features : NystroemRows
+        Features of Z for the label regression.
+    label_weight : float
+        Weight of the expected scores, in units of squared distances in Z.
+    """
+
+    embedded: NDArray
+    graph: sparse.csr_array
+    features: NystroemRows
+    label_weight: float
+
+
+class Fold(NamedTuple):
+    """Samples whose labels are held out together, the other targets, and the warm start with these."""
+
+    rows: NDArray
+    targets: Targets
+    start: WarmStart
+
+
+@dataclass(frozen=True)
+class HiddenLabels:
+    """Labels that are held out in folds, and the warm start without those of each fold.
+
+    Attributes
+    ----------
+    views : Views
+        Scaled views of the samples, which are in random order.
+    targets : Targets
+        Y, with all labels.
+    n_missing : ndarray of int of shape (n,)
+        Number of views that each sample lacks.
+    prior_power : float
+        Exponent of the prior correction, as for `balance`.
+    folds : list of Fold
+        Empty if no class has two labels.
+    complete : bool
+        Whether these are all samples of the fit.
+    """
+
+    views: Views
+    targets: Targets
+    n_missing: NDArray
+    prior_power: float
+    folds: list[Fold]
+    complete: bool
+
+    @cached_property
+    def rows(self) -> NDArray:
+        """All samples whose labels are held out, fold by fold."""
+        return np.concatenate([np.empty(0, dtype=np.intp), *(fold.rows for fold in self.folds)])
+
+    def balanced(self, scores: Sequence[NDArray]) -> NDArray:
+        """Balanced scores of the held-out samples, from the scores of all samples in each fold."""
+        parts = [np.empty((0, self.targets.n_classes))]
+        for fold, found in zip(self.folds, scores, strict=True):
+            parts.append(np.maximum(balance(found, fold.targets.codes, self.prior_power)[fold.rows], 0))
+        return np.concatenate(parts)
+
+    def calibrate(self, scores: NDArray) -> GroupedCalibration:
+        """Calibration of the balanced scores of the held-out samples."""
+        return fit_by_missing(scores, self._known, self.n_missing[self.rows], self._abundance)
+
+    def log_likelihood(self, scores: NDArray) -> float:
+        """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
+        probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
+        return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
+
+    def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
+        """−ln p of each held-out label, given the balanced scores and their calibration."""
+        probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
+        likelihood = (self._known * probabilities).sum(axis=1) / self._known.sum(axis=1)
+        return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
+
+    @cached_property
+    def _known(self) -> NDArray:
+        return self.targets.matrix(np.dtype(float))[self.rows]
+
+    @cached_property
+    def _abundance(self) -> NDArray:
+        return class_abundances(self.targets.codes, self.targets.n_classes)
+
+
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
+    """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
+
+    Parameters
+    ----------
+    objective : Objective
+        The problem, in the order of the fit.
+    first : FirstGraph
+        What the warm start began with.
+    permutation : Permutation
+        Order of the fit.
+    config : FitConfig
+        Parameters of the fit.
+
+    Returns
+    -------
+    HiddenLabels
+    """
+    views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
+    search = choose_search(n_samples, config.neighbor_recall)
+    complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
+    if not complete:
+        order = permutation.first(n_samples, of=n_samples)
+        chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
+        views, targets, n_missing = views.take(chosen), targets.take(chosen), n_missing[chosen]
+        embedded = first.embedded[chosen]
+        groups = None if objective.groups is None else objective.groups[chosen]
+        links = None if objective.links is None else objective.links.take(chosen)
+        objective = replace(objective, groups=groups, links=links)
+        graph = objective.connect(embedded, search)
+        first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
+    learn = partial(objective.connect, search=search)
+    folds = []
+    for held in held_out_folds(targets.codes):
+        known = targets.hide(held)
+        again = warm_start(
+            first.embedded,
+            first.graph,
+            known,
+            first.label_weight,
+            learn,
+            first.features,
+            tol,
+            make_laplacian=objective.laplacian,
+        )
+        folds.append(Fold(held, known, again))
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete)
+
+
+def class_abundances(codes: NDArray, n_classes: int) -> NDArray:
+    """`abundances` of the classes of labelled samples; `codes` are −1 without a label.
+
+    Examples
+    --------
+    >>> class_abundances(np.repeat([0, 1, -1], [99, 1, 50]), 2)
+    array([1. , 0.2])
+    """
+    return abundances(np.bincount(codes[codes >= 0], minlength=n_classes))

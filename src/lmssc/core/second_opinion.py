@@ -1,0 +1,338 @@
+"""A second opinion beside the graph: kernel ridge regression of the labels on all features of all views."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.utils import gen_batches
+
+from lmssc.core.targets import Targets
+from lmssc.data.views import View, Views
+from lmssc.numerics.matrices import Matrix
+from lmssc.numerics.parallel import threaded_map
+
+# Labelled samples whose kernel functions are the features (Nyström); with fewer labels the regression is exact.
+MAX_LANDMARKS = 1000
+# The regression is fitted to at most this many labelled samples: enough for a thousand coefficients.
+MAX_FIT_SAMPLES = 20_000
+# Ridges to choose from, for a kernel that is 1 on the diagonal.
+RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
+# The kernel is this much larger than the mean of the Gaussians, which lets the regression fit a constant. Centring the
+# kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
+CONSTANT = 1.0
+# Eigenvalues of the kernel below this share of the largest are rounding.
+MIN_EIGENVALUE = 1e-12
+# Largest trust: with more, labels would hardly travel over the graph.
+MAX_TRUST = 0.99
+# Prior of log T, and limits of T.
+TEMPERATURE, LOG_TEMPERATURE_STD = 0.2, 0.7
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 5.0
+# Numbers of the kernel in one batch.
+BATCH_NUMBERS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """The second opinion on the samples of a fit, as the objective sees it: J has the term γ·η·Σ_u ‖f_u − q_u‖².
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, c)
+        Q; rows sum to 1. That of a labelled sample does not use its own label, if the regression is fitted to it.
+    weight : float
+        η, positive.
+    """
+
+    scores: NDArray
+    weight: float
+
+    def take(self, rows: Callable[[NDArray], NDArray]) -> "Opinion":
+        """The same with the samples in another order; `rows` orders an array."""
+        return Opinion(rows(self.scores), self.weight)
+
+
+def anchor_weight(trust: float) -> float:
+    """η of a trust t, from 0 to below 1: t is the share of Q in the scores of a sample that has one neighbour.
+
+    Examples
+    --------
+    >>> anchor_weight(0.0), anchor_weight(0.5), anchor_weight(0.75)
+    (0.0, 1.0, 3.0)
+    """
+    return trust / (1 - trust)
+
+
+@dataclass(frozen=True)
+class MeanKernel:
+    """Mean over the views of Gaussian kernels between samples and landmarks.
+
+    k(i, j) = Σ_v exp(−‖x_i^v − x_j^v‖² / 2s_v) / √(c_i·c_j), over the views that both have; c_i is the number of views
+    of sample i. It is positive semi-definite, and 1 for identical samples, whatever views are missing.
+
+    Attributes
+    ----------
+    landmarks : list of View
+        Rows of each scaled view.
+    spreads : ndarray of shape (V,)
+        s_v: mean squared distance of the rows of a view from their mean.
+    """
+
+    landmarks: list[View]
+    spreads: NDArray
+
+    @classmethod
+    def of(cls, landmarks: Views) -> "MeanKernel":
+        """The kernel of some samples, with their own spreads.
+
+        Examples
+        --------
+        >>> views = Views.from_arrays([np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]])])
+        >>> MeanKernel.of(views)(views).round(3)
+        array([[1.   , 0.135],
+               [0.135, 1.   ]])
+        """
+        spreads = np.array([_spread(view) for view in landmarks])
+        return cls(list(landmarks), np.maximum(spreads, np.finfo(np.float32).tiny))
+
+    def __call__(self, views: Views) -> NDArray:
+        """Kernel between samples and landmarks, of shape (n, m)."""
+
+        def of_batch(batch: Views) -> NDArray:
+            return np.sum(list(self.by_view(batch)), axis=0) / np.sqrt(_view_counts(batch))[:, None]
+
+        return map_batches(of_batch, views, self.landmarks[0].data.shape[0])
+
+    def by_view(self, views: Views) -> Iterator[NDArray]:
+        """Gaussian kernel of each view between samples and landmarks, divided by √c_j of the landmark."""
+        counts = np.sqrt(_view_counts(Views(self.landmarks)))
+        for view, landmarks, spread in zip(views, self.landmarks, self.spreads, strict=True):
+            near = gaussian(view.points(), landmarks.points(), float(spread)) / counts
+            if landmarks.present is not None:
+                near *= landmarks.present
+            yield view.keep_present(near)
+
+
+def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
+    """exp(−‖a − b‖² / 2s) between the rows of two arrays, dense or sparse.
+
+    Examples
+    --------
+    >>> gaussian(np.array([[0.0], [1.0]]), np.array([[1.0]]), 0.5).round(3)
+    array([[0.368],
+           [1.   ]])
+    """
+    # In double precision: rows may be far from the origin, and close to each other.
+    products = points.astype(np.float64, copy=False) @ landmarks.astype(np.float64, copy=False).T
+    squares = -2 * (products if isinstance(products, np.ndarray) else products.toarray())
+    squares += View(points).row_energies()[:, None]
+    squares += View(landmarks).row_energies()
+    np.maximum(squares, 0, out=squares)
+    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
+        squares *= -1 / (2 * spread)
+    return np.exp(squares, out=squares)
+
+
+def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks: int) -> NDArray:
+    """Rows that `function` makes of some samples at a time, which are read if they are on disk."""
+
+    def of_rows(rows: slice) -> NDArray:
+        return function(views.take(np.arange(rows.start, rows.stop)))
+
+    return np.concatenate(threaded_map(of_rows, gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))))
+
+
+def _view_counts(views: Views) -> NDArray:
+    """Number of views that each sample has; a sample without any counts as having one."""
+    return np.maximum(len(views) - views.missing_counts(), 1)
+
+
+def _spread(view: View) -> float:
+    """Mean squared distance of the rows that are present from their mean."""
+    points = View(view.points())
+    rows = np.arange(points.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
+    if not len(rows):
+        return 0.0
+    mean = points.transpose_dot(np.isin(np.arange(points.data.shape[0]), rows)[:, None].astype(float))[:, 0] / len(rows)
+    return max(float(points.row_energies()[rows].mean()) - float(mean @ mean), 0.0)
+
+
+class OpinionRegression:
+    """Ridge regression of the labels on kernel features of the labelled samples.
+
+    It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
+    them are the features. The ridge has the least squared leave-one-out error, and the temperature the largest
+    leave-one-out likelihood, both in closed form.
+
+    Parameters
+    ----------
+    views : Views
+        All scaled views.
+    targets : Targets
+        Y.
+    order : ndarray of int of shape (n,), optional
+        Random order of the samples, if their own is not random: the first labelled ones are the landmarks.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.2], [3.0], [3.2], [0.1]])
+    >>> regression = OpinionRegression(Views.from_arrays([X]), Targets.from_codes(np.array([0, 0, 1, 1, -1]), 2))
+    >>> regression.finish(trust=0.5)(Views.from_arrays([X])).argmax(axis=1)
+    array([0, 0, 1, 1, 0])
+    """
+
+    def __init__(self, views: Views, targets: Targets, order: NDArray | None = None) -> None:
+        labelled = np.flatnonzero(targets.labelled) if order is None else order[targets.labelled[order]]
+        self.rows = labelled[:MAX_FIT_SAMPLES]
+        self.targets = targets.matrix(np.dtype(float))[self.rows]
+        self.kernel = MeanKernel.of(views.take(self.rows[:MAX_LANDMARKS]))
+        kernel = self.kernel(views.take(self.rows)) + CONSTANT
+        values, vectors = linalg.eigh(kernel[:MAX_LANDMARKS])
+        kept = values > MIN_EIGENVALUE * values[-1]
+        self.whitening = vectors[:, kept] / np.sqrt(values[kept])
+        self.features = kernel @ self.whitening
+        self.gram = values[kept]
+        if len(self.rows) > MAX_LANDMARKS:  # otherwise the features are orthogonal already
+            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
+            self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
+        self.cross = self.features.T @ self.targets
+        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
+        self.temperature = fit_temperature(self.targets - self._left_out_errors(self.ridge), self.targets)
+
+    def _coefficients(self, ridge: float) -> NDArray:
+        return self.cross / (self.gram + ridge)[:, None]
+
+    def _left_out_errors(self, ridge: float) -> NDArray:
+        """Y minus the leave-one-out predictions."""
+        leverage = np.square(self.features) @ (1 / (self.gram + ridge))
+        errors = self.targets - self.features @ self._coefficients(ridge)
+        return errors / np.maximum(1 - leverage, np.finfo(float).eps)[:, None]
+
+    def _errors_without(self, positions: NDArray) -> NDArray:
+        """Y minus the predictions for some labelled samples, from the labels of the others: (I − A)⁻¹·(Y − ΦB).
+
+        A is the block of these samples in the hat matrix Φ·(ΦᵀΦ + λ)⁻¹·Φᵀ.
+        """
+        features = self.features[positions]
+        hat = (features / (self.gram + self.ridge)) @ features.T
+        errors = self.targets[positions] - features @ self._coefficients(self.ridge)
+        return np.linalg.solve(np.eye(len(hat)) - hat, errors)
+
+    def coefficients(self, held_out: NDArray | None = None) -> NDArray:
+        """Coefficients of the landmarks, of shape (m, c), without the labels of some samples.
+
+        If e are the errors of the held-out samples without their labels, the other labels have the coefficients
+        B − (ΦᵀΦ + λ)⁻¹·Φᵀe.
+        """
+        coefficients = self._coefficients(self.ridge)
+        if held_out is not None:
+            positions = np.flatnonzero(np.isin(self.rows, held_out))
+            scaled = self.features[positions] / (self.gram + self.ridge)
+            coefficients = coefficients - scaled.T @ self._errors_without(positions)
+        return self.whitening @ coefficients
+
+    def distributions(self, kernel: NDArray, coefficients: NDArray) -> NDArray:
+        """Q of samples, given their kernel with the landmarks."""
+        return softmax((kernel @ coefficients + CONSTANT * coefficients.sum(axis=0)) / self.temperature, axis=1)
+
+    def held_out_distributions(self, held_out: NDArray) -> NDArray:
+        """Q of some of the labelled samples that the regression is fitted to, in its order, without their labels."""
+        positions = np.flatnonzero(np.isin(self.rows, held_out))
+        return softmax((self.targets[positions] - self._errors_without(positions)) / self.temperature, axis=1)
+
+    def left_out_distributions(self) -> NDArray:
+        """Q of all labelled samples that the regression is fitted to, each without its own label."""
+        return softmax((self.targets - self._left_out_errors(self.ridge)) / self.temperature, axis=1)
+
+    def finish(self, trust: float) -> "SecondOpinion":
+        """What predicts Q, fitted to all labels."""
+        return SecondOpinion(self.kernel, self.coefficients(), self.temperature, trust)
+
+    def opinion(self, views: Views, trust: float) -> Opinion:
+        """Q of all samples of fit, and η."""
+        scores = self.finish(trust)(views)
+        scores[self.rows] = self.left_out_distributions()
+        return Opinion(scores, anchor_weight(trust))
+
+
+def fit_temperature(scores: NDArray, targets: NDArray) -> float:
+    """T at which softmax(scores / T) has the largest likelihood, with a normal prior of log T.
+
+    Examples
+    --------
+    >>> round(fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([[1.0, 0.0], [0.0, 1.0]] * 20)), 2)
+    0.1
+    >>> fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.full((40, 2), 0.5)) > 1
+    True
+    """
+
+    def loss(log_temperature: float) -> float:
+        away = (log_temperature - np.log(TEMPERATURE)) / LOG_TEMPERATURE_STD
+        return -float((targets * log_softmax(scores / np.exp(log_temperature), axis=1)).sum()) + away**2 / 2
+
+    bounds = np.log([MIN_TEMPERATURE, MAX_TEMPERATURE])
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """Class distributions as a function of the views: softmax of kernel ridge scores.
+
+    Attributes
+    ----------
+    kernel : MeanKernel
+        Kernel between samples and landmarks, views in canonical order.
+    coefficients : ndarray of shape (m, c)
+        Of the landmarks.
+    temperature : float
+        T of the softmax.
+    trust : float
+        t: how much it counts beside the neighbours of a sample.
+    """
+
+    kernel: MeanKernel
+    coefficients: NDArray
+    temperature: float
+    trust: float
+
+    def __call__(self, views: Views) -> NDArray:
+        """Q of samples, of shape (n, c)."""
+
+        def of_batch(batch: Views) -> NDArray:
+            return self.decide(self.by_view(batch), presence(batch)).astype(views.dtype, copy=False)
+
+        return map_batches(of_batch, views, len(self.coefficients))
+
+    def by_view(self, views: Views) -> NDArray:
+        """What each view contributes to the scores of samples, of shape (V, n, c)."""
+        return np.array([near @ self.coefficients for near in self.kernel.by_view(views)])
+
+    def by_view_given(self, views: Views, opinions: NDArray) -> NDArray:
+        """`by_view` of samples of fit, shifted so that all views together give the Q that is known.
+
+        Otherwise the contributions of a labelled sample would know its label, as those of a new sample never do.
+        """
+        contributions, has = self.by_view(views), presence(views)
+        logs = [np.log(np.maximum(part, np.finfo(float).tiny)) for part in (opinions, self.decide(contributions, has))]
+        shift = self.temperature * (logs[0] - logs[1]) / np.sqrt(np.maximum(has.sum(axis=1), 1))[:, None]
+        return contributions + has.T[:, :, None] * shift
+
+    def decide(self, contributions: NDArray, has: NDArray) -> NDArray:
+        """Q from the contributions of the views, of which each sample has those in its row of `has`, (n, V)."""
+        counts = np.sqrt(np.maximum(has.sum(axis=1), 1))[:, None]
+        scores = np.einsum("vij,iv->ij", contributions, has.astype(float)) / counts
+        return softmax((scores + CONSTANT * self.coefficients.sum(axis=0)) / self.temperature, axis=1)
+
+    def blend(self, scores: NDArray, opinions: NDArray) -> NDArray:
+        """Scores of samples from the averages over their neighbours, and Q: the update of F for a single node."""
+        share = scores.dtype.type(self.trust)
+        return (1 - share) * scores + share * opinions.astype(scores.dtype, copy=False)
+
+
+def presence(views: Views) -> NDArray:
+    """Which views each sample has, of shape (n, V)."""
+    everyone = np.ones(views.n_samples, dtype=bool)
+    return np.stack([everyone if view.present is None else view.present for view in views], axis=1)

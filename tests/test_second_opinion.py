@@ -1,0 +1,283 @@
+"""The second opinion: kernel ridge regression on all features, and how far it is trusted."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import softmax
+
+import lmssc.persistence.checkpoint
+import oracles
+from lmssc import LMSSC, load, paper_settings
+from lmssc.core import propagation, second_opinion
+from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.propagation import propagate
+from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegression
+from lmssc.core.targets import Targets
+from lmssc.data.views import View, Views
+from lmssc.datasets import make_multiview
+
+
+def spread_thinly(n=240, n_labelled=120):
+    """Two views in which each of many features says a little about four classes, below eight factors of no interest."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, n)
+    factors = [rng.normal(size=(n, 8)) @ rng.normal(size=(8, 60)) for _ in range(2)]
+    views = [0.35 * rng.normal(size=(4, 60))[truth] + rng.normal(size=(n, 60)) + part for part in factors]
+    return views, truth, np.where(np.arange(n) < n_labelled, truth, -1)
+
+
+@pytest.fixture(scope="module")
+def trusted():
+    views, truth, y = spread_thinly()
+    return views, truth, y, LMSSC(second_opinion=0.5).fit(views, y)
+
+
+@pytest.fixture
+def small():
+    rng = np.random.default_rng(1)
+    Xs = [rng.normal(size=(30, 4)), rng.normal(size=(30, 3)), rng.normal(size=(30, 5))]
+    present = rng.random((3, 30)) < 0.7
+    present[0] |= ~present.any(axis=0)
+    codes = np.where(np.arange(30) < 14, rng.integers(0, 3, 30), -1)
+    codes[:3] = [0, 1, 2]
+    return Xs, present, codes
+
+
+def as_views(Xs, present=None):
+    if present is None:
+        return Views.from_arrays(Xs)
+    return Views([View(np.where(has[:, None], X, 0), None, has) for X, has in zip(Xs, present, strict=True)])
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking):
+    Xs, present, _ = small
+    views = as_views(Xs, present if lacking else None)
+    found = MeanKernel.of(views.take(np.arange(14)))(views)
+    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14))
+    np.testing.assert_allclose(found, right, atol=1e-9)
+    assert np.linalg.eigvalsh(right[:14]).min() > -1e-9
+
+
+def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small):
+    Xs, present, _ = small
+    offset = np.array([0.5, -1.0, 2.0, 0.0])
+    raw = np.where(present[1][:, None], Xs[0] + offset, 0)
+    found = View(sparse.csr_array(raw), offset, present[1])
+    dense = View(np.where(present[1][:, None], Xs[0], 0), None, present[1])
+    rows = np.arange(14)
+    kernels = [MeanKernel.of(Views([view]).take(rows))(Views([view])) for view in (found, dense)]
+    np.testing.assert_allclose(*kernels, atol=1e-9)
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, lacking):
+    Xs, present, codes = small
+    present = present if lacking else None
+    targets = Targets.from_codes(codes, 3)
+    regression = OpinionRegression(as_views(Xs, present), targets)
+    K, Y = oracles.mean_kernel(Xs, present, np.arange(14)), np.eye(3)[codes[:14]]
+    one_left_out = {}
+    for ridge in RIDGES:
+        scores = np.empty_like(Y)
+        for i in range(14):
+            order = np.r_[np.delete(np.arange(14), i), i]
+            scores[i] = oracles.second_opinion(K[np.ix_(order, order)], Y[order[:-1]], ridge)[-1]
+        one_left_out[ridge] = ((scores - Y) ** 2).sum()
+    assert regression.ridge == min(one_left_out, key=one_left_out.get)
+    right = softmax(oracles.second_opinion(K, Y, regression.ridge) / regression.temperature, axis=1)
+    opinion = regression.finish(0.5)
+    np.testing.assert_allclose(opinion(as_views(Xs, present)), right, atol=1e-6)
+    held = np.array([1, 5, 6])
+    rest = np.delete(np.arange(14), held)
+    order = np.r_[rest, held, np.arange(14, 30)]
+    scores = oracles.second_opinion(K[order][:, rest], Y[rest], regression.ridge)
+    right = softmax(scores / regression.temperature, axis=1)
+    found = regression.distributions(regression.kernel(as_views(Xs, present)), regression.coefficients(held))
+    np.testing.assert_allclose(found[order], right, atol=1e-6)
+    np.testing.assert_allclose(regression.held_out_distributions(held), found[held], atol=1e-9)
+
+
+def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, monkeypatch):
+    Xs, _, codes = small
+    monkeypatch.setattr(second_opinion, "MAX_LANDMARKS", 8)
+    regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, 3))
+    K = oracles.mean_kernel(Xs, None, np.arange(8)) + 1
+    values, vectors = np.linalg.eigh(K[:8])
+    features = K @ vectors / np.sqrt(values)
+    Y = np.eye(3)[codes[:14]]
+    gram = features[:14].T @ features[:14] + regression.ridge * np.eye(8)
+    scores = features @ np.linalg.solve(gram, features[:14].T @ Y)
+    found = regression.finish(0.5)(as_views(Xs))
+    np.testing.assert_allclose(found, softmax(scores / regression.temperature, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_scores_are_the_minimiser_with_the_opinion(direct, monkeypatch):
+    """Components without a label included: there the opinion decides alone."""
+    monkeypatch.setattr(propagation, "MAX_DIRECT", 400 if direct else 0)
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(60, 2)) + 50 * (np.arange(60) >= 50)[:, None]
+    S, _ = learn_graph(Z, 4, 1.0)
+    codes = np.where(np.arange(60) < 8, np.arange(60) % 3, -1)
+    Q = rng.dirichlet(np.ones(3), 60)
+    found = propagate(laplacian(S), Targets.from_codes(codes, 3), opinion=Opinion(Q, 0.7))
+    labels = np.where(codes[:, None] >= 0, np.eye(3)[codes], 0.0)
+    anchor = np.where(codes < 0, 0.7, 0.0)
+    L = oracles.dense_laplacian(S.toarray())
+    right = oracles.dense_system_scores(L, labels, np.where(codes >= 0, np.inf, 0.0), anchor, Q)
+    np.testing.assert_allclose(found.scores, right, atol=1e-7)
+    np.testing.assert_array_equal(found.unreached, np.arange(60) >= 50)
+
+
+def test_objective_has_its_term_and_never_rises(trusted):
+    views, _, y, _ = trusted
+    clf = LMSSC(second_opinion=0.5, tol=0.0, max_iter=12, calibrate=False, balance=0.0).fit(views, y)
+    assert np.diff(clf.objective_).max() <= 1e-9 * clf.objective_[0]
+    F, samples = clf.label_distributions_[:, clf._class_order], y < 0
+    away = ((F - clf._opinion.scores)[samples] ** 2).sum()
+    L = oracles.dense_laplacian(clf.graph_.toarray())
+    ratio = clf.objective_terms_["opinion"][-1] / clf.objective_terms_["labels"][-1]
+    assert clf._opinion.weight == 1.0
+    np.testing.assert_allclose(ratio, away / np.trace(F.T @ L @ F), rtol=1e-6)
+
+
+def test_it_is_trusted_where_held_out_labels_say_so_and_pays():
+    views, truth, y = spread_thinly()
+    plain, chosen = LMSSC(second_opinion=0.0).fit(views, y), LMSSC().fit(views, y)
+    assert plain.second_opinion_ == 0.0
+    assert chosen.second_opinion_ > 0.0
+    right = [(clf.transduction_ == truth)[y < 0].mean() for clf in (plain, chosen)]
+    assert right[1] > right[0] + 0.1
+
+
+@pytest.mark.parametrize("labelled", [0.02, 0.1])
+def test_it_is_not_trusted_where_the_graph_knows_better(labelled):
+    data = make_multiview(400, labelled=labelled, random_state=0)
+    clf = LMSSC().fit(data.views, data.y)
+    plain = LMSSC(second_opinion=0.0).fit(data.views, data.y)
+    assert clf.second_opinion_ == 0.0
+    np.testing.assert_array_equal(clf.label_distributions_, plain.label_distributions_)
+
+
+def test_without_held_out_labels_only_a_given_trust_counts():
+    views, _, y = spread_thinly()
+    assert LMSSC(calibrate=False).fit(views, y).second_opinion_ == 0.0
+    assert LMSSC(calibrate=False, second_opinion=0.3).fit(views, y).second_opinion_ == 0.3
+    one_each = np.where(np.isin(np.arange(len(y)), np.unique(y, return_index=True)[1]), y, -1)
+    assert LMSSC().fit(views, one_each).second_opinion_ == 0.0
+    assert paper_settings()["second_opinion"] == 0.0
+    with pytest.raises(ValueError, match="second_opinion"):
+        LMSSC(second_opinion=1.0).fit(views, y)
+
+
+def test_new_samples_get_the_update_of_a_single_node():
+    """Without calibration: a share t of Q, and the rest from the neighbours."""
+    views, _, y = spread_thinly()
+    clf = LMSSC(calibrate=False, second_opinion=0.75, scaling=None).fit([view[:200] for view in views], y[:200])
+    new = [view[200:] for view in views]
+    found = clf.predict_proba(new)
+    in_canonical_order = Views.from_arrays([new[v] for v in clf._order.views])
+    opinions = np.empty_like(found)
+    opinions[:, clf._class_order] = clf._second_opinion(in_canonical_order)
+    clf._second_opinion = None
+    np.testing.assert_allclose(found, 0.25 * clf.predict_proba(new) + 0.75 * opinions, atol=1e-9)
+
+
+def test_confidence_of_new_samples_is_honest_if_all_samples_of_fit_are_labelled():
+    """The regression knows the labels of fit almost by heart; it must not be judged by them."""
+    views, truth, _ = spread_thinly(440)
+    clf = LMSSC(second_opinion=0.9).fit([view[:240] for view in views], truth[:240])
+    found = clf.predict_proba([view[240:] for view in views])
+    right = clf.classes_[found.argmax(axis=1)] == truth[240:]
+    assert abs(found.max(axis=1).mean() - right.mean()) < 0.1
+
+
+def test_labelled_samples_have_the_opinion_that_does_not_know_their_label(small):
+    Xs, present, codes = small
+    views, targets = as_views(Xs, present), Targets.from_codes(codes, 3)
+    regression = OpinionRegression(views, targets)
+    found = regression.opinion(views, 0.5).scores
+    for i in range(14):
+        np.testing.assert_allclose(found[i], regression.held_out_distributions(np.array([i]))[0], atol=1e-9)
+    second = regression.finish(0.5)
+    np.testing.assert_allclose(second.decide(second.by_view_given(views, found), present.T), found, atol=1e-9)
+
+
+def test_new_samples_that_lack_a_view_are_answered_by_the_other(trusted):
+    views, truth, y, clf = trusted
+    hidden = [views[0], np.full_like(views[1], np.nan)]
+    rng = np.random.default_rng(9)
+    noisy = [view + 1e-3 * rng.normal(size=view.shape) for view in hidden]
+    found = clf.predict_proba(noisy)[y < 0]
+    assert (clf.classes_[found.argmax(axis=1)] == truth[y < 0]).mean() > 0.4
+    whole = clf.predict_proba([view + 1e-3 * rng.normal(size=view.shape) for view in views])[y < 0]
+    assert found.max(axis=1).mean() < whole.max(axis=1).mean()
+
+
+def test_the_order_of_samples_views_and_classes_changes_no_digit(trusted):
+    views, _, y, clf = trusted
+    order = np.random.default_rng(4).permutation(len(y))
+    renamed = np.where(y < 0, -1, 3 - y)
+    again = LMSSC(second_opinion=0.5).fit([views[1][order], views[0][order]], renamed[order])
+    np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order][:, ::-1])
+    new = [view[:5] + 0.1 for view in views]
+    np.testing.assert_array_equal(again.predict_proba(new[::-1]), clf.predict_proba(new)[:, ::-1])
+
+
+def test_repeating_every_row_changes_nothing(trusted):
+    views, _, y, clf = trusted
+    twice = LMSSC(second_opinion=0.5).fit([np.repeat(view, 2, axis=0) for view in views], np.repeat(y, 2))
+    np.testing.assert_array_equal(twice.label_distributions_[::2], clf.label_distributions_)
+
+
+def test_saved_and_read_again_it_answers_alike(trusted, tmp_path):
+    views, _, _, clf = trusted
+    clf.save(tmp_path / "model.lmssc")
+    again = load(tmp_path / "model.lmssc")
+    new = [view[:20] + 0.1 for view in views]
+    new[0][::2] = np.nan
+    np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
+    assert again.second_opinion_ == 0.5
+
+
+def test_an_interrupted_fit_resumes_with_it(trusted, tmp_path, monkeypatch):
+    views, _, y, _ = trusted
+    monkeypatch.setattr(lmssc.persistence.checkpoint, "INTERVAL", 0)
+
+    def stop(progress):
+        if progress.iteration == 2:
+            raise RuntimeError("stopped")
+
+    options = {"second_opinion": 0.5, "tol": 0.0, "max_iter": 4}
+    with pytest.raises(RuntimeError, match="stopped"):
+        LMSSC(**options, checkpoint=tmp_path / "fit", callback=stop).fit(views, y)
+    resumed, whole = LMSSC(**options, checkpoint=tmp_path / "fit").fit(views, y), LMSSC(**options).fit(views, y)
+    np.testing.assert_array_equal(resumed.label_distributions_, whole.label_distributions_)
+    np.testing.assert_array_equal(resumed.objective_, whole.objective_)
+    new = [view[:5] + 0.1 for view in views]
+    np.testing.assert_array_equal(resumed.predict_proba(new), whole.predict_proba(new))
+
+
+def test_samples_without_a_label_in_their_component_stay_without_an_answer():
+    views, _, y = spread_thinly(120, 60)
+    far = [np.vstack([view, 1000 + view[:12]]) for view in views]
+    labels = np.append(y, np.full(12, -1))
+    with pytest.warns(UserWarning, match="without a label"):
+        clf = LMSSC(second_opinion=0.5, n_neighbors=5, scaling=None).fit(far, labels)
+    np.testing.assert_array_equal(clf.unreached_, np.arange(120, 132))
+    shares = np.bincount(y[y >= 0]) / 60
+    np.testing.assert_allclose(clf.label_distributions_[120:], np.tile(shares, (12, 1)))
+
+
+def test_large_data_in_their_own_order_and_single_precision(monkeypatch):
+    """The regression sees the labelled samples in canonical order, whatever the order of the fit."""
+    views, truth, y = spread_thinly(400, 200)
+    views = [view.astype(np.float32) for view in views]
+    small = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
+    monkeypatch.setattr("lmssc.core.start.is_large", lambda n: True)
+    large = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
+    np.testing.assert_allclose(large._opinion.scores, small._opinion.scores, atol=1e-6)
+    assert large.label_distributions_.dtype == np.float32
+    assert (large.transduction_ == small.transduction_).mean() > 0.98
+    assert (large.transduction_ == truth)[y < 0].mean() > 0.5
