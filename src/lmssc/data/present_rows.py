@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
 from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.batches import gen_batches
 
 # Batches of this many values stay in the CPU cache.
 VALUES_PER_BATCH = 1 << 16

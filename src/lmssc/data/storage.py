@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import memory_map
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
 # A dense view with at most this share of non-zeros is stored sparsely: beyond, dense products are faster.
