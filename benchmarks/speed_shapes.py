@@ -185,7 +185,8 @@ def measure(shape):
     again = time.process_time() - began
     other = None
     if peer is not None:
-        peer(views, y)  # the first call imports
+        if len(y) <= 1000:
+            peer(views, y)  # the first call imports, which counts only beside milliseconds
         began = time.process_time()
         peer(views, y)
         other = time.process_time() - began
