@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.numerics.batches import gen_batches
 
 # Right-hand sides solved at a time, and entries of such a batch at most.
 MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
