@@ -21,8 +21,9 @@ numbers is filled in with the value learned by the fit. A sample may lack some o
 view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
 got then.
 
-The output has the columns id (under its name in the files), label, confidence, runner_up, and p_<class>
-for each class. It cannot be one of the files that are read, not even with --force.
+The output has the columns id (under its name in the files), label, confidence, runner_up, p_<class> for
+each class, and novelty: a p-value, small for samples that are like none of the classes. It cannot be one of
+the files that are read, not even with --force.
 
 {EXIT_CODES}"""
 
