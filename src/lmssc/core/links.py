@@ -131,6 +131,19 @@ def inverse_roots(degrees: NDArray) -> NDArray:
     return np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
 
 
+def mean_over_links(links: sparse.csr_array) -> sparse.csr_array:
+    """Links divided by their sum in each row; a row without links stays zero.
+
+    Examples
+    --------
+    >>> mean_over_links(sparse.csr_array([[1.0, 3.0], [0.0, 0.0]])).toarray()
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    sums = links.sum(axis=1)
+    return (sparse.diags_array(np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)) @ links).tocsr()
+
+
 def join_affinities(
     graphs: Sequence[sparse.csr_array], weights: LinkWeights, dtype: np.dtype | type = np.float64
 ) -> Links:

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.views import RawView
+
 
 class Graph:
     """Links between the samples, as a view beside views of features.
@@ -54,6 +56,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(shape={self.shape})"
+
+
+@dataclass(frozen=True)
+class LinkRows(RawView):
+    """The links of a graph as rows: a view of features for methods that take no graphs."""
+
+    def take(self, rows: NDArray | slice) -> "LinkRows":
+        """The links among some of the samples."""
+        return LinkRows(self.name, self.data[rows][:, rows].tocsr(), None)
 
 
 @dataclass(frozen=True)
