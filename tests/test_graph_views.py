@@ -40,14 +40,15 @@ def fitted():
 def test_links_help(fitted):
     text, _, topic, y, clf = fitted
     assert clf.link_weights_["cites"] > 0
-    assert clf.view_names_ == ["text"] and clf.graph_names_ == ["cites"]
+    assert clf.view_names_ == ["text"]
+    assert clf.graph_names_ == ["cites"]
     assert accuracy(clf, topic, y) > accuracy(LMSSC().fit({"text": text}, y), topic, y) + 0.1
     assert (np.diff(clf.objective_) <= 1e-9 * clf.objective_[:-1]).all()
 
 
 @pytest.mark.parametrize("kind", ["dense", "bool", "list", "coo", "frame", "directed", "loops", "unit"])
 def test_every_kind_of_graph_gives_the_same_answer(fitted, kind):
-    text, cites, topic, y, clf = fitted
+    text, cites, _, y, clf = fitted
     dense = cites.toarray()
     ids = [f"p{i}" for i in range(len(y))]
     A = {
@@ -147,7 +148,8 @@ def test_samples_without_links(fitted):
     links = cites.toarray()
     links[:10], links[:, :10] = 0, 0
     clf = LMSSC().fit({"text": text, "cites": Graph(links)}, y)
-    assert np.isfinite(clf.label_distributions_).all() and clf.link_weights_["cites"] > 0
+    assert np.isfinite(clf.label_distributions_).all()
+    assert clf.link_weights_["cites"] > 0
 
 
 def test_known_samples_are_recognised(fitted):
@@ -232,7 +234,8 @@ def test_rows_of_a_dataset_keep_their_links(fitted):
     data = validate({"text": text, "cites": Graph(cites)}, y)
     rows = np.array([30, 5, 11, 2, 40])
     np.testing.assert_array_equal(data.take(rows).graphs[0].links.toarray(), cites.toarray()[np.ix_(rows, rows)])
-    assert data.without_view("cites").graphs == [] and data.without_view("cites").names == ["text"]
+    assert data.without_view("cites").graphs == []
+    assert data.without_view("cites").names == ["text"]
 
 
 def test_refits_hide_labels_and_leave_graphs_out(fitted):
@@ -314,4 +317,5 @@ def test_features_that_look_like_links_get_a_hint(fitted):
         LMSSC().fit({"text": text, "cites": cites + cites.T}, y)
     rng = np.random.default_rng(0)
     words = sparse.random_array((400, 400), density=0.05, rng=rng, format="csr")
-    assert not looks_like_links(words) and looks_like_links(papers(400, p_link=0.2)[1])
+    assert not looks_like_links(words)
+    assert looks_like_links(papers(400, p_link=0.2)[1])

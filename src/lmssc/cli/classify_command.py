@@ -11,6 +11,7 @@ from typing import Any
 from lmssc.cli.shared_options import (
     EXIT_CODES,
     add_command,
+    add_graphs,
     add_jobs,
     add_reading,
     add_seed,
@@ -35,6 +36,8 @@ examples:
       one file: views by column names (* matches anything, A..B is a range), labels in the column "kind"
   lmssc classify all.parquet --prefix-sep _ --out result
       columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
+  lmssc classify papers.csv --graph cites.csv --labels labels.csv --out result
+      links between the samples, such as citations; cites.csv has the columns source and target, which are ids
   lmssc classify reviews.csv --out result --dry-run
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
@@ -73,6 +76,12 @@ rows:
   such a column, another column that the files share and whose values are all different is used. A sample
   may be missing from some views: it has no row there, or a blank one. Files without any ids must have the
   same samples in the same order.
+
+links:
+  --graph names a file of links between the samples, such as citations or friendships. A table has a line for
+  each link: source and target, which are ids of samples, and a weight if links differ. Its first two columns
+  are taken if they have other names. Without ids, samples are numbered from 1. A matrix (.npz, .mtx, .npy) has
+  a row and a column for each sample. How much the links count is learned from the data.
 
 labels:
   Either --labels FILE with the columns id and label, for some of the samples; or a column of a view
@@ -117,6 +126,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="file with the known labels; may be repeated, all labels count",
     )
+    add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -209,7 +219,7 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     from lmssc.io.staging import refuse_inputs
 
     if args.out is not None:  # a list with typed labels is kept anyway
-        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
+        inputs = [*(split_argument(view)[1] for view in [*args.views, *args.graph]), *args.labels]
         refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], inputs)
     options = Options(
         id_column=args.id,
@@ -224,7 +234,7 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         impute=None if args.impute == "none" else args.impute,
     )
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, args.labels, options, args.unlabelled, args.graph)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)

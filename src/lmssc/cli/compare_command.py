@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
         metavar="DATA",
         help=f"one of {', '.join(DATASET_NAMES)} (see 'lmssc datasets'), synthetic, or an .npz file (see below)",
     )
+    shared.add_graphs(parser, "links between the samples of an .npz file, which are numbered from 1")
     shared.add_methods(parser, _method_names)
     shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
     shared.add_repeats(parser, 20)
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         unknown = sorted(set(args.metric) - set(METRICS))
         if unknown:
             raise ValueError(f"--metric {unknown[0]} is not one of {', '.join(METRICS)}")
-        views, y = load_for_comparison(args.data)
+        views, y = load_for_comparison(args.data, args.graph)
         prepare_folder(args.out)
         result = compare(
             views,

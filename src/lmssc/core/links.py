@@ -35,8 +35,8 @@ class EvidenceLimits:
         Leading components of Z that are compared.
     """
 
-    n_shifts: int = 8
-    min_noise_ratio: float = 4.0
+    n_shifts: int = 16
+    min_noise_ratio: float = 3.0
     min_assortativity: float = 0.01
     label_deviations: float = 3.0
     n_components: int = 20

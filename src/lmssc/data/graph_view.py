@@ -1,5 +1,6 @@
 """Views that are links between the samples."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ class Graph:
         neither do links of a sample to itself. A row of zeros is a sample without links. For new samples, rows are
         the new samples and columns the samples of `fit`, in their order. The columns of a data frame are brought into
         the order of its index.
+    ids : sequence of str, optional
+        Names of the samples of the columns. If `fit` had names, the columns of new samples are matched by them.
 
     See Also
     --------
@@ -45,8 +48,9 @@ class Graph:
     array([0, 0])
     """
 
-    def __init__(self, affinity: Any) -> None:
+    def __init__(self, affinity: Any, ids: Sequence[str] | None = None) -> None:
         self.affinity = affinity
+        self.ids = ids
 
     @property
     def shape(self) -> tuple[int, ...]:
