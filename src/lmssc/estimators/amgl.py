@@ -207,9 +207,7 @@ class AMGL(FixedNeighborsClassifier):
             by_objective=True,
         )
         self.view_weights_ = np.array(in_input_order(state.weights[: len(views)], self._order))
-        names = [self.graph_names_[g] for g in self._graph_order]
-        weights = dict(zip(names, state.weights[len(views) :].tolist(), strict=True))
-        self.link_weights_ = {name: weights[name] for name in self.graph_names_}
+        self.link_weights_ = self._by_graph(state.weights[len(views) :])
         self.objective_ = terms["labels"]
         self.n_iter_ = len(self.objective_)
         joint = combine(laplacians, state.weights / state.weights.sum())
