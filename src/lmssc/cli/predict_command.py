@@ -25,8 +25,9 @@ A model with links (--graph of 'lmssc classify') also takes those of new samples
 source and target, ids of a new and of a known sample in either order, or a matrix with a row for each new
 and a column for each known sample. Links between new samples are not used. A sample may have no links.
 
-The output has the columns id (under its name in the files), label, confidence, runner_up, and p_<class>
-for each class. It cannot be one of the files that are read, not even with --force.
+The output has the columns id (under its name in the files), label, confidence, runner_up, p_<class> for
+each class, and novelty: a p-value, small for samples that are like none of the classes. It cannot be one of
+the files that are read, not even with --force.
 
 {EXIT_CODES}"""
 

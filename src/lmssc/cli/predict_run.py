@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from lmssc.core.progress import progress_bar
 from lmssc.data.graph_view import Graph
-from lmssc.io.column_types import NUMBER, TEXT, TYPES
 from lmssc.io.graph_files import Ids, read_new_links
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.labelled_files import ViewFacts, make_facts
-from lmssc.io.match_model import match_views
+from lmssc.io.match_model import match_views, options_of_model
 from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions
 from lmssc.io.sources import read_sources
@@ -54,22 +53,7 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options, gra
     -------
     NewSamples
     """
-    before = getattr(model, "files_", {})
-    # Columns of the model's views are features, so none of them is taken for ids.
-    roles = {
-        column: recipe.get("kinds", {}).get(column, {"role": NUMBER})["role"] if recipe["kind"] == "numbers" else TEXT
-        for recipe in before.get("views", {}).values()
-        for column in recipe["columns"] or ()
-    }
-    options = replace(
-        options,
-        id_column=options.id_column or before.get("id_column"),
-        label_column=before.get("label_column"),
-        id_names=before.get("id_names", ()),
-        usual_decimal=before.get("decimal"),
-        types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
-        impute=getattr(model, "impute", None),
-    )
+    options = options_of_model(model, options)
     notes: list[str] = []
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]
@@ -105,6 +89,7 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
     count = len(joined.ids)
     distributions = np.empty((count, len(model.classes_)))
     labels = np.empty(count, dtype=model.classes_.dtype)
+    novelty = np.empty(count) if hasattr(model, "novelty") else None
     batch = max(MIN_BATCH, len(model.transduction_))
     with (
         staged_file(out, force=force) as file,
@@ -119,8 +104,11 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
             part |= {name: Graph(graph.affinity[rows]) for name, graph in samples.graphs.items()}
             present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}
             distributions[rows] = model.predict_proba(part, present)
+            if novelty is not None:
+                novelty[rows] = model.novelty(part, present)
             labels[rows] = model._decide(distributions[rows])
             if advance is not None:
                 advance(rows.stop, count)
-        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column)
+        notes = {} if novelty is None else {"novelty": novelty}
+        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column, notes=notes)
     return labels

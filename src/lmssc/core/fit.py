@@ -71,6 +71,8 @@ class FitResult:
         How the graphs are used; None if there is none, or none says anything.
     link_loadings : list of ndarray of shape (d_v, r)
         W of the smoothed views; empty without them.
+    targets : Targets
+        The labels, with the trust that the fit had in each.
     """
 
     scores: NDArray
@@ -92,6 +94,7 @@ class FitResult:
     neighbor_recall: float
     links: LinkWeights | None
     link_loadings: list[NDArray]
+    targets: Targets
 
 
 def fit(
@@ -178,8 +181,12 @@ def _finish(
     found = Propagation(undo(state.scores), undo(state.unreached))
     if start.initially_disconnected is not None:
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
-    if objective.opinion is not None:  # which alone decides where no label reaches: not enough for an answer
-        found.scores[found.unreached] = objective.targets.frequencies
+    opinion = None
+    if objective.opinion is not None:
+        opinion = objective.opinion.take(undo)
+        # Where no label reaches, Q alone has decided: not enough for an answer.
+        frequencies = objective.targets.frequencies.astype(found.scores.dtype)
+        found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
     scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
@@ -195,7 +202,8 @@ def _finish(
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if config.calibrate and ridge is not None:
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion)
+        opinions = None if opinion is None else opinion.scores
+        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
         distributions = scores / scores.sum(axis=1, keepdims=True)
         everything = np.ones(len(views), dtype=bool)
         trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
@@ -208,7 +216,7 @@ def _finish(
         alpha=alpha,
         average=average,
         second_opinion=start.second_opinion,
-        opinion=None if objective.opinion is None else objective.opinion.take(undo),
+        opinion=opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,
@@ -219,6 +227,7 @@ def _finish(
         neighbor_recall=getattr(state.search, "recall", 1.0),
         links=None,
         link_loadings=[],
+        targets=start.permutation.undo_targets(objective.targets),
     )
 
 

@@ -35,6 +35,8 @@ class FitConfig:
         Exponent of the prior correction, from 0 to 1.
     calibrate : bool
         Whether held-out labels calibrate the confidence.
+    label_noise : float or None
+        Share of the labels that are wrong; None estimates it. With 0 all labels are certain.
     second_opinion : float or None
         Trust in the second opinion, from 0 to below 1; None lets held-out labels choose, or is 0 if none are held out.
     nonnegative : bool
@@ -63,6 +65,7 @@ class FitConfig:
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True
+    label_noise: float | None = 0.0
     second_opinion: float | None = None
     nonnegative: bool = False
     random_start: bool = False

@@ -31,6 +31,8 @@ MIN_LIKELIHOOD = 1e-3
 """Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
+TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: a calibration needs no more digits."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HiddenLabels:
     """Labels that are held out in folds, and the warm start without those of each fold.
 
     Attributes
@@ -126,7 +128,7 @@ class HeldOut:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOut:
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -142,10 +144,10 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
 
     Returns
     -------
-    HeldOut
+    HiddenLabels
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     search = choose_search(n_samples, config.neighbor_recall)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
@@ -173,7 +175,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
             make_laplacian=objective.laplacian,
         )
         folds.append(Fold(held, known, again))
-    return HeldOut(views, targets, n_missing, config.balance, folds, complete)
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

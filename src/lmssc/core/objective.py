@@ -224,8 +224,12 @@ class Objective:
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        uncertain = self.targets.uncertain
+        if len(uncertain):
+            away = state.scores[uncertain] - self.targets.matrix(state.scores.dtype)[uncertain]
+            terms["trust"] = self.gamma * float(np.asarray(self.targets.trust)[uncertain] @ (away**2).sum(axis=1))
         if self.opinion is not None:
-            away = (state.scores - self.opinion.scores)[~self.targets.labelled]
+            away = (state.scores - self.opinion.scores)[~self.targets.certain_labels]
             terms["opinion"] = self.gamma * self.opinion.weight * float(np.vdot(away, away))
         if self.ridge is not None:
             incomplete = state.latent[self.views.missing_counts() > 0]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import connect_new, separate_groups
@@ -77,6 +78,13 @@ class NeighborAverage:
         distances : ndarray of shape (m,)
             Mean squared distance of each sample to its neighbours.
         """
+        weights, distances = self.connect(latent, groups, own)
+        return weights @ values, distances
+
+    def connect(
+        self, latent: NDArray, groups: NDArray | None = None, own: NDArray | None = None
+    ) -> tuple[sparse.csr_array, NDArray]:
+        """Weights of the samples of fit in the average of each new sample, and mean squared distances to them."""
         points, queries = self.points, self.embedding.embed_new(latent)
         if self.regressor is not None:
             queries = np.hstack([queries, self.regressor(queries)])
@@ -86,7 +94,7 @@ class NeighborAverage:
         weights = connect_new(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
         if own is not None:
             weights = without_own(weights, own)
-        return weights @ values, mean_squared_distances(weights, points, queries)
+        return weights, mean_squared_distances(weights, points, queries)
 
     def trust(
         self,
@@ -234,7 +242,7 @@ def predict_new(
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
     if encoder.second_opinion is not None and opinions is not None:
-        scores = encoder.second_opinion.blend(scores, opinions)
+        scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
     if probe is None:
         return scores
     frequencies = fitted.frequencies

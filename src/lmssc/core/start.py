@@ -13,14 +13,16 @@ from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
+from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
+from lmssc.core.label_noise import doubt_labels, trust_labels
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.links import Links
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import Opinion, OpinionRegression, SecondOpinion, anchor_weight
+from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -101,6 +103,8 @@ def begin(
     search = choose_search(views.n_samples, config.neighbor_recall)
     first = _first_graph(objective, latent, search, permutation, config)
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
+    if config.label_noise != 0:
+        objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
     start, trusted = _warm_start(objective, first, search)
     objective = replace(objective, targets=trusted, expected=start.expected)
     objective, start, second_opinion, confidence = _second_opinion(objective, first, start, permutation, config)
@@ -202,6 +206,25 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
     return min(first.features.features.energy, MAX_NEIGHBOR_DISTANCES * near)
 
 
+def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
+    """The targets, with less trust in labels that labels hidden in turn contradict."""
+    undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
+    problem = LatentProblem(
+        undo(first.embedded),
+        config.n_neighbors,
+        config.beta,
+        config.label_weight,
+        config.balance,
+        config.shared_alpha,
+        config.neighbor_recall,
+        None if objective.groups is None else undo(objective.groups),
+    )
+    # Samples without a label play no part here, so their folds do not matter.
+    folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
+    doubt = doubt_labels(problem, targets, folds, config.label_noise)
+    return permutation.apply_to_targets(trust_labels(targets, doubt))
+
+
 def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tuple[WarmStart, Targets]:
     """The warm start, repeated if it shows that labels of identical samples are to be trusted less; and the targets."""
 
@@ -239,7 +262,7 @@ def _second_opinion(
         if regression is None:
             regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
         second_opinion = regression.finish(trust)
-        opinion = Opinion(second_opinion(objective.views), anchor_weight(trust))
+        opinion = regression.opinion(objective.views, trust)
         objective = replace(objective, opinion=opinion)
         tol, targets = objective.tolerance(), objective.targets
         start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)

@@ -34,6 +34,7 @@ from lmssc.data.views import RawView
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.graph_links import GraphLinksMixin
+from lmssc.estimators.origin import OriginMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 from lmssc.estimators.view_scaling import ViewScalingMixin
 from lmssc.numerics.matrices import Matrix
@@ -45,7 +46,13 @@ MEAN_LABELS_TO_WARN = 3
 
 
 class MultiViewClassifier(
-    DocumentationLinkMixin, ActiveLearningMixin, ViewScalingMixin, GraphLinksMixin, ClassifierMixin, BaseEstimator
+    DocumentationLinkMixin,
+    OriginMixin,
+    ActiveLearningMixin,
+    ViewScalingMixin,
+    GraphLinksMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Semi-supervised classifier of several views.
 
@@ -71,7 +78,8 @@ class MultiViewClassifier(
             Labels; −1 (integers), None or NaN (anything else) is unlabelled.
         present : list or dict of boolean arrays, optional
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views.
+            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
+            GridSearchCV takes along with the samples if metadata routing is enabled.
 
         Returns
         -------
@@ -79,6 +87,7 @@ class MultiViewClassifier(
         """
         with self._fitting():
             self._fit(self._validate(X, y, present), FitContext())
+            self._set_origin(X)
         return self
 
     def _fit_dataset(self, dataset: Dataset, context: FitContext | None = None) -> Self:
@@ -104,13 +113,14 @@ class MultiViewClassifier(
         """Context that limits the threads of a fit or a prediction."""
         return nullcontext()
 
-    def _validate(self, X: Any, y: ArrayLike, present: Masks) -> Dataset:
+    def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
-        dataset = validate(X, y, views=self.views, present=present)
+        dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
         if is_view_collection(X):
             return dataset
         placeholder = np.broadcast_to(0.0, (dataset.n_samples, sum(dataset.layout.widths)))
-        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=y, reset=True, skip_check_array=True)
+        known = dataset.codes if dataset.shares is not None else y
+        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=known, reset=True, skip_check_array=True)
         return replace(dataset, feature_names=getattr(self, "feature_names_in_", None))
 
     def _set_input(self, dataset: Dataset) -> None:
@@ -130,7 +140,7 @@ class MultiViewClassifier(
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
         self._set_graphs(problem, numbering)
-        self._labelled = dataset.codes >= 0
+        self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
@@ -276,6 +286,7 @@ class MultiViewClassifier(
 
     def _read_views(self, X: Any, *, present: Masks) -> list[RawView]:
         """Views given after `fit`, which must match those of `fit`; in the order of the user."""
+        X, present = self._from_frame(X, present)
         check_rows(X, present=present)
         if is_view_collection(X):
             features, graphs = split_graphs(X)

@@ -43,6 +43,7 @@ from lmssc.estimators.state_parts import (
     are_link_weights,
     are_nodes,
     are_recipes,
+    are_targets,
     are_terms,
     is_canonical_order,
     is_embedding,
@@ -118,6 +119,7 @@ LMSSC: Table = {
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
+    "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
     "link_weights_": Check(are_link_weights, "a weight of each graph"),
@@ -154,6 +156,10 @@ OPTIONAL: Table = {
         ),
         "the scaling of each view by its name",
     ),
+    "scaling_reasons_": Check(
+        lambda value, _: type(value) is dict and are_texts([*value, *value.values()]),
+        "the reason for the scaling of each view by its name",
+    ),
     "feature_names_in_": Check(
         lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.p),
         "p names",
@@ -163,6 +169,15 @@ OPTIONAL: Table = {
         "the names of the columns of views",
     ),
     "files_": Check(are_recipes, "how files become the views"),
+    "ids_": Check(
+        lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.n),
+        "n names",
+    ),
+    "_given": Check(
+        lambda value, sizes: array("n", kinds="i", least=-1).accepts(value, sizes) and bool(value.max() < sizes.c),
+        "a class of each of the n samples, or −1",
+    ),
+    "_novelty": array("n", least=0, most=1),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,
         "the kind of frame that transform gives",

@@ -9,9 +9,10 @@ from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, Opinion, SecondOpinion
+from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
-from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling
+from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
 from lmssc.data.views import View
 from lmssc.estimators.state_checks import (
     Sizes,
@@ -33,11 +34,13 @@ TINY = float(np.finfo(np.float32).tiny)
 
 def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
     """Scaling of a view."""
-    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS:
+    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS or not isinstance(value.reason, str):
         return False
     if value.outliers is not None and not _are_outliers(value.outliers, width, sizes):
         return False
-    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), "tfidf": ("column_scale",)}.get(value.kind, ())
+    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), **dict.fromkeys(WITH_IDF, ("column_scale",))}.get(
+        value.kind, ()
+    )
     by_column = array(width)
     return number(least=0).accepts(value.factor, sizes) and all(
         (name not in needed if part is None else by_column.accepts(part, sizes))
@@ -58,6 +61,28 @@ def _are_outliers(value: Any, width: int, sizes: Sizes) -> bool:
         and array(size, kinds="b").accepts(value.has_codes, sizes)
         and array(size, kinds="i", least=1).accepts(value.counts, sizes)
     )
+
+
+def are_targets(value: Any, sizes: Sizes) -> bool:
+    """Labels of the distinct samples."""
+    if not isinstance(value, Targets) or value.n_classes != sizes.c or type(value.counts) is not tuple:
+        return False
+    node, code, numbers = value.counts
+    by_label = array(len(node), kinds="i", least=0)
+    return (
+        array("m", kinds="i", least=-1, most=sizes.c - 1).accepts(value.codes, sizes)
+        and bool(value.labelled.any())
+        and rows_below("m").accepts(value.mixed, sizes)
+        and array(len(value.mixed), "c", least=0, most=1 + ROUNDING).accepts(value.shares, sizes)
+        and all(by_label.accepts(part, sizes) for part in (node, code, numbers))
+        and bool((node < sizes.m).all() and (code < sizes.c).all() and (numbers > 0).all())
+        and (value.trust is None or _is_trust_in_labels(value.trust, sizes))
+    )
+
+
+def _is_trust_in_labels(value: Any, sizes: Sizes) -> bool:
+    fits = type(value) is np.ndarray and value.shape == (sizes.m,) and value.dtype.kind == "f"
+    return fits and bool((value > 0).all())  # ∞ is allowed, NaN is not
 
 
 def are_fills(value: Any, sizes: Sizes) -> bool:
@@ -272,6 +297,8 @@ def _is_recipe(value: Any) -> bool:
         and (value["columns"] is None or are_texts(value["columns"]))
         and (value["kind"] != "text" or (are_texts(value.get("words")) and bool(value["columns"])))
         and (value["kind"] != "numbered" or type(value.get("first")) is int)
+        and type(value.get("block", "")) is str
+        and are_texts(value.get("features", []))
         and type(value.get("kinds", {})) is dict
         and all(_is_kind(kind) for kind in value.get("kinds", {}).values())
         and type(value.get("ranges", {})) is dict
