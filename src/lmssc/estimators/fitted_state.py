@@ -132,7 +132,11 @@ POINTS: Table = {
         lambda value, sizes: matrix("m", sum(sizes.used_widths)).accepts(value, sizes), "a point for each of m samples"
     ),
 }
-AMGL: Table = {**NEIGHBORS, "_scaled": by_view("content_widths", is_scaled_view, "the scaled view")}
+AMGL: Table = {
+    **NEIGHBORS,
+    "link_weights_": LMSSC["link_weights_"],
+    "_scaled": by_view("content_widths", is_scaled_view, "the scaled view"),
+}
 MLAN: Table = {**NEIGHBORS, "alpha_": number(), "objective_terms_": LMSSC["objective_terms_"]}
 USED: Table = {"_used": Check(lambda value, _: type(value) is list, "the numbers of the views that are used")}
 GFHF: Table = {"_frequencies": array("c", least=0, most=1)}

@@ -467,9 +467,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     def _set_links(self, result: FitResult, views: Views, problem: Problem) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
         shares = np.zeros(len(problem.graphs)) if result.links is None else result.links.shares * result.links.weight
-        names = [self.graph_names_[g] for g in self._graph_order]
-        weights = dict(zip(names, shares.tolist(), strict=True))
-        self.link_weights_ = {name: weights[name] for name in self.graph_names_}
+        self.link_weights_ = self._by_graph(shares)
         self._links = None
         if result.links is not None:
             graphs = [graph.links for graph in problem.graphs]
