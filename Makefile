@@ -71,6 +71,7 @@ bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one co
 	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
 	$(BIN)/python -m pip install --quiet graphlearning annoy || echo "graphlearning does not install here and is left out"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_shapes.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 bench-million: $(VENV)/.ready-demo  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)

@@ -165,6 +165,18 @@ def test_size_that_tells_the_class_is_kept(n_columns):
     assert np.mean(right) > 0.9
 
 
+def test_size_is_kept_where_roots_are_taken():
+    """What is bought tells the group, how much of it the class: roots keep the order of sizes."""
+    rng = np.random.default_rng(0)
+    size = np.arange(N) % 2
+    own = np.arange(200) % 5 == rng.integers(5, size=N)[:, None]
+    bought = own & (rng.random(own.shape) < 0.4)
+    views = [(1.0 + rng.poisson(np.array([10, 40])[size][:, None], size=own.shape)) * bought for _ in range(2)]
+    clf = LMSSC().fit(views, np.where(np.arange(N) < 30, size, -1))
+    assert set(clf.scalings_.values()) == {"sqrt"}
+    assert (clf.transduction_ == size)[30:].mean() > 0.95
+
+
 def spoil_row(rng, view):
     view[7] = 1e8
 

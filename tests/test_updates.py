@@ -317,7 +317,7 @@ class TestGraph:
 def propagate_with(max_direct, *arguments, **options):
     """`propagate`, with a direct solve up to so many unknown samples."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lmssc.core.propagation.MAX_DIRECT_SAMPLES", max_direct)
+        patch.setattr("lmssc.core.propagation.MAX_DIRECT", max_direct)
         return propagate(*arguments, tol=1e-12, **options)
 
 
@@ -379,7 +379,7 @@ def test_direct_and_iterative_propagation_agree(monkeypatch, dtype, atol):
     codes = np.where(np.arange(120) < 15, rng.integers(3, size=120), -1)
     L, targets = laplacian(learn_graph(points, 6, 1.0)[0]), Targets.from_codes(codes, 3)
     direct = propagate(L, targets)
-    monkeypatch.setattr("lmssc.core.propagation.MAX_DIRECT_SAMPLES", 0)
+    monkeypatch.setattr("lmssc.core.propagation.MAX_DIRECT", 0)
     iterative = propagate(L, targets)
     np.testing.assert_allclose(direct.scores, iterative.scores, atol=atol)
     np.testing.assert_array_equal(direct.unreached, iterative.unreached)

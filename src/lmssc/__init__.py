@@ -21,7 +21,9 @@ if _typing.TYPE_CHECKING:
     from lmssc.estimators.mlan import MLAN
     from lmssc.estimators.serialization import load
     from lmssc.evaluation.comparison import compare
+    from lmssc.io.frame_views import views_from_frame
     from lmssc.io.open_view import open_view
+    from lmssc.io.read_anndata import annotate, read_anndata
 
     __version__: str
 
@@ -32,11 +34,14 @@ _MODULE_OF_NAME = {
     "LMSSC": "lmssc.estimators.lmssc",
     "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
+    "annotate": "lmssc.io.read_anndata",
     "compare": "lmssc.evaluation.comparison",
     "load": "lmssc.estimators.serialization",
     "open_view": "lmssc.io.open_view",
     "paper_settings": "lmssc.estimators.lmssc",
+    "read_anndata": "lmssc.io.read_anndata",
     "stack_views": "lmssc.data.stacking",
+    "views_from_frame": "lmssc.io.frame_views",
 }
 _SUBMODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 
@@ -47,11 +52,14 @@ __all__ = [
     "LMSSCCV",
     "MLAN",
     "Graph",
+    "annotate",
     "compare",
     "load",
     "open_view",
     "paper_settings",
+    "read_anndata",
     "stack_views",
+    "views_from_frame",
 ]
 
 # A type checker that saw `__getattr__` would accept any name.

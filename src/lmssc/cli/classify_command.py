@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.column_options import add_columns, check_columns, read_options
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
 from lmssc.cli.shared_options import EXIT_CODES, add_command, add_jobs, add_reading, add_seed, check_jobs, one_line
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
@@ -29,22 +29,30 @@ examples:
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
+  lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
+      AnnData: two matrices as views; the labels found are written into the file itself
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
       again, with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
-    .csv .tsv .tab       the first line names the columns (also .gz; see --delimiter)
-    .jsonl .ndjson       a JSON object per line, its keys are the columns (also .gz)
+    .csv .tsv .tab       the first line names the columns (also .gz, .xz, .zst; see --delimiter)
+    .jsonl .ndjson       a JSON object per line, its keys are the columns (also packed)
     .parquet .pq         Parquet; needs pip install 'lmssc[files]'
     .feather .arrow      Feather; needs pip install 'lmssc[files]'
+    .xlsx                the first sheet of a workbook; needs pip install 'lmssc[excel]'
+    .h5ad .h5mu .zarr    AnnData and MuData: --views names X, layers:NAME, obsm:NAME, obsp:NAME (links), in MuData
+                         mod:NAME or mod:NAME/obsm:NAME (default: X). Needs 'lmssc[files]', .zarr 'lmssc[zarr]'
+    a folder             parts of embeddings in .npy files, or a data set that Hugging Face datasets saved
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
     .svm .svmlight .libsvm .mtx
-                         SVMlight and MatrixMarket, for sparse views (also .gz)
+                         SVMlight and MatrixMarket, for sparse views (also packed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
-  text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
-  the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
+  text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
+  each sample is turned by --transpose VIEW.
+  A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB; the environment
+  variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
 columns of tables (anything but plain numbers and text is reported):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
@@ -102,13 +110,7 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
-    parser.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count",
-    )
+    add_labels(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -116,6 +118,12 @@ def add(commands: Any) -> None:
         "--force",
         action="store_true",
         help="replace results that are already in the folder, except lists into which labels were typed",
+    )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
+        "moment (--out is then not needed)",
     )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
     add_columns(parser)
@@ -150,12 +158,13 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
+    paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], inputs)
-    options = read_options(args)
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], [*paths, *args.labels])
+    target = _target(paths) if args.in_place else None
+    options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)
@@ -174,20 +183,37 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         force=args.force,
         report=not args.no_report,
         show=show,
+        target=target,
     )
     if show:
         print("\n" + "\n".join(outcome.lines))
-        print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if outcome.files:
+            print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if target is not None:
+            print(
+                f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
+                "X_lmssc in obsm; lmssc in uns."
+            )
     return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.out is None and not args.dry_run:
+    if args.out is None and not args.dry_run and not args.in_place:
         raise CommandError("--out DIR is missing: the folder for the results")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
     check_columns(args)
+
+
+def _target(paths: list[str]) -> Any:
+    """The one file that answers are written into."""
+    from lmssc.io.in_place import ENDINGS, TargetFile
+
+    found = [path for path in paths if path.lower().endswith(ENDINGS)]
+    if len(found) != 1:
+        raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")
+    return TargetFile(found[0])
 
 
 def _again(args: argparse.Namespace) -> str:

@@ -1,14 +1,14 @@
 """What each label does to each answer, with the graph fixed: weights, leave-one-out, and one label more or less."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.numerics.batches import gen_batches
 
 # Right-hand sides solved at a time, and entries of such a batch at most.
 MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
@@ -349,6 +349,20 @@ class LabelUpdater:
         self._last = None
         self._set_frequencies()
         return self.scores
+
+    def is_prepared(self, sample: int) -> bool:
+        """Whether a label of this sample takes no solve."""
+        return sample in self._columns or not self.reached[sample]
+
+    def column(self, sample: int) -> NDArray:
+        """K⁻¹·e_i of a free sample that is reached, with the labels as they are; changes nothing."""
+        X, stiffness = responses(self._solver, np.array([sample]), self._clamped.copy(), self.reached, self._tol)
+        return X[:, 0] / stiffness[0]
+
+    def keep_columns(self, columns: dict[int, NDArray], wanted: Iterable[int]) -> None:
+        """Add columns that `column` gave for the present labels, and forget those of samples that are not wanted."""
+        known = {**self._columns, **columns}
+        self._columns = {sample: known[sample] for sample in wanted if sample in known and not self._clamped[sample]}
 
     def weights(self, sample: int) -> NDArray:
         """Weight of each clamping label, as it is now, in the scores of a sample; see `label_weights`.

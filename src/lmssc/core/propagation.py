@@ -17,7 +17,7 @@ from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
 # Largest number of samples without a label for which a dense Cholesky factor is considered.
-MAX_DIRECT_SAMPLES = 5000
+MAX_DIRECT = 5000
 # The same with a second opinion, with which conjugate gradients need few steps.
 MAX_DIRECT_WITH_OPINION = 300
 # An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
@@ -126,7 +126,7 @@ def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool
     """
     operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
     limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
-    return n_unknown <= MAX_DIRECT_SAMPLES and operations <= limit
+    return n_unknown <= MAX_DIRECT and operations <= limit
 
 
 def _propagate_uncertain(

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.utils import gen_batches
 
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import threaded_product

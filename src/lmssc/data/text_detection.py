@@ -6,6 +6,7 @@ every test that needs no labels.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ class TextCriteria:
         Mean squared correlation of these words, as a multiple of its value for independent words.
     min_correlation : float
         Root of the part of the mean squared correlation that exceeds chance.
+    min_standard_errors : float
+        By how many standard errors the ratio to chance must exceed 1 for `has_topics`.
     """
 
     max_rows: int = 5000
@@ -58,6 +61,7 @@ class TextCriteria:
     min_occurrences: int = 5
     min_ratio_to_chance: float = 1.1
     min_correlation: float = 0.02
+    min_standard_errors: float = 20
 
 
 CRITERIA = TextCriteria()
@@ -143,7 +147,9 @@ def _mean_cosine(texts: sparse.csr_array) -> float:
 
 
 def has_topics(raw: RawView) -> bool:
-    """Whether some columns are non-zero together more or less often than by chance.
+    """Whether columns are non-zero together far more or less often than by chance.
+
+    With m pairs of columns, the standard error of the ratio to chance is √(2/m).
 
     Examples
     --------
@@ -154,7 +160,8 @@ def has_topics(raw: RawView) -> bool:
     True
     """
     texts = _distinct_texts(raw)
-    return texts.shape[0] >= CRITERIA.min_rows and _occur_together(texts)
+    found = _co_occurrence(texts) if texts.shape[0] >= CRITERIA.min_rows else None
+    return found is not None and (found.ratio - 1) * (found.n_pairs / 2) ** 0.5 >= CRITERIA.min_standard_errors
 
 
 def _row_norms(texts: sparse.csr_array) -> NDArray:
@@ -172,8 +179,24 @@ def _size_spread(texts: sparse.csr_array, lengths: NDArray) -> float:
     return float(min(np.log(lengths).std(), np.log(lengths / expected).std()))
 
 
+class CoOccurrence(NamedTuple):
+    """Mean squared correlation of frequent words: relative to chance, beyond chance, and over how many pairs."""
+
+    ratio: float
+    excess: float
+    n_pairs: int
+
+
 def _occur_together(texts: sparse.csr_array) -> bool:
-    """Whether some of the most frequent words occur together more or less often than the row lengths explain.
+    """Whether some of the most frequent words occur together more or less often than the row lengths explain."""
+    found = _co_occurrence(texts)
+    if found is None:
+        return False
+    return bool(found.ratio >= CRITERIA.min_ratio_to_chance and found.excess >= CRITERIA.min_correlation**2)
+
+
+def _co_occurrence(texts: sparse.csr_array) -> CoOccurrence | None:
+    """How strongly the most frequent words occur together; None if fewer than two are frequent.
 
     Without topics, word j occurs in a row of r words with probability r·f_j / Σf, independent of the other words. The
     residuals of the occurrences are then uncorrelated up to chance, whose variance is known.
@@ -182,7 +205,7 @@ def _occur_together(texts: sparse.csr_array) -> bool:
     common = np.argsort(-frequency, kind="stable")[: CRITERIA.n_common_words]
     common = common[frequency[common] >= CRITERIA.min_occurrences]
     if len(common) < 2:
-        return False
+        return None
     n_words = np.diff(texts.indptr)
     expected = np.minimum(np.outer(n_words, frequency[common] / texts.nnz), 0.95)
     rest = (texts[:, common].toarray() != 0) - expected
@@ -192,5 +215,4 @@ def _occur_together(texts: sparse.csr_array) -> bool:
     above = (products**2 / (variance.T @ variance))[pairs].mean()
     power = np.diag(products)
     correlation = (products**2 / np.outer(power, power))[pairs].mean()
-    excess = correlation * (1 - 1 / above)
-    return bool(above >= CRITERIA.min_ratio_to_chance and excess >= CRITERIA.min_correlation**2)
+    return CoOccurrence(float(above), float(correlation * (1 - 1 / above)), len(common) * (len(common) - 1) // 2)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array
 
 from lmssc.data.frames import frame_to_array, is_frame, is_lazy_frame
 from lmssc.data.graph_view import Graph
+from lmssc.data.list_columns import is_list_column, list_column_to_array
 from lmssc.data.row_index import check_indexes
 from lmssc.data.views import Matrix
 
@@ -52,6 +53,8 @@ def _nesting(part: Any) -> int:
 
 def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
     """Read one view as a 2-D float array or CSR array. Errors name the view; NaN and infinity are checked later."""
+    if is_list_column(data):
+        data = list_column_to_array(data, name)
     _refuse_unsupported(data, name)
     try:
         block = check_array(

@@ -34,6 +34,7 @@ from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_vi
 from lmssc.data.views import RawView
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
+from lmssc.estimators.origin import OriginMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 from lmssc.estimators.view_scaling import ViewScalingMixin
 from lmssc.numerics.matrices import Matrix
@@ -45,7 +46,7 @@ MEAN_LABELS_TO_WARN = 3
 
 
 class MultiViewClassifier(
-    DocumentationLinkMixin, ActiveLearningMixin, ViewScalingMixin, ClassifierMixin, BaseEstimator
+    DocumentationLinkMixin, OriginMixin, ActiveLearningMixin, ViewScalingMixin, ClassifierMixin, BaseEstimator
 ):
     """Semi-supervised classifier of several views.
 
@@ -73,7 +74,8 @@ class MultiViewClassifier(
             Labels; −1 (integers), None or NaN (anything else) is unlabelled.
         present : list or dict of boolean arrays, optional
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views.
+            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
+            GridSearchCV takes along with the samples if metadata routing is enabled.
 
         Returns
         -------
@@ -81,6 +83,7 @@ class MultiViewClassifier(
         """
         with self._fitting():
             self._fit(self._validate(X, y, present), FitContext())
+            self._set_origin(X)
         return self
 
     def _fit_dataset(self, dataset: Dataset, context: FitContext | None = None) -> Self:
@@ -290,6 +293,7 @@ class MultiViewClassifier(
 
     def _read_views(self, X: Any, *, present: Masks) -> list[RawView]:
         """Views given after `fit`, which must match those of `fit`; in the order of the user."""
+        X, present = self._from_frame(X, present)
         check_rows(X, present=present)
         if is_view_collection(X):
             features, graphs = split_graphs(X)

@@ -297,6 +297,8 @@ def _is_recipe(value: Any) -> bool:
         and (value["columns"] is None or are_texts(value["columns"]))
         and (value["kind"] != "text" or (are_texts(value.get("words")) and bool(value["columns"])))
         and (value["kind"] != "numbered" or type(value.get("first")) is int)
+        and type(value.get("block", "")) is str
+        and are_texts(value.get("features", []))
         and type(value.get("kinds", {})) is dict
         and all(_is_kind(kind) for kind in value.get("kinds", {}).values())
         and type(value.get("ranges", {})) is dict

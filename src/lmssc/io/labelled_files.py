@@ -14,6 +14,8 @@ from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
+# What the summary counts, by the kind of view.
+FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
 MAX_LISTED_CLASSES = 30
 
@@ -119,6 +121,8 @@ def read_labelled_files(
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
+    if len(joined.left_out):
+        notes.append(f"{counted(len(joined.left_out), 'sample')} with none of these views: left out.")
     known = find_labels(paths, sources, joined, options, unlabelled, notes)
     decimals = {source.table.decimal for source in sources} - {None}
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
@@ -143,8 +147,8 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
     return [
         ViewFacts(
             view.name,
-            "word" if view.recipe["kind"] == "text" else "feature",
-            view.data.shape[1],
+            FACTS.get(view.recipe["kind"], "feature"),
+            view.data.nnz if view.links else view.data.shape[1],
             view.rows.path,
             int((~joined.present[view.name]).sum()),
         )

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, RLock, Thread
 from typing import Any
 
@@ -31,6 +31,10 @@ from lmssc.studio.live_answers import Calibrate, LiveAnswers
 BATCH = 10
 # A full fit after so many new labels, or once nothing was labelled for so many seconds.
 REFIT_LABELS, REFIT_SECONDS = 5, 2.0
+# Samples in front of annotators, and next in the queue, whose solves are done beforehand.
+MAX_SHOWN, N_AHEAD = 4, 3
+# How often labels that came during a fit are solved for together before it is swapped in.
+MAX_CATCH_UPS = 3
 # Iterations, folds and samples of the fits with hidden labels.
 HIDDEN_ITERATIONS, HIDDEN_FOLDS, MAX_HIDDEN_SAMPLES = 5, 3, 5000
 # Labels are suspected if the others give their class less than this probability.
@@ -87,6 +91,7 @@ class Engine:
         self._fitted_version = self._queue_version = self._hidden_version = -1
         self._last_label = 0.0
         self._queue: list[int] = []
+        self._shown: list[int] = []
         self._curve: dict[int, float] = {}
         self._model: dict[str, Any] = {"status": "none", "fits": 0, "labels_in_fit": 0, "error": None}
         self._hidden: dict[str, Any] | None = None
@@ -106,7 +111,8 @@ class Engine:
             self._version += 1
             self._note_progress()
         if self._background:
-            Thread(target=self._run, name="lmssc studio", daemon=True).start()
+            for work in (self._work, self._work_ahead):
+                Thread(target=self._run, args=(work,), name="lmssc studio", daemon=True).start()
 
     @property
     def classes(self) -> list[str]:
@@ -135,9 +141,10 @@ class Engine:
             return changed
 
     def prepare(self, row: int) -> None:
-        """Solve beforehand what a label of this sample, and of the next ones in the queue, will need."""
+        """Say which sample is in front of someone: what its label needs is solved in the background."""
         with self._lock:
-            self._live.prepare([row, *[one for one in self._queue if one != row][:1]])
+            self._shown = [row, *[one for one in self._shown if one != row]][:MAX_SHOWN]
+            self._wake.notify_all()
 
     def guesses(self, row: int) -> list[dict[str, Any]]:
         """The classes with their probabilities for a sample, most likely first; without labels there are none."""
@@ -236,7 +243,7 @@ class Engine:
 
     def settle(self) -> None:
         """Do now everything that the background would do in time."""
-        while self._work(idle=True):
+        while self._work_ahead(idle=True) or self._work(idle=True):
             pass
 
     def close(self) -> None:
@@ -245,28 +252,25 @@ class Engine:
             self._closed = True
             self._wake.notify_all()
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[..., bool]) -> None:
         while True:
             with self._lock:
                 if self._closed:
                     return
                 idle = time.monotonic() - self._last_label > REFIT_SECONDS
-            if not self._work(idle=idle):
+            if not work(idle=idle):
                 with self._lock:
                     if not self._closed:
                         self._wake.wait(timeout=0.5)
 
     def _work(self, *, idle: bool) -> bool:
-        """Do the most urgent piece of work; return whether there was any."""
+        """Do the most urgent piece of slow work, a fit before anything else; return whether there was any."""
         with self._lock:
             n_new = self._version - self._fitted_version
             fit_due = n_new > 0 and self._can_fit() and (idle or n_new >= REFIT_LABELS or self._fitted_version < 0)
-            queue_due = not [row for row in self._queue if row not in self._live.labels]
             map_due = self._map_of is not self._live.graph
             hidden_due = idle and self._hidden_version != self._fitted_version and self._model["fits"]
-        if queue_due and self._queue_version != self._version:
-            self._choose()
-        elif fit_due:
+        if fit_due:
             self._fit()
         elif map_due:
             self._lay_out()
@@ -275,6 +279,23 @@ class Engine:
         else:
             return False
         return True
+
+    def _work_ahead(self, *, idle: bool) -> bool:
+        """Solve for the labels that come next, or choose the next batch; return whether there was anything to do."""
+        with self._lock:
+            live, version = self._live, self._version
+            wanted = [*self._shown, *[row for row in self._queue if row not in live.labels][:N_AHEAD]]
+            missing = live.missing_columns(wanted)
+            batch_due = not [row for row in self._queue if row not in live.labels] and self._queue_version != version
+        if missing:
+            column = live.solve_column(missing[0])
+            with self._lock:
+                if self._live is live and self._version == version:
+                    live.keep_columns({missing[0]: column}, wanted)
+            return True
+        if batch_due:
+            self._choose()
+        return batch_due
 
     def _can_fit(self) -> bool:
         return len(set(self._live.labels.values())) > 1
@@ -295,23 +316,29 @@ class Engine:
         with self._lock:
             self._model["status"] = "fitting"
         clf = clone(self._estimator)
-        error = None
-        live = None
+        error = live = None
         try:
             with _quiet():
                 clf._fit_dataset(dataset, self._context)
-            live = LiveAnswers(SampleGraph.of(clf), self.classes, labels, _calibration(clf))
+            graph = SampleGraph.of(clf)
+            for _ in range(MAX_CATCH_UPS):  # labels that come meanwhile are solved for together
+                with self._lock:
+                    labels_now, classes = self._live.copy_labels(), list(self._live.classes)
+                live = LiveAnswers(graph, classes, labels_now, _calibration(clf))
+                with self._lock:
+                    if len(labels_now.items() ^ self._live.labels.items()) <= 2:
+                        break
         except (ValueError, ArithmeticError, MemoryError) as problem:
             error = f"{type(problem).__name__}: {problem}"
         with self._lock:
             self._fitted_version = version
             self._model["error"] = error
-            if live is None:
+            if live is None or error:
                 self._model["status"] = "fitted" if self._model["fits"] else "none"
                 return
             self._clf, old = clf, self._live
             live.add_classes(old.classes)
-            for row in {*labels, *old.labels}:
+            for row in {*live.labels, *old.labels}:
                 live.set_label(row, old.labels.get(row))
             self._live = live
             self._model |= {"status": "fitted", "fits": self._model["fits"] + 1, "labels_in_fit": len(labels)}

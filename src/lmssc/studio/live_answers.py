@@ -152,6 +152,19 @@ class LiveAnswers:
         """Solve beforehand what labels of these samples will need."""
         self._updater.prepare(np.array([self.graph.nodes[row] for row in rows], dtype=np.intp))
 
+    def missing_columns(self, rows: Sequence[int]) -> list[int]:
+        """Nodes of samples whose labels would still take a solve."""
+        nodes = dict.fromkeys(int(self.graph.nodes[row]) for row in rows)
+        return [node for node in nodes if self._codes[node] < 0 and not self._updater.is_prepared(node)]
+
+    def solve_column(self, node: int) -> NDArray:
+        """What a label of a node needs, with the labels as they are; may be called without a lock."""
+        return self._updater.column(node)
+
+    def keep_columns(self, columns: dict[int, NDArray], rows: Sequence[int]) -> None:
+        """Keep what `solve_column` gave for the present labels, and forget all but these samples."""
+        self._updater.keep_columns(columns, [int(self.graph.nodes[row]) for row in rows])
+
     def reasons(self, row: int, n: int) -> list[tuple[int, float]]:
         """The labelled samples with most weight in the answer about a sample, and their weights.
 

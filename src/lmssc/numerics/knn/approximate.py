@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import (
     BruteForceL2,
     ExactKNN,

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix, stored_like
 from lmssc.numerics.parallel import threaded_map
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
 
 # Queries whose candidates are compared at a time.

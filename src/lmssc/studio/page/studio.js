@@ -15,7 +15,7 @@
     agreement: "shown to all annotators, to see how well they agree",
     skip: "you skipped it before",
   };
-  let state = null, sample = null, busy = false, last = [], changed = null, mapVersion = 0, mapIds = [], fits = -1, twin = "";
+  let state = null, sample = null, busy = false, last = [], changed = null, mapVersion = 0, mapLabels = -1, mapTime = 0, mapIds = [], fits = -1, twin = "";
 
   // ---- requests
 
@@ -206,6 +206,7 @@
     last.push(taken.number);
     changed = taken.changed;
     await Promise.all([refresh(), next()]);
+    keepMap().catch(() => {});
     say(`${taken.label ? `Labelled ${taken.id} as ${taken.label}` : `Left ${taken.id}`}. ${count(changed, "answer")} changed. ${byId("said").textContent}`);
   });
 
@@ -246,7 +247,12 @@
     showClasses();
     showProgress();
     showWho();
-    if (state.model.map_version !== mapVersion || mapIds.length) await refreshMap();
+  }
+
+  // Large maps are fetched less often.
+  async function keepMap() {
+    const large = mapIds.length > 20000, due = performance.now() - mapTime > (large ? 10000 : 0);
+    if (state.model.map_version !== mapVersion || (state.labelled !== mapLabels && due)) await refreshMap();
   }
 
   function showWho() {
@@ -348,7 +354,7 @@
     const found = await ask("/api/map", { since: mapVersion });
     if (!found.version) return;
     if (found.ids) mapIds = found.ids;
-    mapVersion = found.version;
+    [mapVersion, mapLabels, mapTime] = [found.version, state.labelled, performance.now()];
     map.setData(found, { width: 1000, height: 1000 }, found.names);
     markSample();
   }
@@ -408,6 +414,7 @@
     if (!busy && document.visibilityState === "visible") {
       try {
         await refresh();
+        await keepMap();
         if (fits !== state.model.fits && sample?.id && !busy) {
           fits = state.model.fits;
           const again = await ask("/api/next", { list: which(), ...asMe(), id: sample.id });
@@ -448,6 +455,7 @@
       state = await ask("/api/state");
       showWho();
       await refresh();
+      await keepMap();
       fits = state.model.fits;
       await exclusively(() => next());
       document.body.dataset.ready = "yes";
