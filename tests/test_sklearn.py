@@ -22,6 +22,8 @@ from lmssc.model_selection import LabelledKFold, labelled_scorer
 
 REASONS = {
     "check_classifiers_classes": "it names a class −1, which marks unlabelled samples in integer labels",
+    "check_sample_weight_equivalence_on_dense_data": "a weight is the trust in a label, from 0 to 1, not a number of copies",
+    "check_sample_weight_equivalence_on_sparse_data": "a weight is the trust in a label, from 0 to 1, not a number of copies",
     "check_array_api_input": "needs SCIPY_ARRAY_API in the environment; arrays are numpy's here",
 }
 

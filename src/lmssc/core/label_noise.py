@@ -8,10 +8,8 @@ from scipy.optimize import minimize_scalar
 
 from lmssc.core.calibration import PRIOR, Calibration, fit_calibration
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores
-from lmssc.core.targets import Targets
+from lmssc.core.targets import STIFFNESS, Targets
 
-STIFFNESS = 0.3
-"""Trust in a label, relative to all its neighbours together, if it is as likely right as wrong."""
 MIN_NOISE = 0.1
 """Share of wrong labels that is tried if none shows."""
 MIN_WRONG = 1e-3

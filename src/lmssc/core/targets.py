@@ -15,6 +15,8 @@ from scipy.special import xlogy
 MIN_REPEATED_LABELS = 10
 # Range of the concentration κ, the weight of the neighbours' scores counted in labels.
 MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-3, 1e3
+# Trust μ in a label that is as likely right as wrong.
+STIFFNESS = 0.3
 # Share of the class frequencies in the neighbours' scores, so that no label is impossible.
 PRIOR_SHARE = 0.02
 
@@ -134,6 +136,37 @@ class Targets:
             (node[kept], code[kept], numbers[kept]),
             self.trust,
         )
+
+    def soften(self, nodes: NDArray, shares: NDArray) -> "Targets":
+        """The targets with labels that are distributions: of `nodes`, one row of `shares` for each label.
+
+        Examples
+        --------
+        >>> targets = Targets.from_codes(np.array([0, 1, -1]), 2)
+        >>> targets.soften(np.array([0, 1]), np.array([[0.7, 0.3], [0.0, 1.0]])).matrix(np.dtype(float))
+        array([[0.7, 0.3],
+               [0. , 1. ],
+               [0. , 0. ]])
+        """
+        sums = np.zeros((len(self), self.n_classes))
+        np.add.at(sums, nodes, shares)
+        mixed = np.flatnonzero((sums > 0).sum(axis=1) > 1)
+        own = sums[mixed] / sums[mixed].sum(axis=1, keepdims=True)
+        return replace(self, codes=self._with_codes(mixed, own), mixed=mixed, shares=own)
+
+    def doubt(self, nodes: NDArray, probability: NDArray) -> "Targets":
+        """The targets with labels that are right with some probability, one for each of `nodes`.
+
+        Examples
+        --------
+        >>> Targets.from_codes(np.array([0, 1, -1]), 2).doubt(np.array([0, 1]), np.array([0.5, 1.0])).trust
+        array([0.3, inf, inf])
+        """
+        best = np.zeros(len(self))
+        np.maximum.at(best, nodes, probability)
+        best[~self.labelled] = 1
+        with np.errstate(divide="ignore"):
+            return replace(self, trust=STIFFNESS * best / (1 - best))
 
     @property
     def certain_labels(self) -> NDArray:

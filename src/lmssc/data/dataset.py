@@ -12,12 +12,13 @@ from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys
 from lmssc.data.folds import DEFAULT_FOLDS, draw_folds, hide
 from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import GraphView
-from lmssc.data.labels import encode_labels
+from lmssc.data.labels import Labels, encode_labels
 from lmssc.data.layout import Layout, read_layout
 from lmssc.data.link_order import order_with_links
 from lmssc.data.link_reading import hint_at_links, match_index, read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView, check_views, refuse_gaps
 from lmssc.data.row_index import common_index
+from lmssc.data.soft_labels import is_soft, read_soft_labels, read_trust
 from lmssc.data.storage import smaller
 from lmssc.data.validation import (
     Masks,
@@ -56,6 +57,10 @@ class Dataset:
         Column names of one 2-D X that came as a data frame.
     graphs : list of GraphView
         Links between the samples, in the order of the input.
+    shares : ndarray of shape (n, c), or None
+        Distribution of each labelled sample over the classes; None if each has one class.
+    trust : ndarray of shape (n,), or None
+        Probability that each label is right; None if all are certain.
 
     Examples
     --------
@@ -74,6 +79,8 @@ class Dataset:
     column_names: dict[str, list[str]] = field(default_factory=dict)
     feature_names: NDArray | None = None
     graphs: list[GraphView] = field(default_factory=list)
+    shares: NDArray | None = None
+    trust: NDArray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -112,7 +119,7 @@ class Dataset:
 
     def hide(self, rows: NDArray) -> "Dataset":
         """The same samples without the labels of some rows; classes without a label are dropped."""
-        return self._derive(list, **_drop_empty_classes(self.classes, hide(self.codes, rows)))
+        return self._derive(list, **self._with_codes(hide(self.codes, rows)))
 
     def with_labels(self, classes: NDArray, codes: NDArray) -> "Dataset":
         """The same samples with other labels: the sorted classes, and the code of each sample, −1 without a label."""
@@ -126,8 +133,20 @@ class Dataset:
             views=[_take(view, rows, gaps is not None) for view, gaps in zip(self.views, gap_rows, strict=True)],
             gap_rows=gap_rows,
             graphs=[graph.take(rows) for graph in self.graphs],
-            **_drop_empty_classes(self.classes, self.codes[rows]),
+            **self._with_codes(self.codes[rows], rows),
         )
+
+    def _with_codes(self, codes: NDArray, rows: NDArray | slice = slice(None)) -> dict[str, Any]:
+        """Fields with other codes, of some rows; classes without a label are dropped."""
+        left = np.unique(codes[codes >= 0])
+        changes = _drop_empty_classes(self.classes, codes)
+        if self.shares is not None:
+            shares = self.shares[rows][:, left]
+            total = shares.sum(axis=1, keepdims=True)
+            changes["shares"] = shares / np.where(total > 0, total, 1)
+        if self.trust is not None:
+            changes["trust"] = self.trust[rows]
+        return changes
 
     def without_view(self, name: str) -> "Dataset":
         """All views and graphs but one."""
@@ -174,19 +193,28 @@ def _drop_empty_classes(classes: NDArray, codes: NDArray) -> dict[str, NDArray]:
     return {"classes": classes[left], "codes": np.where(codes >= 0, np.searchsorted(left, codes), -1)}
 
 
-def validate(X: Any, y: ArrayLike, *, views: ViewSpec = None, present: Masks = None) -> Dataset:
+def validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    views: ViewSpec = None,
+    present: Masks = None,
+    sample_weight: ArrayLike | None = None,
+) -> Dataset:
     """Check views and labels, and find out which samples lack which view.
 
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
         Samples.
-    y : array-like of shape (n,)
-        Labels; −1 (integers), None or NaN (anything else) is unlabelled.
+    y : array-like of shape (n,) or (n, c)
+        Labels; −1 (integers), None or NaN (anything else) is unlabelled. Or distributions over the classes.
     views : list of int, list of slices, dict of name → columns, or None
         How the columns of one 2-D X are divided into views.
     present : list or dict of boolean arrays, optional
         For each view, which samples have it.
+    sample_weight : array-like of shape (n,), optional
+        Probability that each label is right.
 
     Returns
     -------
@@ -217,8 +245,12 @@ def validate(X: Any, y: ArrayLike, *, views: ViewSpec = None, present: Masks = N
         layout = read_layout(views, block.shape[1], frame_columns(X) if is_frame(X) else None)
         blocks = layout.split(block)
     checked = check_views(blocks, present)
-    labels = encode_labels(y, checked[0].raw.data.shape[0])
-    return make_dataset(checked, *labels, layout, column_names, graphs)
+    n_samples = checked[0].raw.data.shape[0]
+    soft = read_soft_labels(y, n_samples) if is_soft(y) else None
+    labels = encode_labels(y, n_samples) if soft is None else Labels(soft.classes, soft.codes)
+    codes, trust = read_trust(sample_weight, labels)
+    dataset = make_dataset(checked, labels.classes, codes, layout, column_names, graphs)
+    return replace(dataset, shares=None if soft is None else soft.shares, trust=trust)
 
 
 def make_dataset(

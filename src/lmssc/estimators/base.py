@@ -109,13 +109,14 @@ class MultiViewClassifier(
         """Context that limits the threads of a fit or a prediction."""
         return nullcontext()
 
-    def _validate(self, X: Any, y: ArrayLike, present: Masks) -> Dataset:
+    def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
-        dataset = validate(X, y, views=self.views, present=present)
+        dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
         if is_view_collection(X):
             return dataset
         placeholder = np.broadcast_to(0.0, (dataset.n_samples, sum(dataset.layout.widths)))
-        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=y, reset=True, skip_check_array=True)
+        known = dataset.codes if dataset.shares is not None else y
+        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=known, reset=True, skip_check_array=True)
         return replace(dataset, feature_names=getattr(self, "feature_names_in_", None))
 
     def _set_input(self, dataset: Dataset) -> None:

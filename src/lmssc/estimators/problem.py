@@ -114,6 +114,12 @@ def make_problem(
     distinct = CanonicalOrder(order.samples[ends - 1], order.views, order.keys[first])
     node = np.cumsum(first) - 1
     targets, class_order = find_targets(node, codes, distinct.keys, len(dataset.classes))
+    labelled = codes >= 0
+    if dataset.shares is not None:
+        shares = dataset.shares[np.ix_(order.samples, class_order)]
+        targets = targets.soften(node[labelled], shares[labelled])
+    if dataset.trust is not None:
+        targets = targets.doubt(node[labelled], dataset.trust[order.samples][labelled])
     views = threaded_map(lambda v: select_rows(dataset.views[v], distinct.samples), order.views)
     nodes = np.empty_like(node)
     nodes[order.samples] = node

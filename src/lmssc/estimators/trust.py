@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.core.conformal import class_p_values, conformal_p_values
+from lmssc.core.fit_config import FitContext
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores, split_labels
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
 from lmssc.core.novelty import hidden_find_rates, new_find_rates
@@ -30,6 +31,33 @@ from lmssc.estimators.trust_state import (
 
 class TrustMixin:
     """Judges the answers of a fitted `LMSSC`, from what the fit has stored; the views are not needed."""
+
+    def fit(self, X: Any, y: ArrayLike, present: Masks = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Label every sample.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
+            The parameter `views` divides one 2-D X into views. A sample that lacks a view has NaN in all its
+            columns.
+        y : array-like of shape (n,) or (n, c)
+            Labels; −1 (integers), None or NaN (anything else) is unlabelled. Or a distribution over the classes for
+            each sample (soft labels); a row of NaN or of zeros is unlabelled. The columns of a data frame are the
+            classes, otherwise they are 0, 1, ...
+        present : list or dict of boolean arrays, optional
+            For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
+            views.
+        sample_weight : array-like of shape (n,), optional
+            Trust in each label: the probability that it is right, from 0 (no label) to 1 (certain). A label below 1
+            can be overruled by its neighbours (`overruled_`).
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting():  # type: ignore[attr-defined]
+            self._fit(self._validate(X, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
+        return self
 
     def explain(
         self,

@@ -15,6 +15,7 @@ from lmssc.report.charts import SHAPES, as_data, colour, map_svg, place, shape
 from lmssc.report.hidden_labels import BINS, hidden_labels
 from lmssc.report.rendering import between, percent
 from lmssc.report.subject import Subject
+from lmssc.report.trust_section import because, can_judge, labels_to_check, none_of_these
 
 # More dots than this are slow to draw and hide each other.
 MAX_DOTS = 5000
@@ -53,6 +54,9 @@ def page_context(subject: Subject) -> dict[str, Any]:
         "contributions": contributions(subject),
         "graph": graph(subject),
         "first": first_rows(subject, dot_of),
+        "judged": can_judge(subject),
+        "check": labels_to_check(subject),
+        "novel": none_of_these(subject),
         "command": subject.command,
         "model": model(subject),
     }
@@ -168,6 +172,7 @@ def _map_data(subject: Subject, rows: Any, positions: Any) -> dict[str, Any]:
         "next": np.where(others.max(axis=1) > 0.0005, others.argmax(axis=1), -1).tolist(),
         "given": subject.given[rows].astype(int).tolist(),
         "unreached": np.isin(rows, subject.clf.unreached_).astype(int).tolist(),
+        "because": because(subject, rows),
     }
 
 

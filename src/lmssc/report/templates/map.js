@@ -79,11 +79,12 @@
     tip.style.top = `${clamp(top + 12, 0, Math.max(outer.height - tip.offsetHeight - 4, 0))}px`;
   }
 
-  // A sample is chosen: it is said to screen readers, and stays marked.
+  // A sample is chosen: it is said to screen readers, and stays marked; with the labelled samples that count most.
   function choose(i) {
     chosen = i;
     point(i);
-    said.textContent = i < 0 ? "" : describe(i);
+    const why = i < 0 || data.given[i] || !data.because[i] ? "" : `. Labelled samples that count most: ${data.because[i]}`;
+    said.textContent = i < 0 ? "" : describe(i) + why;
   }
 
   function bring(i) {
