@@ -71,6 +71,7 @@ bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one co
 	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
 	$(BIN)/python -m pip install --quiet graphlearning annoy || echo "graphlearning does not install here and is left out"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_shapes.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 bench-million: $(VENV)/.ready-demo  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)
@@ -88,8 +89,8 @@ test: lint types  ## lint, type checks, all tests; without a network once the en
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
 	LMSSC_DATA=$(VENV)/no-data XDG_CACHE_HOME=$(VENV)/no-data $(BIN)/python -m pytest -m data -q -p no:cacheprovider
 
-kill-test: $(VENV)/.ready-dev  ## kill lmssc classify 100 times at random moments; nothing may be lost or left behind (minutes)
-	LMSSC_KILLS=100 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_killed.py
+kill-test: $(VENV)/.ready-dev  ## kill lmssc classify and lmssc label 100 times at random moments; nothing may be lost or left behind (minutes)
+	LMSSC_KILLS=100 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_killed.py tests/test_studio_killed.py
 
 lint: $(VENV)/.ready-dev  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
 
@@ -20,8 +20,8 @@ def needs_browser():
     pytest.importorskip("selenium.webdriver")
 
 
-def start_browser(profile):
-    """A driver whose browser is offline and keeps its logs."""
+def start_browser(profile, *, offline=True):
+    """A driver whose browser keeps its logs and is offline, or reaches this machine alone."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -31,6 +31,8 @@ def start_browser(profile):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.execute_cdp_cmd("Network.enable", {})
+    if not offline:
+        return driver
     driver.execute_cdp_cmd(
         "Network.emulateNetworkConditions",
         {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
@@ -40,11 +42,16 @@ def start_browser(profile):
 
 def show(browser, page, width, scheme="light", media="screen"):
     """Load the page as a screen of that width, or paper, shows it."""
+    set_screen(browser, width, scheme, media)
+    browser.get(page.as_uri())
+
+
+def set_screen(browser, width, scheme="light", media="screen"):
+    """Look at the page as a screen of that width, or paper, shows it."""
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    browser.get(page.as_uri())
 
 
 def brightness(browser, style):

@@ -184,6 +184,26 @@ def test_new_samples_get_the_update_of_a_single_node():
     np.testing.assert_allclose(found, 0.25 * clf.predict_proba(new) + 0.75 * opinions, atol=1e-9)
 
 
+def test_confidence_of_new_samples_is_honest_if_all_samples_of_fit_are_labelled():
+    """The regression knows the labels of fit almost by heart; it must not be judged by them."""
+    views, truth, _ = spread_thinly(440)
+    clf = LMSSC(second_opinion=0.9).fit([view[:240] for view in views], truth[:240])
+    found = clf.predict_proba([view[240:] for view in views])
+    right = clf.classes_[found.argmax(axis=1)] == truth[240:]
+    assert abs(found.max(axis=1).mean() - right.mean()) < 0.1
+
+
+def test_labelled_samples_have_the_opinion_that_does_not_know_their_label(small):
+    Xs, present, codes = small
+    views, targets = as_views(Xs, present), Targets.from_codes(codes, 3)
+    regression = OpinionRegression(views, targets)
+    found = regression.opinion(views, 0.5).scores
+    for i in range(14):
+        np.testing.assert_allclose(found[i], regression.held_out_distributions(np.array([i]))[0], atol=1e-9)
+    second = regression.finish(0.5)
+    np.testing.assert_allclose(second.decide(second.by_view_given(views, found), present.T), found, atol=1e-9)
+
+
 def test_new_samples_that_lack_a_view_are_answered_by_the_other(trusted):
     views, truth, y, clf = trusted
     hidden = [views[0], np.full_like(views[1], np.nan)]

@@ -8,20 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.shared_options import (
-    EXIT_CODES,
-    add_command,
-    add_jobs,
-    add_reading,
-    add_seed,
-    check_jobs,
-    one_line,
-    split_names,
-)
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_jobs, add_reading, add_seed, check_jobs, one_line
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
-
-KINDS = ("number", "category", "text")  # the same as lmssc.io.column_types.TYPES, which is slow to import
 
 EPILOG = f"""\
 examples:
@@ -39,22 +29,30 @@ examples:
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
+  lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
+      AnnData: two matrices as views; the labels found are written into the file itself
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
       again, with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
-    .csv .tsv .tab       the first line names the columns (also .gz; see --delimiter)
-    .jsonl .ndjson       a JSON object per line, its keys are the columns (also .gz)
+    .csv .tsv .tab       the first line names the columns (also .gz, .xz, .zst; see --delimiter)
+    .jsonl .ndjson       a JSON object per line, its keys are the columns (also packed)
     .parquet .pq         Parquet; needs pip install 'lmssc[files]'
     .feather .arrow      Feather; needs pip install 'lmssc[files]'
+    .xlsx                the first sheet of a workbook; needs pip install 'lmssc[excel]'
+    .h5ad .h5mu .zarr    AnnData and MuData: --views names X, layers:NAME, obsm:NAME, obsp:NAME (links), in MuData
+                         mod:NAME or mod:NAME/obsm:NAME (default: X). Needs 'lmssc[files]', .zarr 'lmssc[zarr]'
+    a folder             parts of embeddings in .npy files, or a data set that Hugging Face datasets saved
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
     .svm .svmlight .libsvm .mtx
-                         SVMlight and MatrixMarket, for sparse views (also .gz)
+                         SVMlight and MatrixMarket, for sparse views (also packed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
-  text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
-  the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
+  text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
+  each sample is turned by --transpose VIEW.
+  A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB; the environment
+  variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
 columns of tables (anything but plain numbers and text is reported):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
@@ -112,13 +110,7 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
-    parser.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count",
-    )
+    add_labels(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -127,62 +119,19 @@ def add(commands: Any) -> None:
         action="store_true",
         help="replace results that are already in the folder, except lists into which labels were typed",
     )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
+        "moment (--out is then not needed)",
+    )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
-    _add_columns(parser)
+    add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     add_seed(parser, "random seed: decides which labels are held out")
     add_jobs(parser, "fits, for --cv and the report,")
     parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
     add_reading(parser)
-
-
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what the columns are."""
-    parser.add_argument(
-        "--label-column", type=readable, metavar="NAME", help='column with the labels (default: "label")'
-    )
-    parser.add_argument(
-        "--unlabelled",
-        type=readable,
-        metavar="TEXT",
-        help="text that marks unlabelled samples, besides a blank cell (default: NA, NaN, null, None, N/A and the "
-        "like, and -1)",
-    )
-    parser.add_argument(
-        "--view",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="NAME=COLUMNS",
-        help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
-    )
-    parser.add_argument(
-        "--prefix-sep",
-        type=readable,
-        metavar="TEXT",
-        help="group columns into views by the part of their name before TEXT (such as _)",
-    )
-    parser.add_argument(
-        "--transpose",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="VIEW",
-        help="this matrix has one column per sample",
-    )
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        metavar="NAMES=KIND",
-        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
-    )
-    parser.add_argument(
-        "--impute",
-        choices=("median", "mean", "none"),
-        default="median",
-        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -206,27 +155,16 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
-    from lmssc.io.options import Options
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
+    paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], inputs)
-    options = Options(
-        id_column=args.id,
-        label_column=args.label_column,
-        delimiter=args.delimiter,
-        selections=_selections(args.view),
-        prefix_separator=args.prefix_sep,
-        drop=split_names(args.drop),
-        transpose=args.transpose,
-        decimal=args.decimal,
-        types=_types(args.type),
-        impute=None if args.impute == "none" else args.impute,
-    )
+        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], [*paths, *args.labels])
+    target = _target(paths) if args.in_place else None
+    options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)
@@ -245,23 +183,37 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         force=args.force,
         report=not args.no_report,
         show=show,
+        target=target,
     )
     if show:
         print("\n" + "\n".join(outcome.lines))
-        print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if outcome.files:
+            print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if target is not None:
+            print(
+                f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
+                "X_lmssc in obsm; lmssc in uns."
+            )
     return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.out is None and not args.dry_run:
+    if args.out is None and not args.dry_run and not args.in_place:
         raise CommandError("--out DIR is missing: the folder for the results")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
-    if args.prefix_sep == "":
-        raise CommandError("--prefix-sep must not be empty")
-    if args.prefix_sep and args.view:
-        raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
+    check_columns(args)
+
+
+def _target(paths: list[str]) -> Any:
+    """The one file that answers are written into."""
+    from lmssc.io.in_place import ENDINGS, TargetFile
+
+    found = [path for path in paths if path.lower().endswith(ENDINGS)]
+    if len(found) != 1:
+        raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")
+    return TargetFile(found[0])
 
 
 def _again(args: argparse.Namespace) -> str:
@@ -280,25 +232,3 @@ def _program() -> list[str]:
     if called.stem == "lmssc" and called.exists() and (found is None or not called.samefile(found)):
         return [str(called.absolute())]
     return ["lmssc"]
-
-
-def _selections(given: list[str]) -> dict[str, str]:
-    selections: dict[str, str] = {}
-    for text in given:
-        name, equals, columns = (part.strip() for part in text.partition("="))
-        if not (name and equals and columns and all(part.strip() for part in columns.split(","))):
-            raise CommandError(f"--view {text!r} must be NAME=COLUMNS, such as 'image=px*,width'")
-        if name in selections:
-            raise CommandError(f"--view {name} is given twice; separate its columns by commas")
-        selections[name] = columns
-    return selections
-
-
-def _types(given: list[str]) -> dict[str, str]:
-    types: dict[str, str] = {}
-    for text in given:
-        names, equals, kind = (part.strip() for part in text.rpartition("="))
-        if not (names and equals and kind in KINDS):
-            raise CommandError(f"--type {text!r} must be NAMES=KIND, where KIND is {', '.join(KINDS)}")
-        types |= dict.fromkeys(split_names(names), kind)
-    return types

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from lmssc.core.progress import Advance, iterations, progress_bar
 from lmssc.estimators.explain import strongest_ids
 from lmssc.estimators.suspects import Suspects
 from lmssc.io.errors import OutputError
+from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
+from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
 from lmssc.io.typed_labels import free_name
@@ -83,7 +86,7 @@ class Outcome:
 
 def classify(
     data: LabelledFiles,
-    out: Path,
+    out: Path | None,
     *,
     options: Options,
     summary: Sequence[str],
@@ -94,6 +97,7 @@ def classify(
     force: bool = False,
     report: bool = True,
     show: bool = False,
+    target: TargetFile | None = None,
 ) -> Outcome:
     """Label every sample and write predictions, what to label next, the model and the report.
 
@@ -101,8 +105,8 @@ def classify(
     ----------
     data : LabelledFiles
         Samples, views and labels.
-    out : Path
-        Folder for the files, which appear there together or not at all.
+    out : Path, or None
+        Folder for the files, which appear there together or not at all; None to write into `target` alone.
     options : Options
         How the files were read; the model keeps it for `predict`.
     summary : sequence of str
@@ -121,22 +125,15 @@ def classify(
         Whether to write the report, which takes refits.
     show : bool
         Whether to print what takes time and show progress bars.
+    target : TargetFile, optional
+        The file of cells to write the answers into.
 
     Returns
     -------
     Outcome
     """
-    written = [out / name for name in (PREDICTIONS, TO_LABEL, MODEL, *([REPORT] if report else []))]
-    for path in [*written, out / CHECK_LABELS]:
-        if path.is_dir():
-            raise OutputError(f"{path} is a folder, but a file of that name has to be written; choose another --out")
-
-    def name_to_label(stage: Path) -> None:
-        """Spare a list into which labels were typed, even while this was running."""
-        written[1] = out / free_name(out, TO_LABEL)
-        (stage / TO_LABEL).rename(stage / written[1].name)
-
-    with staged_folder(out, force=force, ready=name_to_label) as stage, warnings.catch_warnings():
+    results = Results(out, report=report)
+    with results.stage(force=force) as stage, warnings.catch_warnings():
         # The outcome mentions unreached samples.
         warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
         model, notes = _fit(data, impute=options.impute, search=search, seed=seed, jobs=jobs, show=show)
@@ -147,28 +144,66 @@ def classify(
             **data.reading,
         }
         model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
-        suggestions = _write_results(stage, data, model, options, show=show)
-        suspects = _write_suspects(stage / CHECK_LABELS, data, model, show=show)
-        if len(suspects.suspect):
-            written.append(out / CHECK_LABELS)
-        if report:
+        n_suspect = 0
+        if stage is not None:
+            suggestions = _write_results(stage, data, model, options, show=show)
+            n_suspect = len(_write_suspects(stage / CHECK_LABELS, data, model, show=show).suspect)
+            if n_suspect:
+                results.files.append(results.out / CHECK_LABELS)
+        if stage is not None and report:
             _write_report(
                 stage / REPORT,
                 data,
                 model,
                 suggestions,
-                title=readable(out.resolve().name),
+                title=readable(results.out.resolve().name),
                 command=command,
                 notes=[*summary, *notes],
                 seed=seed,
                 jobs=jobs,
                 show=show,
             )
-    outcome = _outcome(data, model, notes, written, len(suspects.suspect))
-    for name in (REPORT, CHECK_LABELS):
-        if out / name not in written and (out / name).exists():
+    if target is not None:
+        with progress_bar(f"writing into {target.path}", show=show):
+            target.write(annotation(model, data.joined.ids))
+    outcome = _outcome(data, model, notes, results.files, n_suspect)
+    for name in () if out is None else (REPORT, CHECK_LABELS):
+        if results.out / name not in results.files and (results.out / name).exists():
             outcome.lines.append(f"{name} in {out} is from an earlier run and does not describe these results.")
     return outcome
+
+
+class Results:
+    """The files of one run.
+
+    Parameters
+    ----------
+    out : Path, or None
+        Their folder; None if there are none.
+    report : bool
+        Whether there is a report.
+    """
+
+    def __init__(self, out: Path | None, *, report: bool) -> None:
+        names = () if out is None else (PREDICTIONS, TO_LABEL, MODEL, *([REPORT] if report else []))
+        self.out, self.report = out or Path(), report
+        self.files = [self.out / name for name in names]
+        for path in self.files:
+            if path.is_dir():
+                raise OutputError(
+                    f"{path} is a folder, but a file of that name has to be written; choose another --out"
+                )
+
+    def stage(self, *, force: bool) -> AbstractContextManager[Path | None]:
+        """Context with the folder to write into, whose files appear at the end; None if there are none."""
+        if not self.files:
+            return nullcontext()
+        return staged_folder(self.out, force=force, ready=self._name_to_label)
+
+    def _name_to_label(self, stage: Path) -> None:
+        """Spare a list into which labels were typed, even while this was running."""
+        self.files[1] = self.out / free_name(self.out, TO_LABEL)
+        (stage / TO_LABEL).rename(stage / self.files[1].name)
 
 
 def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Options, *, show: bool) -> NDArray:
@@ -304,6 +339,7 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
     labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
     n_unsure, n_unreached = int((confidence < SURE).sum()), len(model.unreached_)
     lines = [*notes]
+    listed = written[1].name if written else ""
     if found.any():
         lines.append(
             f"{counted(int(found.sum()), 'label')} found, with a mean confidence of {100 * confidence.mean():.1f} %; "
@@ -314,12 +350,12 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
     if n_unreached:
         lines.append(
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "
-            f"unreached; label some of them ({written[1].name})."
+            f"unreached; label some of them{f' ({listed})' if listed else ''}."
         )
     if n_suspect:
         lines.append(f"{counted(n_suspect, 'given label')} more likely wrong than right: see {CHECK_LABELS}.")
-    if written[1].name != TO_LABEL:
-        lines.append(f"Lists with typed labels are kept; the new list of samples to label is {written[1].name}.")
+    if listed not in ("", TO_LABEL):
+        lines.append(f"Lists with typed labels are kept; the new list of samples to label is {listed}.")
     facts = {
         "found": int(found.sum()),
         "found_per_class": dict(zip(labels.tolist(), counts.tolist(), strict=True)),

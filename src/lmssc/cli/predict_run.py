@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.progress import progress_bar
-from lmssc.io.column_types import NUMBER, TEXT, TYPES
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.labelled_files import ViewFacts, make_facts
-from lmssc.io.match_model import match_views
+from lmssc.io.match_model import match_views, options_of_model
 from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions
 from lmssc.io.sources import read_sources
@@ -49,22 +48,7 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
     -------
     NewSamples
     """
-    before = getattr(model, "files_", {})
-    # Columns of the model's views are features, so none of them is taken for ids.
-    roles = {
-        column: recipe.get("kinds", {}).get(column, {"role": NUMBER})["role"] if recipe["kind"] == "numbers" else TEXT
-        for recipe in before.get("views", {}).values()
-        for column in recipe["columns"] or ()
-    }
-    options = replace(
-        options,
-        id_column=options.id_column or before.get("id_column"),
-        label_column=before.get("label_column"),
-        id_names=before.get("id_names", ()),
-        usual_decimal=before.get("decimal"),
-        types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
-        impute=getattr(model, "impute", None),
-    )
+    options = options_of_model(model, options)
     notes: list[str] = []
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]

@@ -21,6 +21,8 @@ class FitConfig:
         Neighbours k.
     n_components : int or None
         Latent dimensions r; None lets `initialize` choose.
+    max_components : int or None
+        The most that `initialize` chooses; None is its own limit.
     beta, gamma : float
         Weights β and γ; with the SVD start γ is in units of the spread of Z.
     label_weight : float
@@ -55,6 +57,7 @@ class FitConfig:
 
     n_neighbors: int
     n_components: int | None = None
+    max_components: int | None = None
     beta: float = 0.01
     gamma: float = 0.001
     label_weight: float = 1.5

@@ -28,8 +28,12 @@ from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 
+MIN_LIKELIHOOD = 1e-3
+"""Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
+TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: a calibration needs no more digits."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HiddenLabels:
     """Labels that are held out in folds, and the warm start without those of each fold.
 
     Attributes
@@ -120,6 +124,12 @@ class HeldOut:
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
 
+    def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
+        """−ln p of each held-out label, given the balanced scores and their calibration."""
+        probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
+        likelihood = (self._known * probabilities).sum(axis=1) / self._known.sum(axis=1)
+        return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
+
     @cached_property
     def _known(self) -> NDArray:
         return self.targets.matrix(np.dtype(float))[self.rows]
@@ -129,7 +139,7 @@ class HeldOut:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOut:
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -145,10 +155,10 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
 
     Returns
     -------
-    HeldOut
+    HiddenLabels
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     search = choose_search(n_samples, config.neighbor_recall)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
@@ -156,28 +166,37 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
         views, targets, n_missing = views.take(chosen), targets.take(chosen), n_missing[chosen]
         embedded = first.embedded[chosen]
-        objective = replace(objective, groups=None if objective.groups is None else objective.groups[chosen])
+        groups = None if objective.groups is None else objective.groups[chosen]
+        links = None if objective.links is None else objective.links.take(chosen)
+        objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
-    learn = partial(objective.connect, search=search)
+    run = partial(
+        warm_start,
+        first.embedded,
+        first.graph,
+        weight=first.label_weight,
+        learn=partial(objective.connect, search=search),
+        features=first.features,
+        tol=tol,
+        make_laplacian=objective.laplacian,
+    )
     folds = []
     for held in held_out_folds(targets.codes):
         known = targets.hide(held)
-        again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
-        folds.append(Fold(held, known, again))
+        folds.append(Fold(held, known, run(targets=known)))
     consistency = []
     if has_few_labels(targets):
 
         def label(known: Targets) -> NDArray:
-            again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
-            return balance(again.scores, known.codes, config.balance)
+            return balance(run(targets=known).scores, known.codes, config.balance)
 
         answers = label(targets).argmax(axis=1)
         for drawn in draw_labels(answers, targets):
             rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
             scores = np.maximum(label(drawn)[rows], 0)
             consistency.append((scores, expected_classes(scores, answers[rows])))
-    return HeldOut(views, targets, n_missing, config.balance, folds, complete, consistency)
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete, consistency)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

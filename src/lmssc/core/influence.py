@@ -1,14 +1,14 @@
 """What each label does to each answer, with the graph fixed: weights, leave-one-out, and one label more or less."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.numerics.batches import gen_batches
 
 # Right-hand sides solved at a time, and entries of such a batch at most.
 MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
@@ -349,6 +349,50 @@ class LabelUpdater:
         self._last = None
         self._set_frequencies()
         return self.scores
+
+    def is_prepared(self, sample: int) -> bool:
+        """Whether a label of this sample takes no solve."""
+        return sample in self._columns or not self.reached[sample]
+
+    def column(self, sample: int) -> NDArray:
+        """K⁻¹·e_i of a free sample that is reached, with the labels as they are; changes nothing."""
+        X, stiffness = responses(self._solver, np.array([sample]), self._clamped.copy(), self.reached, self._tol)
+        return X[:, 0] / stiffness[0]
+
+    def keep_columns(self, columns: dict[int, NDArray], wanted: Iterable[int]) -> None:
+        """Add columns that `column` gave for the present labels, and forget those of samples that are not wanted."""
+        known = {**self._columns, **columns}
+        self._columns = {sample: known[sample] for sample in wanted if sample in known and not self._clamped[sample]}
+
+    def weights(self, sample: int) -> NDArray:
+        """Weight of each clamping label, as it is now, in the scores of a sample; see `label_weights`.
+
+        Examples
+        --------
+        >>> from lmssc.core.targets import Targets
+        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+        >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2))))
+        >>> _ = updater.add(2, 1)
+        >>> updater.weights(1)
+        array([0.5, 0. , 0.5])
+        """
+        result = np.zeros(len(self._clamped))
+        if self._clamped[sample] or not self.reached[sample]:
+            result[sample] = self._clamped[sample]
+            return result
+        response, stiffness = self._response(sample)
+        labelled = np.flatnonzero(self._clamped)
+        result[labelled] = np.maximum(-(self._solver.original.laplacian[labelled] @ response) / stiffness, 0)
+        return result
+
+    def state(self) -> tuple:
+        """Everything that `add`, `remove` and `prepare` change, for `restore`."""
+        columns = {sample: column.copy() for sample, column in self._columns.items()}
+        return self.scores.copy(), self._clamped.copy(), self._n_roots.copy(), self._labels.copy(), columns, self._last
+
+    def restore(self, state: tuple) -> None:
+        """Go back to an earlier `state`, to the bit; it can be restored once."""
+        self.scores, self._clamped, self._n_roots, self._labels, self._columns, self._last = state
 
     def _response(self, sample: int) -> tuple[NDArray, float]:
         """`responses` of one sample; stiffness 0 if nothing else holds its component."""

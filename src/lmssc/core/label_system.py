@@ -14,6 +14,10 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
+# With so few right-hand sides a plain product without a coarse level is several times faster: starting threads and the
+# coarse level cost as much for one column as for ten.
+MAX_PLAIN_COLUMNS = 2
+
 
 @dataclass(frozen=True)
 class LabelSystem:
@@ -169,21 +173,23 @@ class LabelSolver:
         dtype = self.system.laplacian.dtype
         right = np.array(rhs if self.order is None else rhs[self.order], dtype=dtype, order="C")
         right[fixed] = 0
+        few = right.shape[1] <= MAX_PLAIN_COLUMNS
         solution = conjugate_gradient(
-            self._operator(fixed),
+            self._operator(fixed, few),
             right,
             np.zeros_like(right),
-            self._preconditioner(fixed, right),
+            self._preconditioner(fixed, right, None if few else self._coarse),
             tol=solver_tolerance(dtype, self.tol if tol is None else tol),
         )
         return solution if self._positions is None else solution[self._positions]
 
-    def _operator(self, fixed: NDArray) -> Callable[[NDArray], NDArray]:
+    def _operator(self, fixed: NDArray, few: bool) -> Callable[[NDArray], NDArray]:
+        product = self.system.laplacian.__matmul__ if few else self._product
         shift = self.system.shift.astype(self.system.laplacian.dtype, copy=False)[:, None]
         shifted = bool(shift.any())
 
         def operator(X: NDArray) -> NDArray:
-            image = self._product(X)
+            image = product(X)
             if shifted:
                 image += shift * X
             image[fixed] = 0
@@ -191,13 +197,15 @@ class LabelSolver:
 
         return operator
 
-    def _preconditioner(self, fixed: NDArray, like: NDArray) -> Callable[[NDArray], NDArray]:
+    def _preconditioner(
+        self, fixed: NDArray, like: NDArray, coarse: Callable[[NDArray, NDArray], None] | None
+    ) -> Callable[[NDArray], NDArray]:
         inverse = np.repeat((1 / self._diagonal).astype(like.dtype)[:, None], like.shape[1], axis=1)
 
         def precondition(residual: NDArray) -> NDArray:
             result = residual * inverse
-            if self._coarse is not None:
-                self._coarse(residual, result)
+            if coarse is not None:
+                coarse(residual, result)
             result[fixed] = 0
             return result
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.held_out import HeldOut
+from lmssc.core.held_out import HiddenLabels
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 
@@ -31,7 +31,7 @@ class JudgedOpinion(NamedTuple):
     scores : ndarray of shape (m, c)
         Balanced scores of the held-out samples, with this trust.
     regression : OpinionRegression or None
-        The regression on the samples of `HeldOut`; None if it was not needed.
+        The regression on the samples of `HiddenLabels`; None if it was not needed.
     """
 
     trust: float
@@ -39,12 +39,12 @@ class JudgedOpinion(NamedTuple):
     regression: OpinionRegression | None
 
 
-def judge_opinion(held: HeldOut, trust: float | None = None) -> JudgedOpinion:
+def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpinion:
     """Choose the trust in the second opinion: that with the most likely held-out labels, less a cost of trust.
 
     Parameters
     ----------
-    held : HeldOut
+    held : HiddenLabels
         Labels held out in folds, and the warm start without those of each fold.
     trust : float, optional
         Take this trust instead.
@@ -70,7 +70,7 @@ def judge_opinion(held: HeldOut, trust: float | None = None) -> JudgedOpinion:
     return JudgedOpinion(best, scores[best], regression) if gains[best] > 0 else JudgedOpinion(0, by_graph, regression)
 
 
-def held_out_scores(held: HeldOut, regression: OpinionRegression, trusts: tuple[float, ...]) -> list[NDArray]:
+def held_out_scores(held: HiddenLabels, regression: OpinionRegression, trusts: tuple[float, ...]) -> list[NDArray]:
     """Balanced scores of the held-out samples, propagated with each trust."""
     kernel = regression.kernel(held.views)
     by_fold = []

@@ -178,13 +178,21 @@ class ViewEncoder:
         latent = np.empty((n_samples, self.loadings[0].shape[1]), dtype=dtype)
         residuals, opinions = np.empty(n_samples), []
         for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
-            views = scale_views([raw.take(rows) for raw in raws], self.scalings)
+            views = self.scaled(raws, rows)
             latent[rows], residuals[rows] = self._encode_batch(views)
             if self.second_opinion is not None:
                 opinions.append(self.second_opinion(views))
             for raw in raws:
                 release(raw.data)
         return latent, residuals, None if self.second_opinion is None else np.concatenate(opinions)
+
+    def scaled(self, raws: list[RawView], rows: slice) -> Views:
+        """The scaled views of some rows."""
+        return scale_views([raw.take(rows) for raw in raws], self.scalings)
+
+    def presence(self, raws: list[RawView]) -> list[NDArray | None]:
+        """Which samples have the view of each of the loadings; None if all have it."""
+        return [raw.present for raw in raws]
 
     def _encode_batch(self, views: Views) -> tuple[NDArray, NDArray]:
         products = views.dot(self.loadings)
@@ -234,11 +242,11 @@ def predict_new(
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
     if encoder.second_opinion is not None and opinions is not None:
-        scores = encoder.second_opinion.blend(scores, opinions)
+        scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+    for rows, has in presence_patterns(encoder.presence(raws), len(scores)):
         own = trust if has.all() else None
         if own is None:
             own = average.trust(probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
@@ -15,8 +16,12 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# Up to this many unknown rows of F, a dense Cholesky factorisation takes less time than conjugate gradients.
-MAX_DIRECT = 400
+# Largest number of samples without a label for which a dense Cholesky factor is considered.
+MAX_DIRECT = 5000
+# An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
+ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 2.5e8, 1e4
+# Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
+MIN_PIVOT = 1e-6
 
 
 class Propagation(NamedTuple):
@@ -91,7 +96,8 @@ def propagate(
     n_unknown = len(known) - int(known.sum())
     direct = None
     # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
-    if 0 < n_unknown <= MAX_DIRECT and (opinion is not None or components.unreached.all()):
+    cheaper = n_unknown and _is_cheaper_directly(n_unknown, *scores.shape)
+    if cheaper and (opinion is not None or components.unreached.all()):
         direct = _solve_directly(laplacian, scores, labelled, known, opinion)
     if direct is not None:
         scores[~known] = direct
@@ -103,6 +109,19 @@ def propagate(
             components.correct_component_means(solution)
         scores = solution
     return Propagation(scores, unreached)
+
+
+def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
+    """Whether a dense Cholesky factor of L_uu takes less time than conjugate gradients: few samples, or many classes.
+
+    Examples
+    --------
+    >>> _is_cheaper_directly(900, 1000, 10), _is_cheaper_directly(2500, 3000, 10), _is_cheaper_directly(2500, 3000, 999)
+    (True, False, True)
+    """
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
+    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
+    return n_unknown <= MAX_DIRECT and operations <= limit
 
 
 def _propagate_uncertain(
@@ -132,17 +151,22 @@ def _propagate_uncertain(
 def _solve_directly(
     laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
 ) -> NDArray | None:
-    """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
-    rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
-    matrix, rhs = rows[:, ~is_known], -rows[:, labelled] @ scores[labelled]
+    """F_u by a Cholesky factor of L_uu + ηI; None if rounding makes it singular."""
+    unknown = np.flatnonzero(~is_known)
+    rows = laplacian[unknown]
+    rhs = -(rows[:, labelled] @ scores[labelled].astype(np.float64))
+    matrix = rows[:, unknown].toarray().astype(np.float64, copy=False)
     if opinion is not None:
         matrix[np.diag_indices_from(matrix)] += opinion.weight
-        rhs += opinion.weight * opinion.scores[~is_known]
-    try:
-        factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+        rhs += opinion.weight * opinion.scores[unknown]
+    # On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
+    unit = 1 / np.sqrt(matrix.diagonal())
+    matrix *= unit[:, None]
+    matrix *= unit
+    factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if info or factor.diagonal().min() < MIN_PIVOT:
         return None
-    return linalg.cho_solve(factor, rhs, overwrite_b=True, check_finite=False)
+    return unit[:, None] * dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
 
 
 def _solve_unknown(

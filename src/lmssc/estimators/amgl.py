@@ -95,7 +95,7 @@ class AMGL(FixedNeighborsClassifier):
         single view, or if X is a list or dict of views.
     n_neighbors : int or "auto"
         Neighbours k of a sample in each view. "auto" is 5, or fewer for very few samples.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         As for `LMSSC`. None, the default, does not scale, as in the paper; on most data "auto" is better.
     impute : {"median", "mean"} or None
         Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
@@ -110,7 +110,7 @@ class AMGL(FixedNeighborsClassifier):
 
     Attributes
     ----------
-    classes_, transduction_, unreached_, n_neighbors_, n_iter_, scalings_, imputed_, view_names_
+    classes_, transduction_, unreached_, n_neighbors_, n_iter_, scalings_, scaling_reasons_, imputed_, view_names_
         As for `LMSSC`.
     label_distributions_ : ndarray of shape (n, c)
         Class distribution of each sample: F with its rows divided by their sums, which are not 1 for normalised

@@ -38,6 +38,9 @@ from lmssc.estimators.state_parts import (
     are_distributions,
     are_fills,
     are_groups,
+    are_link_columns,
+    are_link_keys,
+    are_link_weights,
     are_nodes,
     are_recipes,
     are_targets,
@@ -45,6 +48,7 @@ from lmssc.estimators.state_parts import (
     is_canonical_order,
     is_embedding,
     is_label_regressor,
+    is_link_memory,
     is_opinion,
     is_probe,
     is_scaled_view,
@@ -71,6 +75,13 @@ ALL: Table = {
     "_labelled": Check(
         lambda value, sizes: array("n", kinds="b").accepts(value, sizes) and bool(value.any()), "n booleans, some true"
     ),
+    "graph_names_": Check(lambda value, _: are_texts(value) and len(set(value)) == len(value), "names of the graphs"),
+    "_graph_order": Check(
+        lambda value, sizes: type(value) is list and sorted(value) == list(range(len(sizes.graph_names))),
+        "an order of the graphs",
+    ),
+    "_link_keys": Check(are_link_keys, "a key of each of the m distinct samples, if there are graphs"),
+    "_link_columns": Check(are_link_columns, "names of the n samples, for graphs"),
     "unreached_": rows_below("n"),
     "graph_": csr("n", "n", least=0),
     "objective_": array("i"),
@@ -108,9 +119,12 @@ LMSSC: Table = {
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
+    "_link_laplacian": optional(csr("m", "m")),
     "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
+    "link_weights_": Check(are_link_weights, "a weight of each graph"),
+    "_links": optional(Check(is_link_memory, "weights of the graphs, and what smoothing new samples needs")),
     "converged_": Check(lambda value, _: isinstance(value, bool | np.bool_), "True or False"),
     "neighbor_recall_": number(least=0, most=1),
 }
@@ -138,6 +152,10 @@ OPTIONAL: Table = {
             type(value) is dict and are_texts(list(value)) and all(kind in SCALINGS for kind in value.values())
         ),
         "the scaling of each view by its name",
+    ),
+    "scaling_reasons_": Check(
+        lambda value, _: type(value) is dict and are_texts([*value, *value.values()]),
+        "the reason for the scaling of each view by its name",
     ),
     "feature_names_in_": Check(
         lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.p),
@@ -318,6 +336,8 @@ def _read_sizes(model: Any) -> Sizes:
         widths=widths,
         content_widths=content_widths,
         used_widths=[content_widths[v] for v in used],
+        graph_names=own.get("graph_names_", []),
+        n_smoothed=len(own["_links"].loadings) if own.get("_links") is not None else 0,
     )
 
 

@@ -57,7 +57,7 @@ class GFHF(FixedNeighborsClassifier):
         Neighbours k of a sample. "auto" is 10, or fewer for very few samples.
     width : "median" or float
         Width of the Gaussian. "median" is the median distance between neighbours in the scaled views.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         As for `LMSSC`.
     impute : {"median", "mean"} or None
         Replacement of single missing values, as for `LMSSC`. None raises an error if there are any.
@@ -79,6 +79,8 @@ class GFHF(FixedNeighborsClassifier):
         Always 1.
     scalings_ : dict of str to str
         Scaling of each view that is used; none for `graph="precomputed"`.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
 
     See Also
     --------
@@ -140,6 +142,7 @@ class GFHF(FixedNeighborsClassifier):
         if self.graph == "precomputed":
             graph = self._read_affinity(problem.views, square=True)
             self.scalings_ = {}
+            self.scaling_reasons_ = {}
         else:
             graph = self._learn(self._embed(problem))
         fields = laplacian(graph)

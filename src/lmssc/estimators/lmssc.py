@@ -1,12 +1,14 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.embedding import Embedding
@@ -14,6 +16,7 @@ from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
 from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
@@ -125,12 +128,12 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
         makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
         `init="svd"` only.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
-        20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
-        standardises the columns of any other view ("zscore"), robustly against outliers. "mixed" standardises numbers
-        and reduces the weight of columns of 0 and 1; "sample" standardises the rows. Scaled views are then given equal
-        mean squared row norms. None does not scale.
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
+        "auto" decides by the values of a view, without labels: "log" or "logidf" for counted words, "unit" for weighted
+        words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and "zscore" for
+        other measurements, robustly against outliers. `scaling_reasons_` says why. Other names are "tfidf"; "mixed",
+        which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which standardises the
+        rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
         Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
         column, learned in `fit`. None raises an error if there are any.
@@ -214,10 +217,16 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
         Scaling of each view.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
     imputed_ : dict of str to ndarray of shape (d_v,)
         Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
-        Names of the views.
+        Names of the views of features.
+    graph_names_ : list of str
+        Names of the graphs.
+    link_weights_ : dict of str to float
+        Weight of the links of each graph beside S; 0 for a graph that is not used.
 
     See Also
     --------
@@ -263,6 +272,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     }
 
     _maps_views = True
+    _takes_graphs = True
     # Set by fit, for predictions: the coordinates [Z, P] of the samples, how new samples get theirs, and how reliable
     # predictions are.
     _embedded: NDArray
@@ -274,6 +284,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     _opinion: Opinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
+    _links: LinkMemory | None
 
     def __init__(
         self,
@@ -339,6 +350,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
+        # Models of versions without graphs.
+        fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -360,8 +373,10 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             FitHooks(self._progress(), self._open_checkpoint(problem)),
             problem.context.for_data(self.impute, *self.scalings_.items()),
             group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
+            [graph.links for graph in problem.graphs],
         )
         self._set_result(result)
+        self._set_links(result, views, problem)
         return Solution(result.scores, result.graph, result.unreached)
 
     def _adjusts_confidence(self) -> bool:
@@ -421,7 +436,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
-        identity = identify(about, self._order.keys, *problem.targets.counts)
+        links = [] if self._link_keys is None else [self._link_keys]
+        identity = identify(about, self._order.keys, *problem.targets.counts, *links)
         return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
 
     def _set_result(self, result: FitResult) -> None:
@@ -442,16 +458,39 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
-        self._targets = result.targets
+        self._targets, self._link_laplacian = result.targets, result.link_laplacian
         self.__dict__.pop("_novelty", None)  # of an earlier fit
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
-    def _encoder(self) -> ViewEncoder:
-        """Embeds new samples."""
+    def _set_links(self, result: FitResult, views: Views, problem: Problem) -> None:
+        """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
+        shares = np.zeros(len(problem.graphs)) if result.links is None else result.links.shares * result.links.weight
+        names = [self.graph_names_[g] for g in self._graph_order]
+        weights = dict(zip(names, shares.tolist(), strict=True))
+        self.link_weights_ = {name: weights[name] for name in self.graph_names_}
+        self._links = None
+        if result.links is not None:
+            graphs = [graph.links for graph in problem.graphs]
+            self._links = LinkMemory.of(views, graphs, result.links, result.link_loadings)
+        unused = [name for name, weight in self.link_weights_.items() if not weight]
+        if unused:
+            warnings.warn(
+                f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
+                "others, or hidden labels are found better without links. Check that rows and columns are in the order "
+                "of the other views",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _encoder(self, links: list[sparse.csr_array] | None = None) -> ViewEncoder:
+        """Embeds new samples, by their links too if they have any."""
         loadings = [self.loadings_[v] for v in self._order.views]
-        return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
+        if self._links is None:
+            return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
+        loadings += self._links.loadings
+        return LinkedEncoder(self._scalings, loadings, self._ridge, self._second_opinion, links, memory=self._links)
 
     def _average(self) -> NeighborAverage:
         """Averages over the neighbours of new samples."""
@@ -467,6 +506,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         )
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
+        return self._predict_linked(raws, [])
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
         samples = self._order.samples
         fitted = FittedSamples(
             self._known_distributions(),
@@ -474,7 +516,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             np.bincount(self._nodes[self._labelled], minlength=len(samples)),
         )
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
-        return predict_new(raws, self._encoder(), self._average(), fitted, groups, self._probe, self._trust)
+        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.
@@ -492,7 +534,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         """
         check_is_fitted(self)
         raws = self._read_views(X, present=present)
-        return self._encoder()([raws[v] for v in self._order.views])[0]
+        links = self._read_links(X, raws[0].data.shape[0])
+        return self._encoder(links)([raws[v] for v in self._order.views])[0]
 
     @property
     def _n_features_out(self) -> int:

@@ -1,6 +1,6 @@
 """Views and labels read from files, joined and described, before anything is computed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
+# What the summary counts, by the kind of view.
+FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
 MAX_LISTED_CLASSES = 30
 
@@ -58,12 +60,23 @@ class LabelledFiles:
 
     @property
     def scaling(self) -> str | dict[str, str]:
-        """The scaling for `LMSSC`: tf-idf for text, "mixed" for views with categories, else "auto"."""
-        chosen = {name: "tfidf" for name, recipe in self.recipes.items() if recipe["kind"] == "text"}
-        for name, recipe in self.recipes.items():
-            if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
-                chosen[name] = "mixed"
-        return chosen or "auto"
+        """The scaling for `LMSSC`."""
+        return choose_scaling(self.recipes)
+
+
+def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
+    """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto".
+
+    Examples
+    --------
+    >>> choose_scaling({"body": {"kind": "text"}, "sizes": {"kind": "numbers", "kinds": {}}})
+    {'body': 'logidf'}
+    """
+    chosen = {name: "logidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
+    for name, recipe in recipes.items():
+        if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
+            chosen[name] = "mixed"
+    return chosen or "auto"
 
 
 def read_labelled_files(
@@ -108,6 +121,8 @@ def read_labelled_files(
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
+    if len(joined.left_out):
+        notes.append(f"{counted(len(joined.left_out), 'sample')} with none of these views: left out.")
     known = find_labels(paths, sources, joined, options, unlabelled, notes)
     decimals = {source.table.decimal for source in sources} - {None}
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
@@ -132,8 +147,8 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
     return [
         ViewFacts(
             view.name,
-            "word" if view.recipe["kind"] == "text" else "feature",
-            view.data.shape[1],
+            FACTS.get(view.recipe["kind"], "feature"),
+            view.data.nnz if view.links else view.data.shape[1],
             view.rows.path,
             int((~joined.present[view.name]).sum()),
         )

@@ -1,6 +1,7 @@
 """Write predictions and the list of samples to label next."""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,31 @@ def write_suspects(path: Path, ids: NDArray, suspects: Any, n: int, id_column: s
 def _write_rows(path: Path, rows: list[list[Any]]) -> None:
     with open_atomically(path) as file:
         file.write("".join(",".join(map(_cell, row)) + "\n" for row in rows).encode())
+
+
+def labels_table(
+    labels: Mapping[str, str], ids: Sequence[str], *, by_id: bool = True, id_column: str | None = None
+) -> bytes:
+    r"""Labels as a CSV file that ``lmssc classify --labels`` takes as it is.
+
+    Parameters
+    ----------
+    labels : mapping of str to str
+        Label of each labelled sample.
+    ids : sequence of str
+        All samples, in the order of the files.
+    by_id : bool
+        Whether the files have ids. If not, there is a line for each sample, blank without a label.
+    id_column : str, optional
+        Name of the id column in the files.
+
+    Examples
+    --------
+    >>> labels_table({"p": "cat"}, ["o", "p"]), labels_table({"2": "cat"}, ["1", "2"], by_id=False)
+    (b'id,label\np,cat\n', b'label\n\ncat\n')
+    """
+    if not by_id:
+        rows = [["label"], *([labels.get(key, "")] for key in ids)]
+    else:
+        rows = [_header(id_column, ["label"]), *([key, labels[key]] for key in ids if key in labels)]
+    return "".join(",".join(map(_cell, row)) + "\n" for row in rows).encode(errors="replace")

@@ -28,6 +28,10 @@ SCALINGS = {
     "mixed": "numbers standardised, categories weighed against them",
     "unit": "rows of length 1",
     "tfidf": "word counts weighted (tf-idf)",
+    "log": "logarithms of word counts, rows of length 1",
+    "logidf": "logarithms of word counts, rare words weigh more (idf)",
+    "sqrt": "square roots of amounts, columns centred",
+    "center": "columns centred, their variances kept",
     "sample": "each row standardised",
     "none": "used as it is",
 }
@@ -83,13 +87,15 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
 def view_rows(subject: Subject) -> list[list[str]]:
     """Each view: its name, features, samples with and without it, and scaling."""
     scalings = getattr(subject.clf, "scalings_", {})
+    reasons = getattr(subject.clf, "scaling_reasons_", {})
     rows = []
     for name, width in subject.widths.items():
         counts = ["–", "–"]
         if subject.missing is not None:
             counts = [f"{len(subject.codes) - subject.missing[name]:,}", f"{subject.missing[name]:,}"]
         scaling = scalings.get(name, "–")
-        rows.append([name, f"{width:,}", *counts, SCALINGS.get(scaling, scaling)])
+        text = SCALINGS.get(scaling, scaling)
+        rows.append([name, f"{width:,}", *counts, f"{text} ({reasons[name]})" if reasons.get(name) else text])
     return rows
 
 

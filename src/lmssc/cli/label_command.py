@@ -1,0 +1,156 @@
+"""``lmssc label``: a page on this machine that shows samples and takes labels."""
+
+import argparse
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
+from lmssc.cli.shared_options import add_command, add_reading, one_line, split_names
+from lmssc.io.errors import CommandError
+from lmssc.persistence.atomic import readable
+from lmssc.persistence.signals import Stopped
+
+EPILOG = """\
+examples:
+  lmssc demo --files digits
+  lmssc label digits/views/*
+      label digits from the first one on; the classes are typed as they come up
+  lmssc label reviews.csv --show text=body --classes good,bad
+      show the column "body", and begin with two classes
+  lmssc label features.csv --show 'image=photos/{id}.jpg' --labels labels.csv --out session
+      show photos; go on from the labels in labels.csv
+  lmssc label features.csv --annotators ann,bob
+      two people; one sample of five is shown to both, and the page says how well they agree
+  lmssc classify reviews.csv --labels lmssc-labels/labels.csv --out result
+      afterwards: labels.csv is as classify wants it
+
+the page:
+  It shows the sample that tells most about all others, what the model thinks of it and which labelled samples
+  that comes from. Keys 1 to 9 and letters give a class, u takes the last answer back, s skips, n is "none of
+  these", ? lists all keys. Every answer moves all others at once; a full fit runs in the background.
+
+what is shown:
+  --show image=..., text=..., audio=... names a column, or files with {id} or {column} in their name. Files come
+  from that folder only; links that lead out of it are not followed. Without --show, the columns of the files.
+
+nothing is lost:
+  Each answer is in DIR/answers.sqlite before the page shows it as taken. Stop with Ctrl-C and start again to go
+  on; at the end DIR/labels.csv has the labels. The page also exports for Label Studio and Argilla.
+
+nobody else gets in:
+  The server listens on this machine only, and each request needs the token in the address. --host lets other
+  machines in; it wants --i-know-it-is-public, and the token is then sent without encryption.
+
+programs:
+  The API is described at https://github.com/lmssc/lmssc/blob/main/docs/guide/studio.md. For Label Studio, add the
+  printed "ML backend" address to a project whose tasks have the ids of the samples as data.id."""
+
+
+def add(commands: Any) -> None:
+    """Describe the command to the parser."""
+    parser = add_command(
+        commands,
+        "label",
+        run=run,
+        help="label your samples in the browser: every label moves all answers at once",
+        description=(
+            "Label your samples on a page of this machine. It asks for the samples that tell most about all others,\n"
+            "and works from the first label on. Nothing is sent anywhere. Needs pip install 'lmssc[studio]'."
+        ),
+        epilog=EPILOG,
+    )
+    parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'lmssc classify --help'")
+    parser.add_argument("--labels", action="append", default=[], metavar="FILE", help="labels so far; may be repeated")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("lmssc-labels"),
+        metavar="DIR",
+        help="folder of the answers (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--show",
+        type=readable,
+        action="append",
+        default=[],
+        metavar="KIND=WHAT",
+        help="what to show of a sample, such as 'image=photos/{id}.jpg', text=body or 'audio=clips/{id}.wav'; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--classes", type=readable, default="", metavar="NAMES", help="classes to begin with, separated by commas"
+    )
+    parser.add_argument(
+        "--annotators", type=readable, default="", metavar="NAMES", help="who labels, separated by commas"
+    )
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="answers from elsewhere: .csv, .json of Label Studio or .jsonl of Argilla; may be repeated",
+    )
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port of the server (default: any free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: %(default)s)"
+    )
+    parser.add_argument("--i-know-it-is-public", action="store_true", help="let other machines reach the server")
+    add_columns(parser)
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry it out."""
+    from lmssc.studio.server import check_host
+
+    check_columns(args)
+    check_host(args.host, allowed=args.i_know_it_is_public)
+    if not 0 <= args.port < 65536:
+        raise CommandError(f"--port must be from 0 to 65535; got {args.port}")
+    try:
+        return _label(args)
+    except (ValueError, TypeError, ImportError) as error:
+        raise CommandError(one_line(error)) from error
+
+
+def _label(args: argparse.Namespace) -> int:
+    """Read the files, open the session, and serve it until it is stopped."""
+    from lmssc.io.files_to_label import read_files_to_label
+    from lmssc.io.labelled_files import describe_views
+    from lmssc.studio.server import StudioOptions, listen, open_studio, opened_browser, serve
+
+    options = read_options(args)
+    data = read_files_to_label(args.views, label_files(args), options, args.unlabelled)
+    with listen(args.host, args.port) as listening:
+        studio = open_studio(
+            data,
+            StudioOptions(
+                out=args.out,
+                shows=args.show,
+                classes=split_names(args.classes),
+                annotators=split_names(args.annotators),
+                imports=args.imports,
+                host=args.host,
+                port=listening.getsockname()[1],
+                impute=options.impute,
+            ),
+        )
+        try:
+            if not args.quiet:
+                print("\n".join([*describe_views(data.joined, data.facts), *data.notes]))
+            access = studio.access
+            print(f"Label here:  {access.address}")
+            print(f"ML backend:  {access.base}/t/{access.token}  (for Label Studio)")
+            print("Stop with Ctrl-C; nothing is lost.", flush=True)
+            with suppress(KeyboardInterrupt, Stopped), opened_browser(access, args.out, wanted=not args.no_browser):
+                serve(studio, listening)
+        finally:
+            studio.close()
+    if not args.quiet:
+        n_labels = len(studio.session.labels())
+        print(f"\n{n_labels:,} labels in {args.out / 'labels.csv'}; all answers in {args.out / 'answers.sqlite'}.")
+    return 0
