@@ -138,7 +138,8 @@ def main():
         text = (
             f"{args.speed:,} samples, {args.keys} keys with {args.think} s between them, {fits} fits finished in the "
             f"background: a key takes {np.median(milliseconds):.0f} ms (median), "
-            f"{np.quantile(milliseconds, 0.9):.0f} ms (90 %). The scores differ by at most {error:.1e} from solving again at the fixed graph.\n"
+            f"{np.quantile(milliseconds, 0.9):.0f} ms (90 %). "
+            f"The scores differ by at most {error:.1e} from solving again at the fixed graph.\n"
         )
         print(text)
         with open_atomically(args.out / "speed.md") as file:
