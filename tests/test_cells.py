@@ -376,7 +376,10 @@ def test_the_label_column_is_asked_for_by_name(tmp_path, capsys):
     write_h5ad(tmp_path / "a.h5ad", IDS, {"depth": np.arange(N), "cell_type": KIND}, A)
     assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run"]) == 2
     assert "--label-column obs:cell_type" in capsys.readouterr().err
-    assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", "--label-column", "obs:cell_type"]) == 0
+    assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", "--labels", "cell_type"]) == 2
+    assert "no such file; for the column of obs, write obs:cell_type" in capsys.readouterr().err
+    for option in ("--labels", "--label-column"):
+        assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", option, "obs:cell_type"]) == 0
 
 
 def test_a_file_without_x_asks_for_views(tmp_path, capsys):

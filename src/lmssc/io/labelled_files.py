@@ -1,16 +1,18 @@
 """Views and labels read from files, joined and described, before anything is computed."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmssc.io.column_types import CATEGORY, YES_NO
+from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
 from lmssc.io.options import Options
-from lmssc.io.sources import read_sources
+from lmssc.io.sources import Source, read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
@@ -118,6 +120,7 @@ def read_labelled_files(
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]
     paths = [labels] if isinstance(labels, str) else labels or []
+    _check_label_files(paths, sources)
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
@@ -128,6 +131,14 @@ def read_labelled_files(
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     recipes = {view.name: view.recipe for view in views}
     return LabelledFiles(joined, known, recipes, make_facts(views, joined), notes, reading)
+
+
+def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:
+    """Refuse the name of a column of obs in the place of a file, with the way to write it."""
+    columns = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
+    for path in paths:
+        if f"obs:{path}" in columns and not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; for the column of obs, write obs:{path}")
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
