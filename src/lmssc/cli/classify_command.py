@@ -73,7 +73,7 @@ columns of tables (anything but plain numbers and text is reported):
   categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
                        and lower case are the same; blank cells are a value of their own
   text                 word counts with tf-idf weights
-  dates, ids           not used, nor are columns with a single value
+  dates, ids, codes    not used, nor are columns with a single value
   --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
   '#DIV/0!', are filled in with the median of their column (--impute).
 

@@ -251,9 +251,12 @@ class OpinionRegression:
         """What predicts Q, fitted to all labels."""
         return SecondOpinion(self.kernel, self.coefficients(), self.temperature, trust)
 
-    def opinion(self, views: Views, trust: float) -> Opinion:
-        """Q of all samples of fit, and η."""
-        scores = self.finish(trust)(views)
+    def opinion(self, views: Views, trust: float, kernel: NDArray | None = None) -> Opinion:
+        """Q of all samples of fit, and η; `kernel` is that between the samples and the landmarks, if it is known."""
+        if kernel is None:
+            scores = self.finish(trust)(views)
+        else:
+            scores = self.distributions(kernel, self.coefficients()).astype(views.dtype, copy=False)
         scores[self.rows] = self.left_out_distributions()
         return Opinion(scores, anchor_weight(trust))
 

@@ -119,6 +119,7 @@ LMSSC: Table = {
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
+    "_link_laplacian": optional(csr("m", "m")),
     "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),

@@ -234,7 +234,7 @@ def _rows_rich_in_labels(codes: NDArray, n: int, random_state: int) -> NDArray:
 
 
 def _fill(subject: Subject, title: str) -> str:
-    script = source("map.js")
+    script = "".join(map(source, ("sample_map.js", "map.js", "tables.js")))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         environment()
