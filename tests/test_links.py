@@ -8,7 +8,7 @@ import lmssc
 import oracles
 from lmssc import AMGL, GFHF, LMSSC, Graph
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.links import LinkWeights, join_affinities, join_walks, smooth_view, weigh_graphs
+from lmssc.core.links import LinkWeights, join_affinities, join_walks, smooth_twice, weigh_graphs
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from test_graph_views import papers, some_labels
@@ -55,7 +55,7 @@ def test_smoothing_is_that_of_the_formula(graphs):
     once = 0.75 * dense_mean(graphs[0].toarray(), X) + 0.25 * dense_mean(graphs[1].toarray(), X)
     twice = 0.75 * dense_mean(graphs[0].toarray(), once) + 0.25 * dense_mean(graphs[1].toarray(), once)
     expected = twice * np.linalg.norm(X) / np.linalg.norm(twice)
-    found = smooth_view(View(X), join_walks(graphs, weights))
+    _, found, _ = smooth_twice(View(X), join_walks(graphs, weights))
     np.testing.assert_allclose(found.data, expected, atol=1e-12)
 
 
@@ -66,8 +66,8 @@ def test_centred_views_are_smoothed_as_dense_ones(graphs, stored):
     step = join_walks(graphs[:1], LinkWeights.of(graphs[:1], np.ones(1), 0.4))
     X = X * present[:, None]
     offset = np.array([1.0, 2.0, 3.0])
-    found = smooth_view(View(stored(X), offset, present), step)
-    plain = smooth_view(View((X - offset) * present[:, None], None, present), step)
+    _, found, _ = smooth_twice(View(stored(X), offset, present), step)
+    _, plain, _ = smooth_twice(View((X - offset) * present[:, None], None, present), step)
     np.testing.assert_allclose(found.dot(np.eye(3)), plain.dot(np.eye(3)), atol=1e-10)
 
 
@@ -79,7 +79,7 @@ def test_a_new_sample_is_smoothed_like_a_known_one():
     X = rng.normal(size=(31, 4))
     row = (rng.random(30) < 0.2) * 1.0
     weights = LinkWeights(np.ones(1), np.ones(1), 0.1)
-    memory = LinkMemory.of(Views([View(X[:30])]), [sparse.csr_array(A)], weights, [np.eye(4)])
+    memory, _ = LinkMemory.of(Views([View(X[:30])]), [sparse.csr_array(A)], weights)
     (found,) = memory.smooth_new(Views([View(X[30:])]), [sparse.csr_array(row[None])])
     once = (X[30] + row @ X[:30]) / (1 + row.sum())
     known = (X[:30] + A @ X[:30]) / (1 + A.sum(axis=1, keepdims=True))

@@ -224,7 +224,7 @@ def describe(name: str) -> str:
 
 {facts.about}
 
-Classes: {_describe_classes(facts.classes)}.
+{textwrap.fill(f"Classes: {_describe_classes(facts.classes)}.", 118)}
 Always answering the largest class is right for {largest} of {facts.n_samples} samples ({100 * share:.1f} %).
 {"The rows are sorted by class: shuffle them" if facts.by_class else "Shuffle the rows"} before any experiment.
 

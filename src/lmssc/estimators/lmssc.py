@@ -376,7 +376,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             [graph.links for graph in problem.graphs],
         )
         self._set_result(result)
-        self._set_links(result, views, problem)
+        self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached)
 
     def _adjusts_confidence(self) -> bool:
@@ -464,14 +464,11 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
-    def _set_links(self, result: FitResult, views: Views, problem: Problem) -> None:
+    def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
-        shares = np.zeros(len(problem.graphs)) if result.links is None else result.links.shares * result.links.weight
-        self.link_weights_ = self._by_graph(shares)
-        self._links = None
-        if result.links is not None:
-            graphs = [graph.links for graph in problem.graphs]
-            self._links = LinkMemory.of(views, graphs, result.links, result.link_loadings)
+        none = np.zeros(len(self.graph_names_))
+        self.link_weights_ = self._by_graph(none if memory is None else memory.weights.shares * memory.weights.weight)
+        self._links = memory
         unused = [name for name, weight in self.link_weights_.items() if not weight]
         if unused:
             warnings.warn(
