@@ -23,8 +23,8 @@ from scipy import sparse
 from lmssc import LMSSC
 from lmssc.data.scaling import WORDS
 from lmssc.data.text_detection import CRITERIA as TEXT
-from lmssc.data.text_detection import _row_norms, _size_spread, idf_ratio
-from lmssc.data.view_kinds import CRITERIA, choose_scalings, least_correlation
+from lmssc.data.text_detection import _row_norms, _size_spread, has_topics, idf_ratio
+from lmssc.data.view_kinds import CRITERIA, _share_a_unit, choose_scalings, least_correlation
 from lmssc.data.views import RawView
 from lmssc.evaluation.splits import stratified_split
 from lmssc.persistence.atomic import write_csv
@@ -53,9 +53,9 @@ class Rule:
 
 
 def density(raw):
-    """Share of non-zeros of a view without negative values that is not words."""
+    """Share of non-zeros of a view that may be amounts but for that share."""
     values = raw.data.data if sparse.issparse(raw.data) else raw.data
-    if (values < 0).any() or ((values == 0) | (values == 1)).all() or choose_scalings([raw])[0].kind in WORDS:
+    if (values < 0).any() or choose_scalings([raw])[0].kind in WORDS or not (_share_a_unit(raw) and has_topics(raw)):
         return np.nan
     return np.count_nonzero(values) / np.prod(raw.data.shape)
 
@@ -99,8 +99,8 @@ RULES = (
 class Runs:
     """Accuracies of finished runs, in a CSV file."""
 
-    def __init__(self, path, wheels):
-        self.path, self.wheels, self.data = path, wheels, {}
+    def __init__(self, path, wheels, finished=False):
+        self.path, self.wheels, self.finished, self.data = path, wheels, finished, {}
         self.known = {}
         if path.exists():
             for row in csv.DictReader(path.read_text("utf-8").splitlines()):
@@ -116,9 +116,11 @@ class Runs:
         return self.data[name]
 
     def accuracy(self, name, kinds, rate, repeat):
-        """Of LMSSC with these scalings on one split, in percent."""
+        """Of LMSSC with these scalings on one split, in percent; NaN if only finished runs count and it is none."""
         key = (name, "+".join(kinds), rate, repeat)
         if key not in self.known:
+            if self.finished:
+                return np.nan
             views, codes = self.views(name)
             order, given = stratified_split(codes, rate, repeat)
             labels = np.where(given, codes[order], -1)
@@ -142,13 +144,14 @@ def kinds_of(rule, numbers, chosen, threshold):
 
 
 def gains(runs, rule, name, numbers, chosen, threshold, repeats, rate):
-    """Accuracy of each split with the rule at a threshold, minus that without the rule."""
+    """Accuracy of each split without the rule, and with it at a threshold; only of splits that are finished."""
     with_rule = kinds_of(rule, numbers, chosen, threshold)
     without = kinds_of(rule, numbers, chosen, -np.inf)
-    return [
+    pairs = [
         (runs.accuracy(name, without, rate, repeat), runs.accuracy(name, with_rule, rate, repeat))
         for repeat in range(repeats)
     ]
+    return np.array([pair for pair in pairs if not np.isnan(pair).any()]).reshape(-1, 2)
 
 
 def table_of(runs, rule, names, repeats):
@@ -157,20 +160,22 @@ def table_of(runs, rule, names, repeats):
     numbers = {name: [rule.statistic(raw) for raw in raws] for name, raws in views.items()}
     chosen = {name: [choice.kind for choice in choose_scalings(raws)] for name, raws in views.items()}
     found = {
-        (name, threshold, rate): np.array(
-            gains(runs, rule, name, numbers[name], chosen[name], threshold, repeats.get(name, repeats["*"]), rate)
+        (name, threshold, rate): gains(
+            runs, rule, name, numbers[name], chosen[name], threshold, repeats.get(name, repeats["*"]), rate
         )
         for name in names
         for threshold in dict.fromkeys((*rule.tried, rule.threshold))
         for rate in RATES
     }
+    names = [name for name in names if all(len(pairs) for (one, *_), pairs in found.items() if one == name)]
     mean = {
         (name, threshold): np.mean([np.diff(found[name, threshold, rate]).mean() for rate in RATES])
         for name, threshold, _ in found
+        if name in names
     }
     lines = []
     for name in names:
-        others = [np.mean([mean[other, one] for other in names if other != name]) for one in rule.tried]
+        others = [sum(mean[other, one] for other in names if other != name) for one in rule.tried]
         best = rule.tried[int(np.argmax(np.round(others, 6)))]
         for rate in RATES:
             pairs = found[name, rule.threshold, rate]
@@ -199,10 +204,11 @@ def main():
     parser.add_argument("--leave-out", nargs="*", default=[], metavar="NAME", help="sets that are not run")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--slow-repeats", type=int, default=5, help="of the large texts")
+    parser.add_argument("--finished", action="store_true", help="run nothing, make the table of the finished runs")
     parser.add_argument("--wheels", type=Path, default=WHEELS)
     parser.add_argument("--out", type=Path, default=Path("results/accuracy"))
     arguments = parser.parse_args()
-    runs = Runs(arguments.out / "scaling_runs.csv", arguments.wheels)
+    runs = Runs(arguments.out / "scaling_runs.csv", arguments.wheels, arguments.finished)
     slow = dict.fromkeys(("opinions", "r8", "r52", "ng20", "cora"), arguments.slow_repeats)
     lines = []
     for rule in RULES:

@@ -73,6 +73,8 @@ class FitResult:
         W of the smoothed views; empty without them.
     targets : Targets
         The labels, with the trust that the fit had in each.
+    link_laplacian : csr_array of shape (n, n), or None
+        What links add to the Laplacian of S in the system that the scores solve.
     """
 
     scores: NDArray
@@ -95,6 +97,7 @@ class FitResult:
     links: LinkWeights | None
     link_loadings: list[NDArray]
     targets: Targets
+    link_laplacian: sparse.csr_array | None
 
 
 def fit(
@@ -174,7 +177,7 @@ def _finish(
     converged: bool,
 ) -> FitResult:
     """The result in canonical order: final scores calibrated, predictions for new samples judged."""
-    objective, undo = start.objective, start.permutation.undo
+    objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
     latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
     groups = None if objective.groups is None else undo(objective.groups)
     embedded = start.embedding.embed(latent)
@@ -228,7 +231,15 @@ def _finish(
         links=None,
         link_loadings=[],
         targets=start.permutation.undo_targets(objective.targets),
+        link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
     )
+
+
+def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The same with its entries in order, so that sums over a row do not depend on the order of the fit."""
+    result = matrix.copy()
+    result.sum_duplicates()
+    return result
 
 
 # Parts of a state that are computed from the others, or saved separately.

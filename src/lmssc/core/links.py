@@ -35,8 +35,8 @@ class EvidenceLimits:
         Leading components of Z that are compared.
     """
 
-    n_shifts: int = 8
-    min_noise_ratio: float = 4.0
+    n_shifts: int = 16
+    min_noise_ratio: float = 3.0
     min_assortativity: float = 0.01
     label_deviations: float = 3.0
     n_components: int = 20
@@ -129,6 +129,19 @@ def inverse_roots(degrees: NDArray) -> NDArray:
     array([0.5, 0. ])
     """
     return np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+
+
+def mean_over_links(links: sparse.csr_array) -> sparse.csr_array:
+    """Links divided by their sum in each row; a row without links stays zero.
+
+    Examples
+    --------
+    >>> mean_over_links(sparse.csr_array([[1.0, 3.0], [0.0, 0.0]])).toarray()
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    sums = links.sum(axis=1)
+    return (sparse.diags_array(np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)) @ links).tocsr()
 
 
 def join_affinities(

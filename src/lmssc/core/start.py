@@ -218,6 +218,7 @@ def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutat
         config.shared_alpha,
         config.neighbor_recall,
         None if objective.groups is None else undo(objective.groups),
+        links=None if objective.links is None else permutation.undo_graph(objective.links.laplacian),
     )
     # Samples without a label play no part here, so their folds do not matter.
     folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
