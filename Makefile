@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh peers bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
+.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh other-methods bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -56,9 +56,9 @@ ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results
 fresh: $(VENV)/.ready-demo  ## LMSSC and other methods on data that its defaults were not made on, into results/accuracy (half an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py
 
-peers: $(VENV)/.ready-demo  ## all other methods on all development sets, into results/accuracy/peers.csv (an hour; resumes if stopped)
-	$(BIN)/pip install -q 'graphlearning>=1.7' 'scikit-network>=0.33'
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/peers.py
+other-methods: $(VENV)/.ready-demo  ## all other methods on all development sets, into results/accuracy/peers.csv (an hour; resumes if stopped)
+	$(BIN)/python -m pip install --quiet --editable '.[peers]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/other_methods.py
 
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves over random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
@@ -71,6 +71,7 @@ bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one co
 	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
 	$(BIN)/python -m pip install --quiet graphlearning annoy || echo "graphlearning does not install here and is left out"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_shapes.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 bench-million: $(VENV)/.ready-demo  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)

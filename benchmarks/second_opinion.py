@@ -40,10 +40,11 @@ def judge_all(found, held, _trust):
     if held.folds:
         regression = OpinionRegression(held.views, held.targets)
         before = held.log_likelihood(by_graph)
-        scores = opinion_trust.held_out_scores(held, regression, opinion_trust.TRUSTS)
-        gains = [held.log_likelihood(one) - before for one in scores]
-        found["gains"] = dict(zip(opinion_trust.TRUSTS, gains, strict=True))
-    return opinion_trust.JudgedOpinion(0.0, by_graph, None)
+        kernel = regression.kernel(held.views)
+        for trust in opinion_trust.TRUSTS:
+            scores = opinion_trust.held_out_scores(held, regression, kernel, trust)
+            found["gains"][trust] = held.log_likelihood(scores) - before
+    return opinion_trust.JudgedOpinion(0.0, by_graph)
 
 
 def run_one(views, target, rate, repeat):

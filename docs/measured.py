@@ -17,7 +17,9 @@ FRESH = "results/accuracy/fresh.csv"
 CHOSEN = "results/accuracy/chosen.csv"
 SPEED = "results/speed/speed.csv"
 ACTIVE = "results/active/active.csv"
+CELLS = "results/cells/summary.csv"
 LARGE_PAGE = "docs/guide/large.md"
+CELLS_PAGE = "docs/guide/cells.md"
 LABELLING_PAGE = "docs/guide/labelling.md"
 
 # Rows of the speed table: the case in the CSV, and what the page calls it.
@@ -117,9 +119,26 @@ def active_markdown(root: Path) -> str:
     return markdown_table(("labels", *map(str, ACTIVE_LABELS)), lines)
 
 
+def cells_markdown(root: Path) -> str:
+    """Accuracy and calibration of each method on each file of cells."""
+    lines = [
+        [
+            row["data"],
+            f"{row['method']} on {row['views']}",
+            *(f"{100 * float(row[metric]):.1f}" for metric in ("accuracy", "balanced_accuracy", "calibration_error")),
+        ]
+        for row in _rows(root / CELLS)
+    ]
+    return markdown_table(["data", "method", "accuracy %", "balanced %", "calibration error %"], lines)
+
+
 def filled_guides(root: Path) -> dict[Path, str]:
     """The pages of the guide with their tables made from the CSV files, as `pages.filled_pages` does for the others."""
-    blocks = {LARGE_PAGE: {"speed": speed_markdown(root)}, LABELLING_PAGE: {"active": active_markdown(root)}}
+    blocks = {
+        LARGE_PAGE: {"speed": speed_markdown(root)},
+        LABELLING_PAGE: {"active": active_markdown(root)},
+        CELLS_PAGE: {"cells": cells_markdown(root)},
+    }
     return {
         root / page: fill_blocks((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()
     }

@@ -141,9 +141,9 @@ def test_beats_random_labels_on_digits(digits):
     gains = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        rows = rng.permutation(len(digits.target))[:900]
+        rows = rng.permutation(len(digits.target))[:500]
         views, truth = [view[rows] for view in digits.views], digits.target[rows]
-        start = np.full(900, -1)
+        start = np.full(500, -1)
         for code in range(10):
             start[np.flatnonzero(truth == code)[:2]] = code
         y = start.copy()

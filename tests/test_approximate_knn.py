@@ -10,7 +10,8 @@ from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 from lmssc.numerics.knn import approximate
 from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index
-from lmssc.numerics.knn.exact import ExactKNN
+from lmssc.numerics.knn.exact import ExactKNN, other_neighbors
+from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.scale import MIN_SAMPLES_FOR_LARGE_SCALE
 
 LARGE_SCALE = "lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE"
@@ -137,3 +138,24 @@ def test_few_points_are_one_cluster(n_points):
     points = np.random.default_rng(0).normal(size=(n_points, 3)).astype(np.float32)
     found = ApproximateKNN().search(points, 5, 12)
     assert true_recall(found, points, 5) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_on_a_line_are_exact(dtype):
+    rng = np.random.default_rng(0)
+    points = (rng.exponential(size=(5000, 1)) ** 3).astype(dtype)
+    queries = np.vstack([points[:50], points.max(keepdims=True) + 5, points.min(keepdims=True) - 5]).astype(dtype)
+    for length in (1, 7, 5000):
+        listed = nearest_on_line(points, queries, length)
+        distances = np.sort(np.abs(points[listed, 0] - queries), axis=1)
+        np.testing.assert_array_equal(distances, np.sort(np.abs(points.T - queries), axis=1)[:, :length])
+        assert all(len(set(row)) == length for row in listed)
+
+
+def test_heavy_tails_do_not_loosen_the_exact_search_nor_the_line():
+    points = (np.random.default_rng(0).exponential(size=(4000, 1)) ** 4).astype(np.float32)
+    search = ApproximateKNN()
+    found = search.search(points, 5, 12)
+    truth = other_neighbors(points, 12)
+    assert search.recall == 1
+    np.testing.assert_allclose(found.squared_distances, truth.squared_distances, rtol=1e-5)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from lmssc import GFHF
 from lmssc.datasets import make_multiview
@@ -324,6 +325,50 @@ def test_fresh_replaces_the_lines_of_its_data_sets_only(benchmarks, monkeypatch,
         ("second", rate, repeat) for rate in ("0.05", "0.1", "0.3") for repeat in ("0", "1")
     ]
     assert all(0 <= float(line["accuracy"]) <= 1 for line in new)
+
+
+def test_peers_keep_failures_and_the_columns_of_fresh(benchmarks, monkeypatch, tmp_path):
+    import fresh
+    import other_methods as peers
+
+    data = make_multiview(60, random_state=0)
+    monkeypatch.setattr(peers, "load_views", lambda name, wheels: (data.views, data.target))
+    monkeypatch.setattr(peers, "RATES", (0.2,))
+    out = tmp_path / "peers.csv"
+    peers.run(["first", "second"], {"1-NN": None, "bad": Broken()}, 2, out, tmp_path, None)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == [*fresh.KEPT, "error"]
+    assert [(row["dataset"], row["method"]) for row in rows] == [
+        (name, method) for name in ("first", "second") for _ in range(2) for method in ("1-NN", "bad")
+    ]
+    assert {row["error"] for row in rows if row["method"] == "bad"} == {"RuntimeError: never"}
+    assert {"Ridge", "RandomForest", "Poisson (graphlearning)"} < {*peers.METHODS}
+
+
+class Broken(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        raise RuntimeError("never")
+
+
+def test_scaling_chooses_a_threshold_without_the_set_that_it_judges(benchmarks, monkeypatch, tmp_path):
+    import scaling
+
+    data = make_multiview(60, n_views=2, random_state=0)
+    monkeypatch.setattr(
+        scaling, "load_views", lambda name, wheels: (dict(zip("ab", data.views, strict=True)), data.target)
+    )
+    monkeypatch.setattr(scaling, "RATES", (0.2,))
+    # The rule helps the first two sets from 0.5 on and hurts the third.
+    effect = {"one": 3.0, "two": 1.0, "three": -1.0}
+    monkeypatch.setattr(
+        scaling.Runs, "accuracy", lambda self, name, kinds, rate, repeat: 50 + effect[name] * kinds.count("unit")
+    )
+    rule = scaling.Rule("r", "zscore", "unit", lambda raw: 0.4, 0.5, (0.1, 0.5), tuple(effect))
+    lines = scaling.table_of(scaling.Runs(tmp_path / "runs.csv", None), rule, list(effect), {"*": 2})
+    assert [line["gain"] for line in lines] == [6, 2, -2]
+    # Without the first set, the other two gain nothing on the whole: the first of equal thresholds does not apply.
+    assert [line["gain_without"] for line in lines] == [0, 2, -2]
+    assert all(line["applies"] and line["n"] == 2 for line in lines)
 
 
 def test_confidence_tells_right_from_sure(benchmarks, tmp_path, capsys):

@@ -170,7 +170,7 @@ def test_a_column_of_text_is_a_view_of_its_words(capsys):
     assert "note  7 words, t.csv; 1 sample without it" in capsys.readouterr().out
     assert [row["label"] for row in read_rows("out/predictions.csv")] == truth
     model = lmssc.load("out/model.lmssc")
-    assert model.scalings_["note"] == "tfidf"
+    assert model.scalings_["note"] == "logidf"
     assert model.files_["views"]["note"]["words"] == ["and", "apple", "bus", "car", "moon", "pear", "sun"]
     Path("new.csv").write_text("id,size,note\nx,0,apple pear banana\ny,,the sun and moon\nz,1,\n")
     run("predict out/model.lmssc new.csv --out new-out.csv")

@@ -607,7 +607,9 @@ ARRAYS = {
         r"x\.parquet, column 'day': it holds date32.*--drop",
         " --view v=day",
     ),
-    "lists in Parquet": alone("x.parquet", parquet(id=IDS, x=[[1, 2]] * N), r"x\.parquet, column 'x': it holds list"),
+    "lists of text in Parquet": alone(
+        "x.parquet", parquet(id=IDS, x=[["a", "b"]] * N), r"x\.parquet, column 'x': it holds list"
+    ),
     "no rows in Parquet": alone("x.parquet", parquet(x=np.ones(0)), r"x\.parquet has columns but no rows"),
     "null in Parquet": alone(
         "x.parquet",

@@ -356,7 +356,8 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["nothing.csv"], "DATA must be"),
+            (["nothing"], "DATA must be"),
+            (["nothing.csv"], "nothing.csv: no such file"),
             (["absent.npz"], "absent.npz"),
             (["digits", "--methods", "LMSCC"], "unknown method 'LMSCC'"),
             (["digits", "--rates", "2"], "rates must be between 0 and 1"),

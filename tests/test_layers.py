@@ -32,8 +32,9 @@ for layer in (
     MAY_IMPORT[layer] = {*MAY_IMPORT}
 # Top-level files that belong to no layer. `__init__` and `__main__` give the public names; `_optional` imports nothing.
 FLAT = {"__init__", "__main__", "_optional"}
-# The one import of a later layer, when it is called: `clf.report(path)` is a method for convenience.
-UPWARD = {("estimators/base.py", "report")}
+# Imports of a later layer, when they are called: `clf.report(path)` is a method for convenience, and `predict` takes
+# the data frame that the views were made of.
+UPWARD = {("estimators/base.py", "report"), ("estimators/origin.py", "io")}
 
 
 def layer_of(module):

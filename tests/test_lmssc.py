@@ -367,7 +367,7 @@ topic = sparse.coo_array((np.ones(50000), (np.repeat(np.arange(5000), 10),
 X = (words + topic).tocsr()
 assert 0.0045 < X.nnz / 1e8 < 0.0055
 y = np.where(rng.uniform(size=5000) < 0.05, target, -1)
-clf = LMSSC(max_iter=5).fit([X], y)
+clf = LMSSC(max_iter=1).fit([X], y)
 print((clf.transduction_ == target)[y == -1].mean(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

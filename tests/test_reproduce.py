@@ -46,12 +46,12 @@ def without_time(folder):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """All columns of a few methods, once for all tests."""
+    """All columns of a few fast methods, and one of LMSSC, once for all tests."""
     folder = tmp_path_factory.mktemp("reproduce")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "load", small)
-        patch.setitem(module.GRIDS, "LMSSC", GRIDS["LMSSC"][:2])
-        rows = reproduce(folder, ["sonar"], ["LMSSC", *FAST], [0.1, 0.3], 4, tuned_repeats=2).rows
+        reproduce(folder, ["sonar"], FAST, [0.1, 0.3], 4, tuned_repeats=2)
+        rows = reproduce(folder, ["sonar"], ["LMSSC"], [0.1, 0.3], 4, columns=["fixed"]).rows
     return folder, rows
 
 
@@ -104,7 +104,7 @@ class TestColumns:
         folder, rows = done
         assert {row["repeat"] for row in read_runs(folder, column="cv")} == {"0", "1"}
         for row in rows:
-            tuned = row["method"] not in ("1-NN", "constant answer")
+            tuned = row["method"].startswith("GFHF")
             assert (row["fixed_n"], row["cv_n"], row["best_by_test_n"]) == (4, 2 * tuned, 2 * tuned)
 
     def test_one_label_in_a_class_keeps_the_defaults(self, tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ class TestTables:
     def test_constant_answer(self, done):
         _, rows = done
         (row,) = (row for row in rows if row["method"] == "constant answer" and row["rate"] == 0.1)
-        assert row["fixed_balanced_accuracy_mean"] == pytest.approx(100 / 3)
+        assert row["fixed_balanced_accuracy_mean"] == pytest.approx(100 / 3, rel=1e-5)
 
     def test_csv_gives_the_rows_back(self, done):
         folder, rows = done

@@ -115,7 +115,7 @@ def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, 
 @pytest.mark.parametrize("direct", [True, False])
 def test_scores_are_the_minimiser_with_the_opinion(direct, monkeypatch):
     """Components without a label included: there the opinion decides alone."""
-    monkeypatch.setattr(propagation, "MAX_DIRECT", 400 if direct else 0)
+    monkeypatch.setattr(propagation, "MAX_DIRECT_WITH_OPINION", 400 if direct else 0)
     rng = np.random.default_rng(3)
     Z = rng.normal(size=(60, 2)) + 50 * (np.arange(60) >= 50)[:, None]
     S, _ = learn_graph(Z, 4, 1.0)
@@ -182,6 +182,26 @@ def test_new_samples_get_the_update_of_a_single_node():
     opinions[:, clf._class_order] = clf._second_opinion(in_canonical_order)
     clf._second_opinion = None
     np.testing.assert_allclose(found, 0.25 * clf.predict_proba(new) + 0.75 * opinions, atol=1e-9)
+
+
+def test_confidence_of_new_samples_is_honest_if_all_samples_of_fit_are_labelled():
+    """The regression knows the labels of fit almost by heart; it must not be judged by them."""
+    views, truth, _ = spread_thinly(440)
+    clf = LMSSC(second_opinion=0.9).fit([view[:240] for view in views], truth[:240])
+    found = clf.predict_proba([view[240:] for view in views])
+    right = clf.classes_[found.argmax(axis=1)] == truth[240:]
+    assert abs(found.max(axis=1).mean() - right.mean()) < 0.1
+
+
+def test_labelled_samples_have_the_opinion_that_does_not_know_their_label(small):
+    Xs, present, codes = small
+    views, targets = as_views(Xs, present), Targets.from_codes(codes, 3)
+    regression = OpinionRegression(views, targets)
+    found = regression.opinion(views, 0.5).scores
+    for i in range(14):
+        np.testing.assert_allclose(found[i], regression.held_out_distributions(np.array([i]))[0], atol=1e-9)
+    second = regression.finish(0.5)
+    np.testing.assert_allclose(second.decide(second.by_view_given(views, found), present.T), found, atol=1e-9)
 
 
 def test_new_samples_that_lack_a_view_are_answered_by_the_other(trusted):

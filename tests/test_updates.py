@@ -368,3 +368,20 @@ class TestPropagation:
         L = sparse.csr_array(oracles.dense_laplacian(S))
         found = propagate_with(0, L, Targets.from_codes(codes, 2), start=100 * rng.normal(size=(20, 2)))
         assert relative_error(found.scores, oracles.dense_scores(S, codes, 2)) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-9), (np.float32, 1e-5)])
+def test_direct_and_iterative_propagation_agree(monkeypatch, dtype, atol):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(120, 3)).astype(dtype)
+    points[60:] += 100  # no label there
+    points[-1] += 3  # hardly tied to the others
+    codes = np.where(np.arange(120) < 15, rng.integers(3, size=120), -1)
+    L, targets = laplacian(learn_graph(points, 6, 1.0)[0]), Targets.from_codes(codes, 3)
+    direct = propagate(L, targets)
+    monkeypatch.setattr("lmssc.core.propagation.MAX_DIRECT", 0)
+    iterative = propagate(L, targets)
+    np.testing.assert_allclose(direct.scores, iterative.scores, atol=atol)
+    np.testing.assert_array_equal(direct.unreached, iterative.unreached)
+    assert direct.scores.dtype == dtype
+    assert direct.unreached.sum() == 60

@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING:
     from lmssc import model_selection as model_selection
     from lmssc import plotting as plotting
     from lmssc import report as report
+    from lmssc.data.graph_view import Graph
     from lmssc.data.stacking import stack_views
     from lmssc.estimators.amgl import AMGL
     from lmssc.estimators.gfhf import GFHF
@@ -20,25 +21,46 @@ if _typing.TYPE_CHECKING:
     from lmssc.estimators.mlan import MLAN
     from lmssc.estimators.serialization import load
     from lmssc.evaluation.comparison import compare
+    from lmssc.io.frame_views import views_from_frame
     from lmssc.io.open_view import open_view
+    from lmssc.io.read_anndata import annotate, read_anndata
 
     __version__: str
 
 _MODULE_OF_NAME = {
     "AMGL": "lmssc.estimators.amgl",
     "GFHF": "lmssc.estimators.gfhf",
+    "Graph": "lmssc.data.graph_view",
     "LMSSC": "lmssc.estimators.lmssc",
     "LMSSCCV": "lmssc.estimators.lmssc_cv",
     "MLAN": "lmssc.estimators.mlan",
+    "annotate": "lmssc.io.read_anndata",
     "compare": "lmssc.evaluation.comparison",
     "load": "lmssc.estimators.serialization",
     "open_view": "lmssc.io.open_view",
     "paper_settings": "lmssc.estimators.lmssc",
+    "read_anndata": "lmssc.io.read_anndata",
     "stack_views": "lmssc.data.stacking",
+    "views_from_frame": "lmssc.io.frame_views",
 }
 _SUBMODULES = ("audit", "datasets", "model_selection", "plotting", "report")
 
-__all__ = ["AMGL", "GFHF", "LMSSC", "LMSSCCV", "MLAN", "compare", "load", "open_view", "paper_settings", "stack_views"]
+__all__ = [
+    "AMGL",
+    "GFHF",
+    "LMSSC",
+    "LMSSCCV",
+    "MLAN",
+    "Graph",
+    "annotate",
+    "compare",
+    "load",
+    "open_view",
+    "paper_settings",
+    "read_anndata",
+    "stack_views",
+    "views_from_frame",
+]
 
 # A type checker that saw `__getattr__` would accept any name.
 if not _typing.TYPE_CHECKING:

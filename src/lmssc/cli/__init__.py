@@ -16,6 +16,7 @@ from lmssc.cli import (
     compare_command,
     datasets_command,
     demo_command,
+    explain_command,
     info_command,
     label_command,
     predict_command,
@@ -30,6 +31,7 @@ COMMANDS = (
     label_command,
     classify_command,
     predict_command,
+    explain_command,
     info_command,
     compare_command,
     datasets_command,
@@ -53,6 +55,7 @@ start here:
   lmssc label --help      label your own samples in the browser; every label moves all answers
   lmssc classify --help   label the samples in your own files: CSV, Parquet, MATLAB, ...
   lmssc predict --help    label new samples with a model that classify wrote
+  lmssc explain --help    say which given labels are behind an answer
   lmssc compare digits    compare all methods on the same splits, with a paired test
   lmssc datasets          list data sets with several views
   lmssc reproduce --help  rerun the experiments of the paper behind the method

@@ -8,8 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.column_options import add_columns, check_columns, read_options
-from lmssc.cli.shared_options import EXIT_CODES, add_command, add_jobs, add_reading, add_seed, check_jobs, one_line
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
+from lmssc.cli.shared_options import (
+    EXIT_CODES,
+    add_command,
+    add_graphs,
+    add_jobs,
+    add_reading,
+    add_seed,
+    check_jobs,
+    one_line,
+)
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -25,26 +34,36 @@ examples:
       one file: views by column names (* matches anything, A..B is a range), labels in the column "kind"
   lmssc classify all.parquet --prefix-sep _ --out result
       columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
+  lmssc classify papers.csv --graph cites.csv --labels labels.csv --out result
+      links between the samples, such as citations; cites.csv has the columns source and target, which are ids
   lmssc classify reviews.csv --out result --dry-run
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
+  lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
+      AnnData: two matrices as views; the labels found are written into the file itself
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
       again, with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
-    .csv .tsv .tab       the first line names the columns (also .gz; see --delimiter)
-    .jsonl .ndjson       a JSON object per line, its keys are the columns (also .gz)
+    .csv .tsv .tab       the first line names the columns (also .gz, .xz, .zst; see --delimiter)
+    .jsonl .ndjson       a JSON object per line, its keys are the columns (also packed)
     .parquet .pq         Parquet; needs pip install 'lmssc[files]'
     .feather .arrow      Feather; needs pip install 'lmssc[files]'
+    .xlsx                the first sheet of a workbook; needs pip install 'lmssc[excel]'
+    .h5ad .h5mu .zarr    AnnData and MuData: --views names X, layers:NAME, obsm:NAME, obsp:NAME (links), in MuData
+                         mod:NAME or mod:NAME/obsm:NAME (default: X). Needs 'lmssc[files]', .zarr 'lmssc[zarr]'
+    a folder             parts of embeddings in .npy files, or a data set that Hugging Face datasets saved
     .npy .npz            plain arrays; every matrix in an .npz file is a view
     .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
     .svm .svmlight .libsvm .mtx
-                         SVMlight and MatrixMarket, for sparse views (also .gz)
+                         SVMlight and MatrixMarket, for sparse views (also packed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
-  text is a view of its own. A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB;
-  the environment variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
+  text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
+  each sample is turned by --transpose VIEW.
+  A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB; the environment
+  variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
 columns of tables (anything but plain numbers and text is reported):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
@@ -54,7 +73,7 @@ columns of tables (anything but plain numbers and text is reported):
   categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
                        and lower case are the same; blank cells are a value of their own
   text                 word counts with tf-idf weights
-  dates, ids           not used, nor are columns with a single value
+  dates, ids, codes    not used, nor are columns with a single value
   --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
   '#DIV/0!', are filled in with the median of their column (--impute).
 
@@ -64,6 +83,12 @@ rows:
   may be missing from some views: it has no row there, or a blank one. Files without any ids must have the
   same samples in the same order.
 
+links:
+  --graph names a file of links between the samples, such as citations or friendships. A table has a line for
+  each link: source and target, which are ids of samples, and a weight if links differ. Its first two columns
+  are taken if they have other names. Without ids, samples are numbered from 1. A matrix (.npz, .mtx, .npy) has
+  a row and a column for each sample. How much the links count is learned from the data.
+
 labels:
   Either --labels FILE with the columns id and label, for some of the samples; or a column of a view
   (--label-column, or the column "label"), blank for unlabelled samples. Among whole numbers, -1 means
@@ -71,11 +96,13 @@ labels:
 
 output, written all at once or not at all:
   predictions.csv   one row per sample: id, label, confidence, runner_up, p_<class> for each class, given,
-                    unreached
+                    unreached, novelty (a p-value, small if the sample is like none of the classes), because
+                    (the ids of the three labelled samples that count most; not for very large data)
+  check_labels.csv  given labels that are more likely wrong than right, if there are any
   to_label.csv      the samples to label next, most useful first: 100, or down to 20 for more than 100,000
                     samples. Type labels into it and pass it to --labels. --force never overwrites a list
                     with labels in it: the new list is then called to_label-2.csv
-  model.lmssc       for 'lmssc predict', 'lmssc info', and lmssc.load in Python
+  model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
                     hidden and the model is fitted again, which takes up to three times as long as the fit;
                     --no-report leaves it out
@@ -100,13 +127,8 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
-    parser.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count",
-    )
+    add_labels(parser)
+    add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -114,6 +136,12 @@ def add(commands: Any) -> None:
         "--force",
         action="store_true",
         help="replace results that are already in the folder, except lists into which labels were typed",
+    )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
+        "moment (--out is then not needed)",
     )
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
     add_columns(parser)
@@ -142,18 +170,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     """Read, fit and write; print if `show`; return everything as data."""
-    from lmssc.cli.classify_run import MODEL, PREDICTIONS, REPORT, classify
+    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
+    paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        inputs = [*(split_argument(view)[1] for view in args.views), *args.labels]
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT)], inputs)
-    options = read_options(args)
+        links = [split_argument(graph)[1] for graph in args.graph]
+        written = [args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)]
+        refuse_inputs(written, [*paths, *links, *args.labels])
+    target = _target(paths) if args.in_place else None
+    options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, args.labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled, args.graph)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)
@@ -172,20 +203,37 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         force=args.force,
         report=not args.no_report,
         show=show,
+        target=target,
     )
     if show:
         print("\n" + "\n".join(outcome.lines))
-        print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if outcome.files:
+            print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
+        if target is not None:
+            print(
+                f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
+                "X_lmssc in obsm; lmssc in uns."
+            )
     return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.out is None and not args.dry_run:
+    if args.out is None and not args.dry_run and not args.in_place:
         raise CommandError("--out DIR is missing: the folder for the results")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
     check_columns(args)
+
+
+def _target(paths: list[str]) -> Any:
+    """The one file that answers are written into."""
+    from lmssc.io.in_place import ENDINGS, TargetFile
+
+    found = [path for path in paths if path.lower().endswith(ENDINGS)]
+    if len(found) != 1:
+        raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")
+    return TargetFile(found[0])
 
 
 def _again(args: argparse.Namespace) -> str:

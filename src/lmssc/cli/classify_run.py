@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ from numpy.typing import NDArray
 
 import lmssc
 from lmssc.core.progress import Advance, iterations, progress_bar
+from lmssc.estimators.explain import strongest_ids
+from lmssc.estimators.suspects import Suspects
 from lmssc.io.errors import OutputError
+from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
-from lmssc.io.outputs import write_predictions, write_to_label
+from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
+from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
 from lmssc.io.typed_labels import free_name
@@ -22,6 +27,9 @@ from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
 PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
+CHECK_LABELS = "check_labels.csv"
+# Labelled samples named in the column "because".
+N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
 SURE = 0.5
 REFITS = "Hiding labels to see how many are found again"
@@ -78,7 +86,7 @@ class Outcome:
 
 def classify(
     data: LabelledFiles,
-    out: Path,
+    out: Path | None,
     *,
     options: Options,
     summary: Sequence[str],
@@ -89,6 +97,7 @@ def classify(
     force: bool = False,
     report: bool = True,
     show: bool = False,
+    target: TargetFile | None = None,
 ) -> Outcome:
     """Label every sample and write predictions, what to label next, the model and the report.
 
@@ -96,8 +105,8 @@ def classify(
     ----------
     data : LabelledFiles
         Samples, views and labels.
-    out : Path
-        Folder for the files, which appear there together or not at all.
+    out : Path, or None
+        Folder for the files, which appear there together or not at all; None to write into `target` alone.
     options : Options
         How the files were read; the model keeps it for `predict`.
     summary : sequence of str
@@ -116,22 +125,15 @@ def classify(
         Whether to write the report, which takes refits.
     show : bool
         Whether to print what takes time and show progress bars.
+    target : TargetFile, optional
+        The file of cells to write the answers into.
 
     Returns
     -------
     Outcome
     """
-    written = [out / name for name in (PREDICTIONS, TO_LABEL, MODEL, *([REPORT] if report else []))]
-    for path in written:
-        if path.is_dir():
-            raise OutputError(f"{path} is a folder, but a file of that name has to be written; choose another --out")
-
-    def name_to_label(stage: Path) -> None:
-        """Spare a list into which labels were typed, even while this was running."""
-        written[1] = out / free_name(out, TO_LABEL)
-        (stage / TO_LABEL).rename(stage / written[1].name)
-
-    with staged_folder(out, force=force, ready=name_to_label) as stage, warnings.catch_warnings():
+    results = Results(out, report=report)
+    with results.stage(force=force) as stage, warnings.catch_warnings():
         # The outcome mentions unreached samples.
         warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
         model, notes = _fit(data, impute=options.impute, search=search, seed=seed, jobs=jobs, show=show)
@@ -141,24 +143,67 @@ def classify(
             "views": data.recipes,
             **data.reading,
         }
-        suggestions = _write_results(stage, data, model, options, show=show)
-        if report:
+        model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
+        n_suspect = 0
+        if stage is not None:
+            suggestions = _write_results(stage, data, model, options, show=show)
+            n_suspect = len(_write_suspects(stage / CHECK_LABELS, data, model, show=show).suspect)
+            if n_suspect:
+                results.files.append(results.out / CHECK_LABELS)
+        if stage is not None and report:
             _write_report(
                 stage / REPORT,
                 data,
                 model,
                 suggestions,
-                title=readable(out.resolve().name),
+                title=readable(results.out.resolve().name),
                 command=command,
                 notes=[*summary, *notes],
                 seed=seed,
                 jobs=jobs,
                 show=show,
             )
-    outcome = _outcome(data, model, notes, written)
-    if not report and (out / REPORT).exists():
-        outcome.lines.append(f"{REPORT} in {out} is from an earlier run and does not describe these results.")
+    if target is not None:
+        with progress_bar(f"writing into {target.path}", show=show):
+            target.write(annotation(model, data.joined.ids))
+    outcome = _outcome(data, model, notes, results.files, n_suspect)
+    for name in () if out is None else (REPORT, CHECK_LABELS):
+        if results.out / name not in results.files and (results.out / name).exists():
+            outcome.lines.append(f"{name} in {out} is from an earlier run and does not describe these results.")
     return outcome
+
+
+class Results:
+    """The files of one run.
+
+    Parameters
+    ----------
+    out : Path, or None
+        Their folder; None if there are none.
+    report : bool
+        Whether there is a report.
+    """
+
+    def __init__(self, out: Path | None, *, report: bool) -> None:
+        names = () if out is None else (PREDICTIONS, TO_LABEL, MODEL, *([REPORT] if report else []))
+        self.out, self.report = out or Path(), report
+        self.files = [self.out / name for name in names]
+        for path in self.files:
+            if path.is_dir():
+                raise OutputError(
+                    f"{path} is a folder, but a file of that name has to be written; choose another --out"
+                )
+
+    def stage(self, *, force: bool) -> AbstractContextManager[Path | None]:
+        """Context with the folder to write into, whose files appear at the end; None if there are none."""
+        if not self.files:
+            return nullcontext()
+        return staged_folder(self.out, force=force, ready=self._name_to_label)
+
+    def _name_to_label(self, stage: Path) -> None:
+        """Spare a list into which labels were typed, even while this was running."""
+        self.files[1] = self.out / free_name(self.out, TO_LABEL)
+        (stage / TO_LABEL).rename(stage / self.files[1].name)
 
 
 def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Options, *, show: bool) -> NDArray:
@@ -176,6 +221,7 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
             {"given": known, "unreached": unreached},
             advance,
             joined.id_column,
+            _notes(model),
         )
     with progress_bar(TO_LABEL, show=show):
         suggestions = _suggestions(model, known)
@@ -190,6 +236,25 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
     with progress_bar(MODEL, show=show):
         model.save(stage / MODEL)
     return suggestions
+
+
+def _notes(model: Any) -> dict[str, NDArray]:
+    """Columns that say how far to trust each answer, and which labelled samples it comes from."""
+    found = strongest_ids(model, N_BECAUSE)
+    if found is None:  # too many samples and labels: 'lmssc explain' does it for single samples
+        return {"novelty": model.novelty_}
+    names = np.append(model.ids_, "")
+    because = [" ".join(filter(None, names[row])) for row in found]
+    return {"novelty": model.novelty_, "because": np.array(because, dtype=object)}
+
+
+def _write_suspects(path: Path, data: LabelledFiles, model: Any, *, show: bool) -> Suspects:
+    """Write the labels that are more likely wrong than right, if there are any."""
+    with progress_bar(CHECK_LABELS, show=show):
+        found = model.suspect_labels()
+        if len(found.suspect):
+            write_suspects(path, data.joined.ids, found, len(found.suspect), data.joined.id_column)
+    return found
 
 
 def _write_report(
@@ -214,7 +279,7 @@ def _write_report(
         write_report(
             path,
             model,
-            joined.views,
+            data.views,
             data.labels.y,
             ids=joined.ids.tolist(),
             title=title,
@@ -237,12 +302,12 @@ def _fit(
     if not search:
         with progress_bar("LMSSC", show=show) as advance:
             plain.callback = None if advance is None else iterations(advance)
-            plain.fit(joined.views, y, joined.sparse_masks)
+            plain.fit(data.views, y, joined.sparse_masks)
         plain.callback = None
         return plain, []
     with progress_bar("choosing parameters", show=show) as advance:
         cv = lmssc.LMSSCCV(estimator=plain, n_jobs=jobs, random_state=seed, callback=_fits(advance))
-        cv.fit(joined.views, y, joined.sparse_masks)
+        cv.fit(data.views, y, joined.sparse_masks)
     chosen = ", ".join(f"{name}={value}" for name, value in cv.best_params_.items()) or "the defaults"
     score = _say_score(cv.best_score_, y[data.labels.known])
     return cv.best_estimator_, [f"Parameters chosen by cross-validation: {chosen}{score}."]
@@ -268,12 +333,13 @@ def _suggestions(model: Any, known: NDArray) -> NDArray:
     return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
 
 
-def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path]) -> Outcome:
+def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path], n_suspect: int) -> Outcome:
     found = ~data.labels.known
     confidence = model.label_distributions_.max(axis=1)[found]
     labels, counts = np.unique(model.transduction_[found].astype(str), return_counts=True)
     n_unsure, n_unreached = int((confidence < SURE).sum()), len(model.unreached_)
     lines = [*notes]
+    listed = written[1].name if written else ""
     if found.any():
         lines.append(
             f"{counted(int(found.sum()), 'label')} found, with a mean confidence of {100 * confidence.mean():.1f} %; "
@@ -284,16 +350,19 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
     if n_unreached:
         lines.append(
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "
-            f"unreached; label some of them ({written[1].name})."
+            f"unreached; label some of them{f' ({listed})' if listed else ''}."
         )
-    if written[1].name != TO_LABEL:
-        lines.append(f"Lists with typed labels are kept; the new list of samples to label is {written[1].name}.")
+    if n_suspect:
+        lines.append(f"{counted(n_suspect, 'given label')} more likely wrong than right: see {CHECK_LABELS}.")
+    if listed not in ("", TO_LABEL):
+        lines.append(f"Lists with typed labels are kept; the new list of samples to label is {listed}.")
     facts = {
         "found": int(found.sum()),
         "found_per_class": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
         "mean_confidence": round(float(confidence.mean()), 6) if found.any() else None,
         "unsure": n_unsure,
         "unreached": n_unreached,
+        "suspect_labels": n_suspect,
         "iterations": int(model.n_iter_),
         "converged": bool(model.converged_),
         "notes": notes,

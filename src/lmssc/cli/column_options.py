@@ -1,6 +1,7 @@
-"""What `classify` and `label` can be told about the columns of their files."""
+"""What commands can be told about the columns of their files."""
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from lmssc.cli.shared_options import split_names
@@ -11,12 +12,28 @@ if TYPE_CHECKING:
     from lmssc.io.options import Options
 
 KINDS = ("number", "category", "text")  # the same as lmssc.io.column_types.TYPES, which is slow to import
+# How a column of AnnData or MuData begins, which --labels takes beside files.
+COLUMNS_OF_CELLS = ("obs:", "mod:")
+
+
+def add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add --labels."""
+    parser.add_argument(
+        "--labels",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type",
+    )
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the columns are."""
     parser.add_argument(
-        "--label-column", type=readable, metavar="NAME", help='column with the labels (default: "label")'
+        "--label-column",
+        type=readable,
+        metavar="NAME",
+        help='column with the labels (default: "label"); obs:NAME in AnnData',
     )
     parser.add_argument(
         "--unlabelled",
@@ -34,6 +51,14 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
     )
     parser.add_argument(
+        "--views",
+        dest="matrices",
+        type=readable,
+        default="",
+        metavar="NAMES",
+        help="matrices or columns of the file, each a view of its own, such as 'obsm:X_pca,X'",
+    )
+    parser.add_argument(
         "--prefix-sep",
         type=readable,
         metavar="TEXT",
@@ -45,7 +70,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="VIEW",
-        help="this matrix has one column per sample",
+        help="this file or matrix has one column per sample",
     )
     parser.add_argument(
         "--type",
@@ -66,19 +91,31 @@ def check_columns(args: argparse.Namespace) -> None:
     """Raise `CommandError` for options that contradict each other."""
     if args.prefix_sep == "":
         raise CommandError("--prefix-sep must not be empty")
-    if args.prefix_sep and args.view:
+    if args.prefix_sep and (args.view or args.matrices):
         raise CommandError("--prefix-sep and --view cannot be combined; use one of them")
+
+
+def label_files(args: argparse.Namespace) -> list[str]:
+    """The files that --labels names; for AnnData it may name a column of obs instead."""
+    return [name for name in args.labels if not _is_column(name)]
+
+
+def _is_column(name: str) -> bool:
+    return name.startswith(COLUMNS_OF_CELLS) and not os.path.exists(name)
 
 
 def read_options(args: argparse.Namespace) -> "Options":
     """What the user said about the files: the options of `add_columns` and of `shared_options.add_reading`."""
     from lmssc.io.options import Options
 
+    columns = [name for name in args.labels if _is_column(name)]
+    if len(columns) > 1 or (columns and args.label_column):
+        raise CommandError(f"--labels {columns[-1]}: labels are in one column; name it once")
     return Options(
         id_column=args.id,
-        label_column=args.label_column,
+        label_column=readable(columns[0]) if columns else args.label_column,
         delimiter=args.delimiter,
-        selections=_selections(args.view),
+        selections=_selections(args.view) | {name: name for name in split_names(args.matrices)},
         prefix_separator=args.prefix_sep,
         drop=split_names(args.drop),
         transpose=args.transpose,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmssc.cli import shared_options as shared
+from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
 from lmssc.datasets.catalogue import DATASET_NAMES
 from lmssc.io.errors import CommandError
 
@@ -25,16 +26,22 @@ def add(commands: Any) -> None:
             "examples:\n"
             "  lmssc compare digits --repeats 3\n"
             '  lmssc compare sonar --rates 0.2 --methods LMSSC "SVC (RBF)"\n'
-            "  lmssc compare mydata.npz --methods LMSSC 1-NN --rates 0.05 0.1 --jobs 2\n\n"
-            "mydata.npz contains the labels of all samples as 'y'; every 2-D array in it is a view:\n"
+            "  lmssc compare mydata.npz --methods LMSSC 1-NN --rates 0.05 0.1 --jobs 2\n"
+            "  lmssc compare image.csv text.csv --labels labels.csv\n"
+            "  lmssc compare cells.h5ad --labels obs:cell_type --views obsm:X_pca,X\n\n"
+            "Files are read as by 'lmssc classify' (see its --help); samples without a label are left out. In an\n"
+            ".npz file the labels may be an array 'y'; every 2-D array in it is a view:\n"
             "  numpy.savez('mydata.npz', image=A, text=B, y=labels)"
         ),
     )
     parser.add_argument(
         "data",
+        nargs="+",
         metavar="DATA",
-        help=f"one of {', '.join(DATASET_NAMES)} (see 'lmssc datasets'), synthetic, or an .npz file (see below)",
+        help=f"one of {', '.join(DATASET_NAMES)} (see 'lmssc datasets'), synthetic, or files of views (see below)",
     )
+    add_labels(parser)
+    shared.add_graphs(parser, "links between the samples")
     shared.add_methods(parser, _method_names)
     shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
     shared.add_repeats(parser, 20)
@@ -50,7 +57,8 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     shared.add_out_folder(parser, "lmssc-compare", "the runs and runs.csv")
-    shared.add_quiet(parser)
+    add_columns(parser)
+    shared.add_reading(parser, formats=False)
 
 
 def _method_names() -> Sequence[str]:
@@ -80,7 +88,12 @@ def run(args: argparse.Namespace) -> int:
         unknown = sorted(set(args.metric) - set(METRICS))
         if unknown:
             raise ValueError(f"--metric {unknown[0]} is not one of {', '.join(METRICS)}")
-        views, y = load_for_comparison(args.data)
+        check_columns(args)
+        views, y, lines = load_for_comparison(
+            args.data, label_files(args), read_options(args), args.unlabelled, args.graph
+        )
+        if lines and not args.quiet:
+            print("\n".join(lines), end="\n\n", flush=True)
         prepare_folder(args.out)
         result = compare(
             views,

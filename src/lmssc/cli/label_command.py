@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.column_options import add_columns, check_columns, read_options
+from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
 from lmssc.cli.shared_options import add_command, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
@@ -124,7 +124,7 @@ def _label(args: argparse.Namespace) -> int:
     from lmssc.studio.server import StudioOptions, listen, open_studio, opened_browser, serve
 
     options = read_options(args)
-    data = read_files_to_label(args.views, args.labels, options, args.unlabelled)
+    data = read_files_to_label(args.views, label_files(args), options, args.unlabelled)
     with listen(args.host, args.port) as listening:
         studio = open_studio(
             data,

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.progress import progress_bar
-from lmssc.io.column_types import NUMBER, TEXT, TYPES
+from lmssc.data.graph_view import Graph
+from lmssc.io.graph_files import Ids, read_new_links
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.labelled_files import ViewFacts, make_facts
-from lmssc.io.match_model import match_views
+from lmssc.io.match_model import match_views, options_of_model
 from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions
 from lmssc.io.sources import read_sources
@@ -31,9 +32,10 @@ class NewSamples:
     joined: Joined
     facts: list[ViewFacts]
     notes: list[str]
+    graphs: dict[str, Graph]
 
 
-def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> NewSamples:
+def read_new_samples(arguments: Sequence[str], model: Any, options: Options, graphs: Sequence[str] = ()) -> NewSamples:
     """Read files of new samples as views of a model.
 
     Parameters
@@ -44,34 +46,22 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
         Fitted.
     options : Options
         What the user said about the files.
+    graphs : sequence of str
+        Files of links to the samples of the model, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
     NewSamples
     """
-    before = getattr(model, "files_", {})
-    # Columns of the model's views are features, so none of them is taken for ids.
-    roles = {
-        column: recipe.get("kinds", {}).get(column, {"role": NUMBER})["role"] if recipe["kind"] == "numbers" else TEXT
-        for recipe in before.get("views", {}).values()
-        for column in recipe["columns"] or ()
-    }
-    options = replace(
-        options,
-        id_column=options.id_column or before.get("id_column"),
-        label_column=before.get("label_column"),
-        id_names=before.get("id_names", ()),
-        usual_decimal=before.get("decimal"),
-        types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
-        impute=getattr(model, "impute", None),
-    )
+    options = options_of_model(model, options)
     notes: list[str] = []
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]
     sources, options = find_keys(sources, [], options, notes)
     views = match_views(sources, model, options, notes)
     joined = join(views)
-    return NewSamples(joined, make_facts(views, joined), notes)
+    links, lines = read_new_links(graphs, Ids(joined.ids, joined.one_order), model._link_columns, options)
+    return NewSamples(joined, make_facts(views, joined), [*lines, *notes], links)
 
 
 def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, show: bool = False) -> NDArray:
@@ -99,6 +89,7 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
     count = len(joined.ids)
     distributions = np.empty((count, len(model.classes_)))
     labels = np.empty(count, dtype=model.classes_.dtype)
+    novelty = np.empty(count) if hasattr(model, "novelty") else None
     batch = max(MIN_BATCH, len(model.transduction_))
     with (
         staged_file(out, force=force) as file,
@@ -109,11 +100,15 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
         for start in range(0, count, batch):
             rows = slice(start, min(start + batch, count))
             masks = joined.sparse_masks
-            part = {name: view[rows] for name, view in joined.views.items()}
+            part: dict[str, Any] = {name: view[rows] for name, view in joined.views.items()}
+            part |= {name: Graph(graph.affinity[rows]) for name, graph in samples.graphs.items()}
             present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}
             distributions[rows] = model.predict_proba(part, present)
+            if novelty is not None:
+                novelty[rows] = model.novelty(part, present)
             labels[rows] = model._decide(distributions[rows])
             if advance is not None:
                 advance(rows.stop, count)
-        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column)
+        notes = {} if novelty is None else {"novelty": novelty}
+        write_predictions(file, joined.ids, model, distributions, labels, {}, id_column=joined.id_column, notes=notes)
     return labels

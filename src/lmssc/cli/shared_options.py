@@ -161,8 +161,20 @@ def resumable(out: Path) -> Iterator[Stop]:
         stop.exit_code = exit_code(error)
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add what `classify` and `predict` can be told about their input files."""
+def add_graphs(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option for files of links."""
+    parser.add_argument(
+        "--graph",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"{what}: a table with the columns source, target (ids) and, if there are any, weight; or a matrix "
+        "(.npz, .mtx and the like); FILE or NAME=FILE, repeat for each graph",
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser, *, formats: bool = True) -> None:
+    """Add what commands can be told about their input files, --quiet, and --format if they print JSON as well."""
     parser.add_argument("--id", type=readable, metavar="NAME", help='column with the sample ids (default: "id")')
     parser.add_argument(
         "--drop", type=readable, default="", metavar="NAMES", help="columns to ignore, separated by commas"
@@ -179,7 +191,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="decimal mark of text files, '.' or ','; the other one may separate thousands (default: a point; decimal "
         "commas are detected in files whose delimiter is not a comma)",
     )
-    add_format(parser)
+    if formats:
+        add_format(parser)
     add_quiet(parser)
 
 

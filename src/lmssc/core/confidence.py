@@ -34,11 +34,14 @@ class StartConfidence:
         Some unlabelled samples, in canonical order.
     probabilities : ndarray of shape (m, c), or None
         Their calibrated probabilities.
+    losses : ndarray of shape (l,), or None
+        −ln p of each held-out label, after calibration; the labels are in the same order for all fits to them.
     """
 
     calibration: GroupedCalibration = field(default_factory=lambda: GroupedCalibration(Calibration(), {}))
     samples: NDArray | None = None
     probabilities: NDArray | None = None
+    losses: NDArray | None = None
 
 
 def calibrate_start(

@@ -4,6 +4,7 @@
 lowers J; `_finish` undoes the order, calibrates the final scores, and judges predictions for new samples.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -15,12 +16,14 @@ from scipy import sparse
 from lmssc.core.alternation import alternate
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
+from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.second_opinion import Opinion, SecondOpinion
-from lmssc.core.start import Start, begin, resume
+from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 
@@ -64,6 +67,14 @@ class FitResult:
         Whether F changed by less than the tolerance at the end.
     neighbor_recall : float
         Measured recall of the last neighbour search; 1 if it is exact.
+    links : LinkWeights or None
+        How the graphs are used; None if there is none, or none says anything.
+    link_loadings : list of ndarray of shape (d_v, r)
+        W of the smoothed views; empty without them.
+    targets : Targets
+        The labels, with the trust that the fit had in each.
+    link_laplacian : csr_array of shape (n, n), or None
+        What links add to the Laplacian of S in the system that the scores solve.
     """
 
     scores: NDArray
@@ -83,6 +94,10 @@ class FitResult:
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float
+    links: LinkWeights | None
+    link_loadings: list[NDArray]
+    targets: Targets
+    link_laplacian: sparse.csr_array | None
 
 
 def fit(
@@ -92,6 +107,7 @@ def fit(
     hooks: FitHooks | None = None,
     context: FitContext | None = None,
     groups: NDArray | None = None,
+    graphs: Sequence[sparse.csr_array] = (),
 ) -> FitResult:
     """Learn latent positions, graph and class scores together.
 
@@ -109,6 +125,8 @@ def fit(
         Work shared with other fits.
     groups : ndarray of int of shape (n,), optional
         Group of linked views of each sample, if there is more than one group.
+    graphs : sequence of csr_array of shape (n, n), optional
+        Links between the samples.
 
     Returns
     -------
@@ -124,11 +142,12 @@ def fit(
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
     saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
+    linked = LinkedViews(views, graphs)
     if saved is None:
-        start = begin(views, targets, config, context, groups)
-        _save(start, start.state, [], hooks)
+        start, weights = begin_with_links(linked, targets, config, context, groups)
+        _save(start, start.state, [], hooks, weights)
     else:
-        start = resume(views, targets, config, groups, saved)
+        start, weights = resume_with_links(linked, targets, config, groups, saved)
     state, terms, converged = alternate(
         start.state,
         start.objective.step,
@@ -137,13 +156,16 @@ def fit(
         tol=config.tol,
         callback=hooks.progress,
         history=start.history,
-        save=partial(_save_if_due, start, hooks=hooks),
+        save=partial(_save_if_due, start, hooks=hooks, weights=weights),
         interruptible=context.interruptible,
     )
-    _close_checkpoint(start, state, terms, hooks, done=converged or _n_iterations(terms) == config.max_iter)
+    done = converged or _n_iterations(terms) == config.max_iter
+    _close_checkpoint(start, state, terms, hooks, weights, done=done)
     if state.alpha is None:  # interrupted before the end of the first iteration
         state = replace(state, alpha=start.objective.update_graph(state).alpha)
-    return _finish(views, start, state, config, terms, converged)
+    result = _finish(linked.smoothed(weights), start, state, config, terms, converged)
+    loadings = result.loadings
+    return replace(result, links=weights, loadings=loadings[: len(views)], link_loadings=loadings[len(views) :])
 
 
 def _finish(
@@ -155,15 +177,19 @@ def _finish(
     converged: bool,
 ) -> FitResult:
     """The result in canonical order: final scores calibrated, predictions for new samples judged."""
-    objective, undo = start.objective, start.permutation.undo
+    objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
     latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
     groups = None if objective.groups is None else undo(objective.groups)
     embedded = start.embedding.embed(latent)
     found = Propagation(undo(state.scores), undo(state.unreached))
     if start.initially_disconnected is not None:
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
-    if objective.opinion is not None:  # which alone decides where no label reaches: not enough for an answer
-        found.scores[found.unreached] = objective.targets.frequencies
+    opinion = None
+    if objective.opinion is not None:
+        opinion = objective.opinion.take(undo)
+        # Where no label reaches, Q alone has decided: not enough for an answer.
+        frequencies = objective.targets.frequencies.astype(found.scores.dtype)
+        found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
     scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
@@ -179,7 +205,8 @@ def _finish(
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if config.calibrate and ridge is not None:
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion)
+        opinions = None if opinion is None else opinion.scores
+        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
         distributions = scores / scores.sum(axis=1, keepdims=True)
         everything = np.ones(len(views), dtype=bool)
         trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
@@ -192,7 +219,7 @@ def _finish(
         alpha=alpha,
         average=average,
         second_opinion=start.second_opinion,
-        opinion=None if objective.opinion is None else objective.opinion.take(undo),
+        opinion=opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,
@@ -201,7 +228,18 @@ def _finish(
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
+        links=None,
+        link_loadings=[],
+        targets=start.permutation.undo_targets(objective.targets),
+        link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
     )
+
+
+def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The same with its entries in order, so that sums over a row do not depend on the order of the fit."""
+    result = matrix.copy()
+    result.sum_duplicates()
+    return result
 
 
 # Parts of a state that are computed from the others, or saved separately.
@@ -211,7 +249,13 @@ _SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
 _SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion")
 
 
-def _save(start: Start, state: IterationState, history: list[dict[str, float]], hooks: FitHooks) -> None:
+def _save(
+    start: Start,
+    state: IterationState,
+    history: list[dict[str, float]],
+    hooks: FitHooks,
+    weights: LinkWeights | None,
+) -> None:
     """Write to the checkpoint, if there is one, everything that `resume` needs."""
     if hooks.checkpoint is None:
         return
@@ -225,17 +269,31 @@ def _save(start: Start, state: IterationState, history: list[dict[str, float]], 
             "start": {name: getattr(start, name) for name in _SAVED_START},
             "confidence": _parts(start.confidence),
             "history": list(history),
+            "links": None if weights is None else _parts(weights),
         }
     )
 
 
-def _save_if_due(start: Start, state: IterationState, history: list[dict[str, float]], *, hooks: FitHooks) -> None:
+def _save_if_due(
+    start: Start,
+    state: IterationState,
+    history: list[dict[str, float]],
+    *,
+    hooks: FitHooks,
+    weights: LinkWeights | None,
+) -> None:
     if hooks.checkpoint is not None and hooks.checkpoint.due():
-        _save(start, state, history, hooks)
+        _save(start, state, history, hooks, weights)
 
 
 def _close_checkpoint(
-    start: Start, state: IterationState, terms: dict[str, NDArray], hooks: FitHooks, *, done: bool
+    start: Start,
+    state: IterationState,
+    terms: dict[str, NDArray],
+    hooks: FitHooks,
+    weights: LinkWeights | None,
+    *,
+    done: bool,
 ) -> None:
     """Remove the checkpoint of a finished fit; save an interrupted one."""
     if hooks.checkpoint is None:
@@ -245,7 +303,7 @@ def _close_checkpoint(
     else:
         records = zip(*terms.values(), strict=True)
         history = [dict(zip(terms, map(float, record), strict=True)) for record in records]
-        _save(start, state, history, hooks)
+        _save(start, state, history, hooks, weights)
 
 
 def _parts(record: Any) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class FitConfig:
         Neighbours k.
     n_components : int or None
         Latent dimensions r; None lets `initialize` choose.
+    max_components : int or None
+        The most that `initialize` chooses; None is its own limit.
     beta, gamma : float
         Weights β and γ; with the SVD start γ is in units of the spread of Z.
     label_weight : float
@@ -33,6 +35,8 @@ class FitConfig:
         Exponent of the prior correction, from 0 to 1.
     calibrate : bool
         Whether held-out labels calibrate the confidence.
+    label_noise : float or None
+        Share of the labels that are wrong; None estimates it. With 0 all labels are certain.
     second_opinion : float or None
         Trust in the second opinion, from 0 to below 1; None lets held-out labels choose, or is 0 if none are held out.
     nonnegative : bool
@@ -53,6 +57,7 @@ class FitConfig:
 
     n_neighbors: int
     n_components: int | None = None
+    max_components: int | None = None
     beta: float = 0.01
     gamma: float = 0.001
     label_weight: float = 1.5
@@ -60,6 +65,7 @@ class FitConfig:
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True
+    label_noise: float | None = 0.0
     second_opinion: float | None = None
     nonnegative: bool = False
     random_start: bool = False

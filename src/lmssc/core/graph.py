@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.views import Matrix
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
 from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import threaded_map
@@ -20,6 +20,8 @@ MAX_NEIGHBORS = 1000
 MIN_QUERIES_PER_POINT = 0.05
 # Batch size of the simplex projection: fits into the cache.
 BATCH_ROWS = 4096
+# Rows whose differences from their neighbours are in memory at a time: they fit into the cache.
+MEASURED_ROWS = 64
 # Rows of a graph per thread.
 ROWS_PER_THREAD = 25_000
 
@@ -346,11 +348,14 @@ def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -
     >>> neighbor_distance(S, np.array([[0.0], [1.0], [3.0]]), np.arange(3))
     1.0
     """
-    some = graph[rows]
-    row = np.repeat(np.arange(len(rows)), np.diff(some.indptr))
-    differences = points[rows][row] - points[some.indices]
-    squares = np.einsum("ij,ij->i", differences, differences, dtype=np.float64)
-    return float(np.median(np.bincount(row, some.data * squares, len(rows))))
+    means = np.empty(len(rows))
+    for batch in gen_batches(len(rows), MEASURED_ROWS):
+        some = graph[rows[batch]]
+        row = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
+        differences = points[rows[batch]][row] - points[some.indices]
+        squares = np.einsum("ij,ij->i", differences, differences, dtype=np.float64)
+        means[batch] = np.bincount(row, some.data * squares, some.shape[0])
+    return float(np.median(means))
 
 
 def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.csr_array:

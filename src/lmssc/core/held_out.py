@@ -22,13 +22,18 @@ from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 
+MIN_LIKELIHOOD = 1e-3
+"""Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
 MAX_CALIBRATION_SAMPLES = 3000
 """The confidence is calibrated on at most this many samples, and two of each class."""
+TOLERANCE = 1e-5
+"""Relative residual of the solver while labels are held out: a calibration needs no more digits."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HiddenLabels:
     """Labels that are held out in folds, and the warm start without those of each fold.
 
     Attributes
@@ -79,6 +84,9 @@ class HeldOut:
         Empty if no class has two labels.
     complete : bool
         Whether these are all samples of the fit.
+    consistency : list of (scores, classes)
+        With next to no labels: scores of samples from labels that are answers, and the classes that they are taken to
+        have; see `self_consistency`.
     """
 
     views: Views
@@ -87,6 +95,7 @@ class HeldOut:
     prior_power: float
     folds: list[Fold]
     complete: bool
+    consistency: Sequence[tuple[NDArray, NDArray]] = ()
 
     @cached_property
     def rows(self) -> NDArray:
@@ -101,13 +110,25 @@ class HeldOut:
         return np.concatenate(parts)
 
     def calibrate(self, scores: NDArray) -> GroupedCalibration:
-        """Calibration of the balanced scores of the held-out samples."""
-        return fit_by_missing(scores, self._known, self.n_missing[self.rows], self._abundance)
+        """Calibration by the balanced scores of the held-out samples, and by self-consistency if labels are few."""
+        known, n_missing = self._known, self.n_missing[self.rows]
+        if self.consistency:
+            found, classes = (np.concatenate(part) for part in zip(*self.consistency, strict=True))
+            known = np.concatenate([known, classes * (WEIGHT / len(classes))])
+            scores = np.concatenate([scores, found])
+            n_missing = np.concatenate([n_missing, np.zeros(len(found), dtype=n_missing.dtype)])
+        return fit_by_missing(scores, known, n_missing, self._abundance)
 
     def log_likelihood(self, scores: NDArray) -> float:
         """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
+
+    def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
+        """−ln p of each held-out label, given the balanced scores and their calibration."""
+        probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
+        likelihood = (self._known * probabilities).sum(axis=1) / self._known.sum(axis=1)
+        return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
 
     @cached_property
     def _known(self) -> NDArray:
@@ -118,7 +139,7 @@ class HeldOut:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOut:
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -134,10 +155,10 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
 
     Returns
     -------
-    HeldOut
+    HiddenLabels
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
-    n_samples, tol = len(first.embedded), objective.tolerance()
+    n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     search = choose_search(n_samples, config.neighbor_recall)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
@@ -145,16 +166,37 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
         views, targets, n_missing = views.take(chosen), targets.take(chosen), n_missing[chosen]
         embedded = first.embedded[chosen]
-        objective = replace(objective, groups=None if objective.groups is None else objective.groups[chosen])
+        groups = None if objective.groups is None else objective.groups[chosen]
+        links = None if objective.links is None else objective.links.take(chosen)
+        objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
-    learn = partial(objective.connect, search=search)
+    run = partial(
+        warm_start,
+        first.embedded,
+        first.graph,
+        weight=first.label_weight,
+        learn=partial(objective.connect, search=search),
+        features=first.features,
+        tol=tol,
+        make_laplacian=objective.laplacian,
+    )
     folds = []
     for held in held_out_folds(targets.codes):
         known = targets.hide(held)
-        again = warm_start(first.embedded, first.graph, known, first.label_weight, learn, first.features, tol)
-        folds.append(Fold(held, known, again))
-    return HeldOut(views, targets, n_missing, config.balance, folds, complete)
+        folds.append(Fold(held, known, run(targets=known)))
+    consistency = []
+    if has_few_labels(targets):
+
+        def label(known: Targets) -> NDArray:
+            return balance(run(targets=known).scores, known.codes, config.balance)
+
+        answers = label(targets).argmax(axis=1)
+        for drawn in draw_labels(answers, targets):
+            rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
+            scores = np.maximum(label(drawn)[rows], 0)
+            consistency.append((scores, expected_classes(scores, answers[rows])))
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete, consistency)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.numerics.batches import gen_batches
 
 # Right-hand sides solved at a time, and entries of such a batch at most.
 MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
@@ -35,7 +35,7 @@ class Influence(NamedTuple):
     opinion: NDArray
 
 
-def label_weights(solver: LabelSolver, samples: NDArray) -> Influence:
+def label_weights(solver: LabelSolver, samples: NDArray | sparse.csr_array) -> Influence:
     """Weight of every label in the scores of some samples: rows of M = −L_uu⁻¹·L_ul, and beyond.
 
     With x = K⁻¹·e_i and K = L_uu + diag(μ + a), the weight of a clamped label j is −(L_lu·x)_j, that of a label with
@@ -46,8 +46,8 @@ def label_weights(solver: LabelSolver, samples: NDArray) -> Influence:
     ----------
     solver : LabelSolver
         Solver of the system.
-    samples : ndarray of int of shape (m,)
-        The samples.
+    samples : ndarray of int of shape (m,), or csr_array of shape (m, n)
+        The samples; or rows of weights that sum to 1, for new samples whose scores are means over samples.
 
     Returns
     -------
@@ -63,7 +63,10 @@ def label_weights(solver: LabelSolver, samples: NDArray) -> Influence:
            [0.    , 0.    , 0.    , 1.    ]])
     """
     system = solver.original
-    parts = [_weights_of_batch(solver, system, samples[batch]) for batch in _batches(system, len(samples))]
+    if isinstance(samples, np.ndarray):
+        each = np.arange(len(samples) + 1)
+        samples = sparse.csr_array((np.ones(len(samples)), samples, each), shape=(len(samples), system.n_samples))
+    parts = [_weights_of_batch(solver, samples[batch]) for batch in _batches(system, samples.shape[0])]
     if not parts:
         empty = sparse.csr_array((0, system.n_samples))
         return Influence(empty, np.empty(0), np.empty((0, system.labels.shape[1])))
@@ -71,27 +74,25 @@ def label_weights(solver: LabelSolver, samples: NDArray) -> Influence:
     return Influence(sparse.vstack(weights, format="csr"), np.concatenate(anchor), np.concatenate(opinion))
 
 
-def _weights_of_batch(solver: LabelSolver, system: LabelSystem, samples: NDArray) -> Influence:
-    n_samples, dtype = system.n_samples, np.float64
-    columns = np.zeros((n_samples, len(samples)))
-    columns[samples, np.arange(len(samples))] = 1
-    X = solver.solve(columns).astype(dtype, copy=False)
+def _weights_of_batch(solver: LabelSolver, rows: sparse.csr_array) -> Influence:
+    system = solver.original
+    columns = rows.toarray().T
+    X = solver.solve(columns).astype(np.float64, copy=False)
     labelled = np.flatnonzero(system.labelled)
     clamped = system.clamped[labelled][:, None]
     finite = np.where(system.clamped, 0.0, system.trust)[labelled][:, None]
-    weights = np.where(clamped, -(system.laplacian[labelled] @ X), finite * X[labelled])
+    weights = np.where(clamped, columns[labelled] - system.laplacian[labelled] @ X, finite * X[labelled])
     weights[weights < MIN_WEIGHT] = 0
-    held = system.clamped[samples]
-    weights[:, held] = labelled[:, None] == samples[held]
     share = np.zeros(X.shape) if system.anchor is None else np.maximum(system.anchor[:, None] * X, 0)
-    # The sum is known: 1. What the solver left over is shared out.
+    # The sum is known: the share of the row that is reached. What the solver left over is shared out.
+    known = rows @ system.reached.astype(np.float64)
     total = weights.sum(axis=0) + share.sum(axis=0)
-    total[total == 0] = 1
-    weights, share = weights / total, share / total
+    factor = np.divide(known, total, out=np.zeros_like(total), where=total > 0)
+    weights, share = weights * factor, share * factor
     entries = sparse.coo_array(weights.T)
-    rows, places = entries.coords
-    found = sparse.csr_array((entries.data, (rows, labelled[places])), shape=(len(samples), n_samples))
-    opinion = np.zeros((len(samples), system.labels.shape[1]))
+    places = entries.coords[0], labelled[entries.coords[1]]
+    found = sparse.csr_array((entries.data, places), shape=rows.shape)
+    opinion = np.zeros((rows.shape[0], system.labels.shape[1]))
     if system.opinion is not None:
         opinion = share.T @ system.opinion
     return Influence(found, share.sum(axis=0), opinion)
@@ -438,3 +439,49 @@ def solve_scores(solver: LabelSolver) -> NDArray:
 def _batches(system: LabelSystem, n: int) -> Iterator[slice]:
     size = int(np.clip(MAX_BATCH_ENTRIES // max(system.n_samples, 1), 1, MAX_BATCH_COLUMNS))
     return gen_batches(n, size) if n else iter(())
+
+
+def strongest_labels(solver: LabelSolver, n: int) -> tuple[NDArray, NDArray]:
+    """The n labelled samples with most weight in the scores of every sample, and these weights.
+
+    One solve for each label instead of one for each sample: columns of M = −L_uu⁻¹·L_ul.
+
+    Parameters
+    ----------
+    solver : LabelSolver
+        Solver of the system.
+    n : int
+        Number of labelled samples.
+
+    Returns
+    -------
+    samples : ndarray of int of shape (n_samples, n)
+        The strongest first; −1 where there are fewer.
+    weights : ndarray of shape (n_samples, n)
+
+    Examples
+    --------
+    >>> from lmssc.core.targets import Targets
+    >>> L = sparse.csr_array([[1.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    >>> solver = LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1, 1]), 2)))
+    >>> strongest_labels(solver, 1)[0].ravel()
+    array([0, 0, 3, 3])
+    """
+    system = solver.original
+    labelled = np.flatnonzero(system.labelled)
+    best = np.full((system.n_samples, n), -1)
+    weights = np.zeros((system.n_samples, n))
+    for batch in _batches(system, len(labelled)):
+        samples = labelled[batch]
+        clamped = system.clamped[samples]
+        rhs = -system.laplacian[:, samples].toarray()
+        rhs[:, ~clamped] = 0
+        rhs[samples[~clamped], np.flatnonzero(~clamped)] = system.trust[samples[~clamped]]
+        found = solver.solve(rhs).astype(np.float64, copy=False)
+        found[samples[clamped], np.flatnonzero(clamped)] = 1
+        joined = np.hstack([weights, np.where(found > MIN_WEIGHT, found, 0)])
+        names = np.hstack([best, np.broadcast_to(samples, found.shape)])
+        order = np.argsort(-joined, axis=1, kind="stable")[:, :n]
+        weights, best = np.take_along_axis(joined, order, 1), np.take_along_axis(names, order, 1)
+    best[weights <= 0] = -1
+    return best, weights

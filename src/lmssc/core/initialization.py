@@ -202,6 +202,8 @@ def initialize(views: Views, config: FitConfig, context: FitContext | None = Non
     n_components = config.n_components
     if n_components is None:
         n_components = max_components(views.n_samples, views.n_features, text=config.text)
+        if config.max_components is not None:
+            n_components = min(n_components, config.max_components)
     # The spectrum of text has no gap between signal and noise.
     above_noise = config.n_components is None and not config.text
     latent, loadings = context.reuse(

@@ -128,16 +128,19 @@ class NewSampleProbe:
         samples: NDArray,
         ridge: NDArray,
         second_opinion: SecondOpinion | None = None,
+        opinions: NDArray | None = None,
     ) -> "NewSampleProbe":
-        """The probe of the given samples of the scaled views."""
+        """The probe of the given samples of the scaled views; `opinions` are Q of all samples of fit."""
         some = views.take(samples)
         products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
         energies = np.array([view.row_energies() for view in some])
         present = np.empty(energies.shape, dtype=bool)
         for rows, has in some.patterns():
             present[:, rows] = has[:, None]
-        opinions = None if second_opinion is None else second_opinion.by_view(some)
-        return cls(samples, products, energies, present, ridge, opinions)
+        parts = None
+        if second_opinion is not None and opinions is not None:
+            parts = second_opinion.by_view_given(some, opinions[samples])
+        return cls(samples, products, energies, present, ridge, parts)
 
     def trust(
         self,

@@ -11,6 +11,7 @@ from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups
 from lmssc.core.latent import update_latent
+from lmssc.core.links import Links
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
@@ -108,6 +109,8 @@ class Objective:
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
     opinion : Opinion, or None
         Q and η: the second opinion on the unlabelled samples, to which F is drawn.
+    links : Links or None
+        Links between the samples that the data came with, whose Laplacian is added to that of S.
     """
 
     views: Views
@@ -124,6 +127,12 @@ class Objective:
     groups: NDArray | None = None
     spatially_ordered: bool = False
     opinion: Opinion | None = None
+    links: Links | None = None
+
+    def laplacian(self, graph: sparse.csr_array) -> sparse.csr_array:
+        """L of the graph S, plus that of the links."""
+        own = laplacian(graph)
+        return own if self.links is None else (own + self.links.laplacian).tocsr()
 
     def step(self, state: IterationState) -> IterationState:
         """One iteration of Algorithm 1: W, then H, then S, then F."""
@@ -172,7 +181,7 @@ class Objective:
         parts.append((state.scores, np.sqrt(self.gamma)))
         alpha = state.alpha if self.freeze_alpha else None
         graph, alpha = self._learn_graph(parts, state.search, alpha)
-        return replace(state, graph=graph, laplacian=laplacian(graph), alpha=alpha)
+        return replace(state, graph=graph, laplacian=self.laplacian(graph), alpha=alpha)
 
     def connect(self, embedded: NDArray, search: Search) -> sparse.csr_array:
         """S from the coordinates `embedded` alone, without F, for the start; `search` is updated in place.
@@ -215,8 +224,12 @@ class Objective:
             "graph": self.beta * float(np.vdot(state.alpha, row_squares)),
             "labels": self.gamma * roughness(state.laplacian, state.scores),
         }
+        uncertain = self.targets.uncertain
+        if len(uncertain):
+            away = state.scores[uncertain] - self.targets.matrix(state.scores.dtype)[uncertain]
+            terms["trust"] = self.gamma * float(np.asarray(self.targets.trust)[uncertain] @ (away**2).sum(axis=1))
         if self.opinion is not None:
-            away = (state.scores - self.opinion.scores)[~self.targets.labelled]
+            away = (state.scores - self.opinion.scores)[~self.targets.certain_labels]
             terms["opinion"] = self.gamma * self.opinion.weight * float(np.vdot(away, away))
         if self.ridge is not None:
             incomplete = state.latent[self.views.missing_counts() > 0]

@@ -67,6 +67,10 @@ class Permutation:
         """Rows in the order of the fit, put back into canonical order."""
         return rows if self.positions is None else rows[self.positions]
 
+    def undo_targets(self, targets: Targets) -> Targets:
+        """Targets in the order of the fit, put back into canonical order."""
+        return targets if self.positions is None else targets.take(self.positions)
+
     def undo_graph(self, graph: sparse.csr_array) -> sparse.csr_array:
         """A graph of the samples in the order of the fit, with rows and columns in canonical order."""
         return graph if self.positions is None else graph[self.positions][:, self.positions].tocsr()

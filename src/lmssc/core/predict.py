@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import connect_new, separate_groups
@@ -77,6 +78,13 @@ class NeighborAverage:
         distances : ndarray of shape (m,)
             Mean squared distance of each sample to its neighbours.
         """
+        weights, distances = self.connect(latent, groups, own)
+        return weights @ values, distances
+
+    def connect(
+        self, latent: NDArray, groups: NDArray | None = None, own: NDArray | None = None
+    ) -> tuple[sparse.csr_array, NDArray]:
+        """Weights of the samples of fit in the average of each new sample, and mean squared distances to them."""
         points, queries = self.points, self.embedding.embed_new(latent)
         if self.regressor is not None:
             queries = np.hstack([queries, self.regressor(queries)])
@@ -86,7 +94,7 @@ class NeighborAverage:
         weights = connect_new(points, queries, n_neighbors, alpha=self.alpha, recall=self.recall)
         if own is not None:
             weights = without_own(weights, own)
-        return weights @ values, mean_squared_distances(weights, points, queries)
+        return weights, mean_squared_distances(weights, points, queries)
 
     def trust(
         self,
@@ -170,13 +178,21 @@ class ViewEncoder:
         latent = np.empty((n_samples, self.loadings[0].shape[1]), dtype=dtype)
         residuals, opinions = np.empty(n_samples), []
         for rows in slices(n_samples, sum(stored_bytes(raw.data) for raw in raws) / n_samples):
-            views = scale_views([raw.take(rows) for raw in raws], self.scalings)
+            views = self.scaled(raws, rows)
             latent[rows], residuals[rows] = self._encode_batch(views)
             if self.second_opinion is not None:
                 opinions.append(self.second_opinion(views))
             for raw in raws:
                 release(raw.data)
         return latent, residuals, None if self.second_opinion is None else np.concatenate(opinions)
+
+    def scaled(self, raws: list[RawView], rows: slice) -> Views:
+        """The scaled views of some rows."""
+        return scale_views([raw.take(rows) for raw in raws], self.scalings)
+
+    def presence(self, raws: list[RawView]) -> list[NDArray | None]:
+        """Which samples have the view of each of the loadings; None if all have it."""
+        return [raw.present for raw in raws]
 
     def _encode_batch(self, views: Views) -> tuple[NDArray, NDArray]:
         products = views.dot(self.loadings)
@@ -226,11 +242,11 @@ def predict_new(
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
     if encoder.second_opinion is not None and opinions is not None:
-        scores = encoder.second_opinion.blend(scores, opinions)
+        scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has in presence_patterns([raw.present for raw in raws], len(scores)):
+    for rows, has in presence_patterns(encoder.presence(raws), len(scores)):
         own = trust if has.all() else None
         if own is None:
             own = average.trust(probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)

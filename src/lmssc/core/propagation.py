@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
@@ -15,8 +16,14 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# Up to this many unknown rows of F, a dense Cholesky factorisation takes less time than conjugate gradients.
-MAX_DIRECT = 400
+# Largest number of samples without a label for which a dense Cholesky factor is considered.
+MAX_DIRECT = 5000
+# The same with a second opinion, with which conjugate gradients need few steps.
+MAX_DIRECT_WITH_OPINION = 300
+# An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
+ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 2.5e8, 1e4
+# Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
+MIN_PIVOT = 1e-6
 
 
 class Propagation(NamedTuple):
@@ -37,6 +44,9 @@ def propagate(
     opinion: Opinion | None = None,
 ) -> Propagation:
     """Update of F: F_l = Y_l, and F_u = −L_uu⁻¹·L_ul·Y_l, the minimiser of Tr(FᵀLF).
+
+    A label with finite trust μ_i does not fix f_i: Σ_i μ_i·‖f_i − y_i‖² is added to what F minimises, so that
+    (L + M)F = MY with M = diag(μ), and the neighbours can overrule it.
 
     With a second opinion, F_u = (L_uu + ηI)⁻¹·(ηQ_u − L_ul·Y_l), the minimiser of Tr(FᵀLF) + η·Σ_u ‖f_u − q_u‖².
 
@@ -74,6 +84,10 @@ def propagate(
            [0.5, 0.5],
            [0. , 1. ]])
     """
+    if len(targets.uncertain):
+        return _propagate_uncertain(
+            laplacian, targets, start, tol, opinion, normalised=normalised, spatially_ordered=spatially_ordered
+        )
     labelled = targets.labelled
     scores = targets.matrix(laplacian.dtype)
     components = WeakComponents.of(laplacian, labelled)
@@ -84,7 +98,11 @@ def propagate(
     n_unknown = len(known) - int(known.sum())
     direct = None
     # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
-    if 0 < n_unknown <= MAX_DIRECT and (opinion is not None or components.unreached.all()):
+    if opinion is None:
+        cheaper = _is_cheaper_directly(n_unknown, *scores.shape) and bool(components.unreached.all())
+    else:
+        cheaper = n_unknown <= MAX_DIRECT_WITH_OPINION
+    if n_unknown and cheaper:
         direct = _solve_directly(laplacian, scores, labelled, known, opinion)
     if direct is not None:
         scores[~known] = direct
@@ -98,20 +116,62 @@ def propagate(
     return Propagation(scores, unreached)
 
 
+def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
+    """Whether a dense Cholesky factor of L_uu takes less time than conjugate gradients: few samples, or many classes.
+
+    Examples
+    --------
+    >>> _is_cheaper_directly(900, 1000, 10), _is_cheaper_directly(2500, 3000, 10), _is_cheaper_directly(2500, 3000, 999)
+    (True, False, True)
+    """
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
+    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
+    return n_unknown <= MAX_DIRECT and operations <= limit
+
+
+def _propagate_uncertain(
+    laplacian: sparse.csr_array,
+    targets: Targets,
+    start: NDArray | None,
+    tol: float,
+    opinion: Opinion | None,
+    **options: bool,
+) -> Propagation:
+    """`propagate` with labels of finite trust: each hangs on its sample by an edge, and is itself certain."""
+    uncertain, n_samples = targets.uncertain, len(targets)
+    weights = np.asarray(targets.trust)[uncertain].astype(laplacian.dtype)
+    labels = np.arange(len(uncertain))
+    shape = (n_samples, len(uncertain))
+    edges = sparse.csr_array((-weights, (uncertain, labels)), shape=shape)
+    own = sparse.csr_array((weights, (uncertain, uncertain)), shape=laplacian.shape)
+    joined = sparse.block_array([[laplacian + own, edges], [edges.T, sparse.diags_array(weights)]], format="csr")
+    if start is not None:
+        start = np.concatenate([start, start[uncertain]])
+    if opinion is not None:
+        opinion = opinion.take(lambda rows: np.concatenate([rows, rows[uncertain]]))
+    found = propagate(joined, targets.certain(uncertain), start, tol, opinion=opinion, **options)
+    return Propagation(found.scores[:n_samples].copy(), found.unreached[:n_samples].copy())
+
+
 def _solve_directly(
     laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
 ) -> NDArray | None:
-    """F_u by a Cholesky factorisation of L_uu + ηI; None if rounding has made it indefinite."""
-    rows = laplacian[~is_known].toarray().astype(np.float64, copy=False)
-    matrix, rhs = rows[:, ~is_known], -rows[:, labelled] @ scores[labelled]
+    """F_u by a Cholesky factor of L_uu + ηI; None if rounding makes it singular."""
+    unknown = np.flatnonzero(~is_known)
+    rows = laplacian[unknown]
+    rhs = -(rows[:, labelled] @ scores[labelled].astype(np.float64))
+    matrix = rows[:, unknown].toarray().astype(np.float64, copy=False)
     if opinion is not None:
         matrix[np.diag_indices_from(matrix)] += opinion.weight
-        rhs += opinion.weight * opinion.scores[~is_known]
-    try:
-        factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+        rhs += opinion.weight * opinion.scores[unknown]
+    # On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
+    unit = 1 / np.sqrt(matrix.diagonal())
+    matrix *= unit[:, None]
+    matrix *= unit
+    factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if info or factor.diagonal().min() < MIN_PIVOT:
         return None
-    return linalg.cho_solve(factor, rhs, overwrite_b=True, check_finite=False)
+    return unit[:, None] * dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
 
 
 def _solve_unknown(

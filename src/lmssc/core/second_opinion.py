@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.utils import gen_batches
 
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 
@@ -42,7 +42,7 @@ class Opinion:
     Attributes
     ----------
     scores : ndarray of shape (n, c)
-        Q; rows sum to 1.
+        Q; rows sum to 1. That of a labelled sample does not use its own label, if the regression is fitted to it.
     weight : float
         η, positive.
     """
@@ -125,8 +125,9 @@ def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
     array([[0.368],
            [1.   ]])
     """
-    products = points @ landmarks.T
-    squares = -2 * np.asarray(products if isinstance(products, np.ndarray) else products.toarray(), dtype=np.float64)
+    # In double precision: rows may be far from the origin, and close to each other.
+    products = points.astype(np.float64, copy=False) @ landmarks.astype(np.float64, copy=False).T
+    squares = -2 * (products if isinstance(products, np.ndarray) else products.toarray())
     squares += View(points).row_energies()[:, None]
     squares += View(landmarks).row_energies()
     np.maximum(squares, 0, out=squares)
@@ -242,9 +243,22 @@ class OpinionRegression:
         positions = np.flatnonzero(np.isin(self.rows, held_out))
         return softmax((self.targets[positions] - self._errors_without(positions)) / self.temperature, axis=1)
 
+    def left_out_distributions(self) -> NDArray:
+        """Q of all labelled samples that the regression is fitted to, each without its own label."""
+        return softmax((self.targets - self._left_out_errors(self.ridge)) / self.temperature, axis=1)
+
     def finish(self, trust: float) -> "SecondOpinion":
         """What predicts Q, fitted to all labels."""
         return SecondOpinion(self.kernel, self.coefficients(), self.temperature, trust)
+
+    def opinion(self, views: Views, trust: float, kernel: NDArray | None = None) -> Opinion:
+        """Q of all samples of fit, and η; `kernel` is that between the samples and the landmarks, if it is known."""
+        if kernel is None:
+            scores = self.finish(trust)(views)
+        else:
+            scores = self.distributions(kernel, self.coefficients()).astype(views.dtype, copy=False)
+        scores[self.rows] = self.left_out_distributions()
+        return Opinion(scores, anchor_weight(trust))
 
 
 def fit_temperature(scores: NDArray, targets: NDArray) -> float:
@@ -298,6 +312,16 @@ class SecondOpinion:
     def by_view(self, views: Views) -> NDArray:
         """What each view contributes to the scores of samples, of shape (V, n, c)."""
         return np.array([near @ self.coefficients for near in self.kernel.by_view(views)])
+
+    def by_view_given(self, views: Views, opinions: NDArray) -> NDArray:
+        """`by_view` of samples of fit, shifted so that all views together give the Q that is known.
+
+        Otherwise the contributions of a labelled sample would know its label, as those of a new sample never do.
+        """
+        contributions, has = self.by_view(views), presence(views)
+        logs = [np.log(np.maximum(part, np.finfo(float).tiny)) for part in (opinions, self.decide(contributions, has))]
+        shift = self.temperature * (logs[0] - logs[1]) / np.sqrt(np.maximum(has.sum(axis=1), 1))[:, None]
+        return contributions + has.T[:, :, None] * shift
 
     def decide(self, contributions: NDArray, has: NDArray) -> NDArray:
         """Q from the contributions of the views, of which each sample has those in its row of `has`, (n, V)."""

@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
-from lmssc.core.graph import laplacian, neighbor_distance
+from lmssc.core.graph import neighbor_distance
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
+from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
+from lmssc.core.label_noise import doubt_labels, trust_labels
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
+from lmssc.core.links import Links
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import Opinion, OpinionRegression, SecondOpinion, anchor_weight
+from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -76,6 +79,7 @@ def begin(
     config: FitConfig,
     context: FitContext | None = None,
     groups: NDArray | None = None,
+    links: Links | None = None,
 ) -> Start:
     """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
 
@@ -83,20 +87,24 @@ def begin(
     ----------
     views, targets, config, context, groups
         As for `fit`.
+    links : Links, optional
+        Links between the samples.
 
     Returns
     -------
     Start
     """
     if config.random_start:
-        return _begin_randomly(views, targets, config, groups)
+        return _begin_randomly(views, targets, config, groups, links)
     latent, loadings, embedding, ridge = initialize(views, config, context)
     permutation = choose_order(views, latent)
-    objective = replace(_objective(views, targets, config, groups, permutation, embedding), ridge=ridge)
+    objective = replace(_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
     search = choose_search(views.n_samples, config.neighbor_recall)
     first = _first_graph(objective, latent, search, permutation, config)
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
+    if config.label_noise != 0:
+        objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
     start, trusted = _warm_start(objective, first, search)
     objective = replace(objective, targets=trusted, expected=start.expected)
     objective, start, second_opinion, confidence = _second_opinion(objective, first, start, permutation, config)
@@ -136,16 +144,18 @@ def choose_order(views: Views, latent: NDArray) -> Permutation:
     return Permutation(spatial_order(latent)) if views.complete and is_large(len(latent)) else Permutation()
 
 
-def _begin_randomly(views: Views, targets: Targets, config: FitConfig, groups: NDArray | None) -> Start:
+def _begin_randomly(
+    views: Views, targets: Targets, config: FitConfig, groups: NDArray | None, links: Links | None
+) -> Start:
     """Random H and S, and F = 0 for unlabelled samples, as in the paper."""
     (latent, loadings, embedding, _), graph = initialize_randomly(views, config)
-    objective = _objective(views, targets, config, groups, Permutation(), embedding)
+    objective = _objective(views, targets, config, groups, Permutation(), embedding, links)
     state = IterationState(
         loadings=loadings,
         latent=latent,
         XtH=views.transpose_dot(latent),
         graph=graph,
-        laplacian=laplacian(graph),
+        laplacian=objective.laplacian(graph),
         scores=targets.matrix(views.dtype),
         unreached=np.zeros(len(latent), dtype=bool),
         search=choose_search(views.n_samples, config.neighbor_recall),
@@ -160,6 +170,7 @@ def _objective(
     groups: NDArray | None,
     permutation: Permutation,
     embedding: Embedding,
+    links: Links | None = None,
 ) -> Objective:
     """The objective with its samples in the order of the fit."""
     return Objective(
@@ -174,6 +185,7 @@ def _objective(
         permutation.apply_to_embedding(embedding),
         groups=None if groups is None else permutation.apply(groups),
         spatially_ordered=not permutation.is_identity,
+        links=links if links is None or permutation.order is None else links.take(permutation.order),
     )
 
 
@@ -194,6 +206,26 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
     return min(first.features.features.energy, MAX_NEIGHBOR_DISTANCES * near)
 
 
+def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
+    """The targets, with less trust in labels that labels hidden in turn contradict."""
+    undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
+    problem = LatentProblem(
+        undo(first.embedded),
+        config.n_neighbors,
+        config.beta,
+        config.label_weight,
+        config.balance,
+        config.shared_alpha,
+        config.neighbor_recall,
+        None if objective.groups is None else undo(objective.groups),
+        links=None if objective.links is None else permutation.undo_graph(objective.links.laplacian),
+    )
+    # Samples without a label play no part here, so their folds do not matter.
+    folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
+    doubt = doubt_labels(problem, targets, folds, config.label_noise)
+    return permutation.apply_to_targets(trust_labels(targets, doubt))
+
+
 def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tuple[WarmStart, Targets]:
     """The warm start, repeated if it shows that labels of identical samples are to be trusted less; and the targets."""
 
@@ -207,6 +239,7 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
             first.features,
             objective.tolerance(),
             spatially_ordered=objective.spatially_ordered,
+            make_laplacian=objective.laplacian,
         )
 
     start = run(objective.targets)
@@ -218,29 +251,37 @@ def _second_opinion(
     objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, calibration = config.second_opinion, None, None
+    trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None
     if config.calibrate:
         held = hold_out(objective, first, permutation, config)
-        trust, scores, regression = judge_opinion(held, config.second_opinion)
-        regression = regression if held.complete else None
+        trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
+        if not held.complete:
+            regression = kernel = None
         calibration = held.calibrate(scores)
+        losses = held.losses(scores, calibration) if len(scores) else None
     second_opinion = None
     if trust:
         if regression is None:
             regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
         second_opinion = regression.finish(trust)
-        opinion = Opinion(second_opinion(objective.views), anchor_weight(trust))
+        opinion = regression.opinion(objective.views, trust, kernel)
         objective = replace(objective, opinion=opinion)
         tol, targets = objective.tolerance(), objective.targets
         start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)
     confidence = StartConfidence()
     if calibration is not None:
         confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
+        confidence = replace(confidence, losses=losses)
     return objective, start, second_opinion, confidence
 
 
 def resume(
-    views: Views, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    groups: NDArray | None,
+    saved: Mapping[str, Any],
+    links: Links | None = None,
 ) -> Start:
     """What an interrupted fit to the same data with the same parameters continues from.
 
@@ -250,19 +291,21 @@ def resume(
         As for `fit`.
     saved : mapping
         Content of the checkpoint.
+    links : Links, optional
+        Links between the samples.
 
     Returns
     -------
     Start
     """
     permutation = Permutation(saved["order"])
-    objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"])
+    objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"], links)
     objective = replace(objective, **saved["objective"])
     search = choose_search(views.n_samples, config.neighbor_recall)
     search.set_state(saved["search"])
     state = IterationState(
         XtH=objective.views.transpose_dot(saved["state"]["latent"]),
-        laplacian=laplacian(saved["state"]["graph"]),
+        laplacian=objective.laplacian(saved["state"]["graph"]),
         search=search,
         **saved["state"],
     )

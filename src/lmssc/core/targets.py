@@ -15,6 +15,8 @@ from scipy.special import xlogy
 MIN_REPEATED_LABELS = 10
 # Range of the concentration κ, the weight of the neighbours' scores counted in labels.
 MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-3, 1e3
+# Trust μ in a label that is as likely right as wrong.
+STIFFNESS = 0.3
 # Share of the class frequencies in the neighbours' scores, so that no label is impossible.
 PRIOR_SHARE = 0.02
 
@@ -35,6 +37,9 @@ class Targets:
         Their targets; rows sum to 1.
     counts : tuple of ndarray (nodes, classes, numbers)
         Number of labels of each class of each node, where there are any.
+    trust : ndarray of shape (n,), or None
+        μ: how far the label of each node is trusted, in units of the weights of its neighbours, which sum to about 1;
+        ∞ is certain. None if all labels are certain.
 
     Examples
     --------
@@ -50,6 +55,7 @@ class Targets:
     mixed: NDArray
     shares: NDArray
     counts: tuple[NDArray, NDArray, NDArray]
+    trust: NDArray | None = None
 
     @classmethod
     def from_codes(cls, codes: NDArray, n_classes: int) -> "Targets":
@@ -113,6 +119,7 @@ class Targets:
             mixed[order],
             self.shares[order],
             (position[node[kept]], code[kept], numbers[kept]),
+            None if self.trust is None else self.trust[nodes],
         )
 
     def hide(self, nodes: NDArray) -> "Targets":
@@ -122,8 +129,66 @@ class Targets:
         node, code, numbers = self.counts
         kept, still = codes[node] >= 0, codes[self.mixed] >= 0
         return Targets(
-            codes, self.n_classes, self.mixed[still], self.shares[still], (node[kept], code[kept], numbers[kept])
+            codes,
+            self.n_classes,
+            self.mixed[still],
+            self.shares[still],
+            (node[kept], code[kept], numbers[kept]),
+            self.trust,
         )
+
+    def soften(self, nodes: NDArray, shares: NDArray) -> "Targets":
+        """The targets with labels that are distributions: of `nodes`, one row of `shares` for each label.
+
+        Examples
+        --------
+        >>> targets = Targets.from_codes(np.array([0, 1, -1]), 2)
+        >>> targets.soften(np.array([0, 1]), np.array([[0.7, 0.3], [0.0, 1.0]])).matrix(np.dtype(float))
+        array([[0.7, 0.3],
+               [0. , 1. ],
+               [0. , 0. ]])
+        """
+        sums = np.zeros((len(self), self.n_classes))
+        np.add.at(sums, nodes, shares)
+        mixed = np.flatnonzero((sums > 0).sum(axis=1) > 1)
+        own = sums[mixed] / sums[mixed].sum(axis=1, keepdims=True)
+        return replace(self, codes=self._with_codes(mixed, own), mixed=mixed, shares=own)
+
+    def doubt(self, nodes: NDArray, probability: NDArray) -> "Targets":
+        """The targets with labels that are right with some probability, one for each of `nodes`.
+
+        Examples
+        --------
+        >>> Targets.from_codes(np.array([0, 1, -1]), 2).doubt(np.array([0, 1]), np.array([0.5, 1.0])).trust
+        array([0.3, inf, inf])
+        """
+        best = np.zeros(len(self))
+        np.maximum.at(best, nodes, probability)
+        best[~self.labelled] = 1
+        with np.errstate(divide="ignore"):
+            return replace(self, trust=STIFFNESS * best / (1 - best))
+
+    @property
+    def certain_labels(self) -> NDArray:
+        """Which nodes have a label that nothing can overrule."""
+        return self.labelled if self.trust is None else self.labelled & np.isinf(self.trust)
+
+    @property
+    def uncertain(self) -> NDArray:
+        """Nodes whose label is not certain, so that their neighbours can overrule it."""
+        if self.trust is None:
+            return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(self.labelled & np.isfinite(self.trust))
+
+    def certain(self, labels: NDArray) -> "Targets":
+        """The targets with one more node for each of `labels`, which has its label for certain instead of it."""
+        nodes = np.concatenate([np.arange(len(self)), labels])
+        position = np.arange(len(self))
+        position[labels] = len(self) + np.arange(len(labels))
+        codes = self.codes[nodes]
+        codes[labels] = -1
+        node, code, numbers = self.counts
+        return Targets(codes, self.n_classes, position[self.mixed], self.shares, (position[node], code, numbers))
 
     def shrink(self, opinions: NDArray) -> "Targets":
         """Shrink the label shares towards the scores of the neighbours, where labels of identical samples disagree.

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import BATCH_BYTES, memory_map
 from lmssc.data.views import Views
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 
 

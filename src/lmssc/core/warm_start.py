@@ -57,6 +57,7 @@ def warm_start(
     tol: float = 1e-10,
     *,
     spatially_ordered: bool = False,
+    make_laplacian: Callable[[sparse.csr_array], sparse.csr_array] = laplacian,
 ) -> WarmStart:
     """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
 
@@ -78,6 +79,8 @@ def warm_start(
         Relative residual of the propagation.
     spatially_ordered : bool
         As for `propagate`.
+    make_laplacian : callable
+        S ↦ L, with that of the links if there are any.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def warm_start(
     >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    L = laplacian(graph)
+    L = make_laplacian(graph)
     scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
     regressor = expected = None
     initially_disconnected = unreached
@@ -106,7 +109,7 @@ def warm_start(
                 break
             regressor, expected = candidate, predicted
             graph = learn(np.hstack([embedded, expected]))
-            L = laplacian(graph)
+            L = make_laplacian(graph)
             scores, unreached = propagate(L, targets, scores, tol, spatially_ordered=spatially_ordered)
     return WarmStart(graph, L, scores, unreached, regressor, expected, initially_disconnected)
 

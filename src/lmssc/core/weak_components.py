@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import threaded_product
@@ -66,9 +66,9 @@ class WeakComponents:
         """
         strong = _strong_edges(laplacian)
         if _reach_all(laplacian, strong, labelled):
-            component, n_components = np.zeros(len(labelled), dtype=np.intp), 1
-        else:
-            n_components, component = connected_components(_select_edges(laplacian, strong), connection="strong")
+            nothing = np.empty(0, dtype=np.intp)
+            return cls(nothing, nothing, np.empty(0, bool), sparse.csr_array((0, len(labelled))), np.empty(0))
+        n_components, component = connected_components(_select_edges(laplacian, strong), connection="strong")
         unlabelled = np.ones(n_components, dtype=bool)
         unlabelled[component[labelled]] = False
         number = np.where(unlabelled, np.cumsum(unlabelled) - 1, -1)[component]

@@ -11,9 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys
 from lmssc.data.folds import DEFAULT_FOLDS, draw_folds, hide
 from lmssc.data.frames import frame_columns, is_frame
-from lmssc.data.labels import encode_labels
+from lmssc.data.graph_view import GraphView
+from lmssc.data.labels import Labels, encode_labels
 from lmssc.data.layout import Layout, read_layout
+from lmssc.data.link_order import order_with_links
+from lmssc.data.link_reading import hint_at_links, match_index, read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView, check_views, refuse_gaps
+from lmssc.data.row_index import common_index
+from lmssc.data.soft_labels import is_soft, read_soft_labels, read_trust
 from lmssc.data.storage import smaller
 from lmssc.data.validation import (
     Masks,
@@ -50,6 +55,12 @@ class Dataset:
         Column names of the views that came as data frames.
     feature_names : ndarray of str, or None
         Column names of one 2-D X that came as a data frame.
+    graphs : list of GraphView
+        Links between the samples, in the order of the input.
+    shares : ndarray of shape (n, c), or None
+        Distribution of each labelled sample over the classes; None if each has one class.
+    trust : ndarray of shape (n,), or None
+        Probability that each label is right; None if all are certain.
 
     Examples
     --------
@@ -67,6 +78,9 @@ class Dataset:
     gap_rows: list[NDArray | None]
     column_names: dict[str, list[str]] = field(default_factory=dict)
     feature_names: NDArray | None = None
+    graphs: list[GraphView] = field(default_factory=list)
+    shares: NDArray | None = None
+    trust: NDArray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -75,8 +89,13 @@ class Dataset:
 
     @property
     def names(self) -> list[str]:
-        """Names of the views."""
+        """Names of the views of features."""
         return self.layout.names
+
+    @property
+    def graph_names(self) -> list[str]:
+        """Names of the graphs."""
+        return [graph.name for graph in self.graphs]
 
     @cached_property
     def keys_by_view(self) -> list[NDArray]:
@@ -86,6 +105,8 @@ class Dataset:
     @cached_property
     def order(self) -> CanonicalOrder:
         """Canonical order of samples and views."""
+        if self.graphs:
+            return order_with_links(self.keys_by_view, self.codes, self.graphs)
         return order_by_keys(self.keys_by_view, self.codes)
 
     def folds(self, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
@@ -98,7 +119,7 @@ class Dataset:
 
     def hide(self, rows: NDArray) -> "Dataset":
         """The same samples without the labels of some rows; classes without a label are dropped."""
-        return self._derive(list, **_drop_empty_classes(self.classes, hide(self.codes, rows)))
+        return self._derive(list, **self._with_codes(hide(self.codes, rows)))
 
     def with_labels(self, classes: NDArray, codes: NDArray) -> "Dataset":
         """The same samples with other labels: the sorted classes, and the code of each sample, −1 without a label."""
@@ -111,11 +132,26 @@ class Dataset:
             lambda keys: [one[rows] for one in keys],
             views=[_take(view, rows, gaps is not None) for view, gaps in zip(self.views, gap_rows, strict=True)],
             gap_rows=gap_rows,
-            **_drop_empty_classes(self.classes, self.codes[rows]),
+            graphs=[graph.take(rows) for graph in self.graphs],
+            **self._with_codes(self.codes[rows], rows),
         )
 
+    def _with_codes(self, codes: NDArray, rows: NDArray | slice = slice(None)) -> dict[str, Any]:
+        """Fields with other codes, of some rows; classes without a label are dropped."""
+        left = np.unique(codes[codes >= 0])
+        changes = _drop_empty_classes(self.classes, codes)
+        if self.shares is not None:
+            shares = self.shares[rows][:, left]
+            total = shares.sum(axis=1, keepdims=True)
+            changes["shares"] = shares / np.where(total > 0, total, 1)
+        if self.trust is not None:
+            changes["trust"] = self.trust[rows]
+        return changes
+
     def without_view(self, name: str) -> "Dataset":
-        """All views but one."""
+        """All views and graphs but one."""
+        if name in self.graph_names:
+            return self._derive(list, graphs=[graph for graph in self.graphs if graph.name != name])
         left = [v for v, other in enumerate(self.names) if other != name]
         views = [self.views[v] for v in left]
         return self._derive(
@@ -157,19 +193,28 @@ def _drop_empty_classes(classes: NDArray, codes: NDArray) -> dict[str, NDArray]:
     return {"classes": classes[left], "codes": np.where(codes >= 0, np.searchsorted(left, codes), -1)}
 
 
-def validate(X: Any, y: ArrayLike, *, views: ViewSpec = None, present: Masks = None) -> Dataset:
+def validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    views: ViewSpec = None,
+    present: Masks = None,
+    sample_weight: ArrayLike | None = None,
+) -> Dataset:
     """Check views and labels, and find out which samples lack which view.
 
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
         Samples.
-    y : array-like of shape (n,)
-        Labels; −1 (integers), None or NaN (anything else) is unlabelled.
+    y : array-like of shape (n,) or (n, c)
+        Labels; −1 (integers), None or NaN (anything else) is unlabelled. Or distributions over the classes.
     views : list of int, list of slices, dict of name → columns, or None
         How the columns of one 2-D X are divided into views.
     present : list or dict of boolean arrays, optional
         For each view, which samples have it.
+    sample_weight : array-like of shape (n,), optional
+        Probability that each label is right.
 
     Returns
     -------
@@ -182,20 +227,30 @@ def validate(X: Any, y: ArrayLike, *, views: ViewSpec = None, present: Masks = N
     """
     check_rows(X, y, present)
     column_names: dict[str, list[str]] = {}
+    graphs: list[GraphView] = []
     if is_view_collection(X):
-        blocks = read_collection(X, MIN_SAMPLES)
+        features, links = split_graphs(X)
+        blocks = read_collection(features, MIN_SAMPLES)
+        graphs = read_graphs(links, next(iter(blocks.values())).shape[0])
+        match_index(graphs, common_index(features.values()))
+        hint_at_links(blocks)
         if views is not None:
             raise ValueError(
                 "views divides the columns of one 2-D X into views, but X is a collection of views: leave views out"
             )
         layout = Layout.from_widths(list(blocks), [block.shape[1] for block in blocks.values()])
-        column_names = frame_columns_by_view(X)
+        column_names = frame_columns_by_view(features)
     else:
         block = read_block(X, "X", MIN_SAMPLES)
         layout = read_layout(views, block.shape[1], frame_columns(X) if is_frame(X) else None)
         blocks = layout.split(block)
     checked = check_views(blocks, present)
-    return make_dataset(checked, *encode_labels(y, checked[0].raw.data.shape[0]), layout, column_names)
+    n_samples = checked[0].raw.data.shape[0]
+    soft = read_soft_labels(y, n_samples) if is_soft(y) else None
+    labels = encode_labels(y, n_samples) if soft is None else Labels(soft.classes, soft.codes)
+    codes, trust = read_trust(sample_weight, labels)
+    dataset = make_dataset(checked, labels.classes, codes, layout, column_names, graphs)
+    return replace(dataset, shares=None if soft is None else soft.shares, trust=trust)
 
 
 def make_dataset(
@@ -204,6 +259,7 @@ def make_dataset(
     codes: NDArray,
     layout: Layout | None = None,
     column_names: dict[str, list[str]] | None = None,
+    graphs: Sequence[GraphView] = (),
 ) -> Dataset:
     """Dataset of views and labels that have been checked.
 
@@ -216,7 +272,8 @@ def make_dataset(
     raws = [view.raw for view in checked]
     if layout is None:
         layout = Layout.from_widths([raw.name for raw in raws], [raw.data.shape[1] for raw in raws])
-    return Dataset(raws, classes, codes, layout, [view.gap_rows for view in checked], column_names or {})
+    gap_rows = [view.gap_rows for view in checked]
+    return Dataset(raws, classes, codes, layout, gap_rows, column_names or {}, graphs=list(graphs))
 
 
 def frame_columns_by_view(X: Any) -> dict[str, list[str]]:

@@ -1,12 +1,13 @@
 """Samples that lack views, and samples that lack single values of a view."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.storage import smaller
 from lmssc.data.validation import Masks, list_some, unique_names
@@ -116,7 +117,12 @@ def refuse_gaps(checked: Sequence[CheckedView]) -> None:
             )
 
 
-def _read_masks(present: Masks, names: Sequence[str], n_samples: int) -> list[NDArray]:
+def _read_masks(present: Any, names: Sequence[str], n_samples: int) -> list[NDArray]:
+    """One mask per view; a table of masks has a row for each sample, so that scikit-learn can take some of them."""
+    if is_frame(present):
+        present = {name: np.asarray(present[name]) for name in frame_columns(present)}
+    elif isinstance(present, np.ndarray) and present.shape == (n_samples, len(names)) and n_samples != len(names):
+        present = list(present.T)
     if present is None:
         given: list[ArrayLike | None] = [None] * len(names)
     elif isinstance(present, Mapping):

@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, present_blocks, present_count
 from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.batches import gen_batches
 
 
 @dataclass(frozen=True)

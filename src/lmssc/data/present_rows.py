@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
 from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.batches import gen_batches
 
 # Batches of this many values stay in the CPU cache.
 VALUES_PER_BATCH = 1 << 16
@@ -84,7 +84,8 @@ def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
     [[[1.0], [2.0]]]
     """
     seen = np.empty(0, dtype=np.uint64)
-    for rows in gen_batches(raw.data.shape[0], max(1, VALUES_PER_BATCH // raw.data.shape[1])):
+    n_values = raw.data.nnz if sparse.issparse(raw.data) else raw.data.shape[0] * raw.data.shape[1]
+    for rows in gen_batches(raw.data.shape[0], max(1, VALUES_PER_BATCH * raw.data.shape[0] // max(n_values, 1))):
         part = raw.take(rows)
         release(raw.data)
         block = part.data if part.present is None else part.data[part.present]

@@ -1,6 +1,6 @@
 """Scaling of the views: learned in `fit`, applied again in `predict`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,20 +10,30 @@ from scipy import sparse
 from lmssc.data.memmap import MappedRows
 from lmssc.data.outliers import Outliers, find_outliers
 from lmssc.data.present_rows import present_blocks, present_count, present_values
-from lmssc.data.text_detection import looks_like_words
+from lmssc.data.view_kinds import Choice, choose_scalings
 from lmssc.data.views import MappedView, Matrix, RawView, View, Views
 from lmssc.numerics.parallel import threaded_map
 
-SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample")
+SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample", "center", "sqrt", "log", "logidf")
 # Scalings that subtract the mean of each column.
-CENTRED = ("zscore", "mixed")
+CENTRED = ("zscore", "mixed", "center", "sqrt")
+# Those of them that multiply all columns by the same factor, so that their variances stay in proportion.
+ONE_FACTOR = ("center", "sqrt")
 # Factor for columns of 0 and 1 in "mixed". With it, samples of different categories are at distance 1, the standard
 # deviation of a number. Standardised they would be at least 2 apart, and never neighbours, however alike otherwise.
 INDICATOR = 0.5**0.5
 # Scalings of views of words.
-WORDS = ("tfidf", "unit")
-# A view counts as words only if a smaller share of its values than this is non-zero, and none is negative.
-TEXT_DENSITY = 0.2
+WORDS = ("tfidf", "unit", "log", "logidf")
+# Those with weights for rare words.
+WITH_IDF = ("tfidf", "logidf")
+# What replaces each value first; new samples may have negative ones.
+CHANGES = {
+    "sqrt": lambda values: np.sign(values) * np.sqrt(np.abs(values)),
+    "log": lambda values: np.sign(values) * np.log1p(np.abs(values)),
+    "logidf": lambda values: np.sign(values) * np.log1p(np.abs(values)),
+}
+# Scalings of counts or amounts, which are not negative.
+NOT_NEGATIVE = (*WITH_IDF, *CHANGES)
 # Standardising a row removes two degrees of freedom: with fewer features than this, hardly any are left.
 MIN_FEATURES = 4
 
@@ -32,8 +42,9 @@ MIN_FEATURES = 4
 class ViewScaling:
     """Scaling of one view.
 
-    `apply` replaces values beyond the `outliers` of fit, subtracts `mean`, multiplies the columns by `column_scale`,
-    normalises the rows for the kinds "unit", "tfidf" and "sample", and multiplies all by `factor`.
+    `apply` replaces values beyond the `outliers` of fit, takes the root ("sqrt") or ln(1 + x) ("log", "logidf"),
+    subtracts `mean`, multiplies the columns by `column_scale`, normalises the rows (words and "sample"), and multiplies
+    all by `factor`. `reason` says why this kind was chosen.
     """
 
     kind: str
@@ -41,6 +52,7 @@ class ViewScaling:
     mean: NDArray | None = None
     factor: float = 1.0
     outliers: Outliers | None = None
+    reason: str = ""
 
     def apply(self, raw: RawView, *, in_place: bool = False) -> View:
         """Scale a view; a sparse view stays sparse. With `in_place`, the data of `raw` may be overwritten.
@@ -56,6 +68,8 @@ class ViewScaling:
         factor = data.dtype.type(self.factor)
         if self.outliers is not None:
             data = self.outliers.replace(data)
+        if self.kind in CHANGES:
+            data, in_place = _change(data, self.kind), True
         if self.kind in CENTRED:
             scale = self.column_scale * factor
             if sparse.issparse(data):
@@ -70,7 +84,7 @@ class ViewScaling:
             return View(data, None, raw.present)
         if self.column_scale is not None:
             data = _scale_columns(data, self.column_scale)
-        if self.kind in ("unit", "tfidf"):
+        if self.kind in WORDS:
             data = _unit_rows(data)
         if self.kind == "sample":
             data = _standard_rows(data)
@@ -85,6 +99,13 @@ def _zero_rows(data: Matrix, rows: NDArray) -> Matrix:
     else:
         data[rows] = 0
     return data
+
+
+def _change(data: Matrix, kind: str) -> Matrix:
+    """A copy with the root or the logarithm of each value; zeros stay zeros."""
+    if sparse.issparse(data):
+        return sparse.csr_array((CHANGES[kind](data.data), data.indices, data.indptr), shape=data.shape)
+    return CHANGES[kind](data)
 
 
 def _scale_columns(data: Matrix, scale: NDArray) -> Matrix:
@@ -124,29 +145,18 @@ def _standard_rows(data: Matrix) -> NDArray:
 
 
 def choose_scaling(raw: RawView) -> str:
-    """Choose what `"auto"` means for a view, from its values and not from how they are stored.
-
-    A view is text if it is mostly zeros, has no negative value and passes the further tests of
-    :func:`~lmssc.data.text_detection.looks_like_words`. Whole numbers are then counts (`"tfidf"`), other numbers are
-    weights already (`"unit"`). All other views are measurements (`"zscore"`).
+    """Choose what `"auto"` means for one view (:func:`~lmssc.data.view_kinds.choose_scalings`).
 
     Examples
     --------
     >>> choose_scaling(RawView("a", np.array([[1.5, -2.0], [0.3, 0.0]]), None))
     'zscore'
     >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
-    'tfidf'
+    'log'
     >>> choose_scaling(RawView("a", np.diag(np.arange(10.0)), None))
-    'zscore'
+    'sqrt'
     """
-    size = present_count(raw) * raw.data.shape[1]
-    filled = sum(np.count_nonzero(values) for values in present_values(raw))
-    if filled >= TEXT_DENSITY * size or any((values < 0).any() for values in present_values(raw)):
-        return "zscore"
-    counts = all((values == np.rint(values)).all() for values in present_values(raw))
-    if not looks_like_words(raw, counts=counts):
-        return "zscore"
-    return "tfidf" if counts else "unit"
+    return choose_scalings([raw])[0].kind
 
 
 def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
@@ -165,6 +175,8 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     if kind == "sample" and raw.data.shape[1] < MIN_FEATURES:
         kind = "zscore"
     dtype = raw.data.dtype
+    if kind in NOT_NEGATIVE and any((values < 0).any() for values in present_values(raw)):
+        raise ValueError(f"scaling={kind!r} needs counts, but view {raw.name!r} has negative values; use 'zscore'")
     if kind in CENTRED:
         mean, scale = _moments(raw)
         found = find_outliers(raw, np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 0))
@@ -173,22 +185,26 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
             outliers, deviation = found
             mean[outliers.columns] = outliers.mean
             scale[outliers.columns] = _inverse(outliers.mean, deviation**2, dtype)
+        if kind in CHANGES:
+            mean, scale = _moments(
+                raw, lambda block: _change(block if outliers is None else outliers.replace(block), kind)
+            )
+        if kind in ONE_FACTOR:
+            scale = (scale > 0).astype(dtype)
         if kind == "mixed":
             scale = np.where(_are_indicators(raw) & (scale > 0), INDICATOR, scale)
         return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers)
-    if kind == "tfidf":
-        if any((values < 0).any() for values in present_values(raw)):
-            raise ValueError(f"scaling='tfidf' needs counts, but view {raw.name!r} has negative values; use 'zscore'")
+    if kind in WITH_IDF:
         frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in present_blocks(raw))
         return ViewScaling(kind, (np.log((1 + present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
     return ViewScaling(kind)
 
 
-def _moments(raw: RawView) -> tuple[NDArray, NDArray]:
-    """Mean of each column and 1 over its standard deviation, in float64; 0 for a constant column."""
+def _moments(raw: RawView, change: Callable[[Matrix], Matrix] = lambda block: block) -> tuple[NDArray, NDArray]:
+    """Mean of each column and 1 over its standard deviation, in float64, after `change`; 0 for a constant column."""
     n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
-    mean = sum((_sums(block) for block in present_blocks(raw)), zeros) / n
-    variance = sum((_squares(block, mean) for block in present_blocks(raw)), zeros) / n
+    mean = sum((_sums(change(block)) for block in present_blocks(raw)), zeros) / n
+    variance = sum((_squares(change(block), mean) for block in present_blocks(raw)), zeros) / n
     return mean, _inverse(mean, variance, raw.data.dtype)
 
 
@@ -280,11 +296,16 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
     >>> [scaling.apply(raw).data.ravel().round(3).tolist() for scaling in scalings]
     [[0.707, 0.707], [-0.707, 0.707]]
     """
-
-    def fit(raw: RawView, scaling: str) -> ViewScaling:
+    for raw in raws:
         if not present_count(raw):
             raise ValueError(f"view {raw.name!r} is missing (NaN) for every sample; leave it out")
-        one = fit_scaling(raw, scaling)
+    autos = [v for v, scaling in enumerate(scalings) if scaling == "auto"]
+    choices = [Choice(scaling, "as asked for") for scaling in scalings]
+    for v, choice in zip(autos, choose_scalings([raws[v] for v in autos]), strict=True):
+        choices[v] = choice
+
+    def fit(raw: RawView, choice: Choice) -> ViewScaling:
+        one = replace(fit_scaling(raw, choice.kind), reason=choice.reason)
         if one.kind == "none":
             _check_unscaled(raw)
         elif equalise:
@@ -292,7 +313,7 @@ def fit_scalings(raws: Sequence[RawView], scalings: Sequence[str], *, equalise: 
             one = replace(one, factor=float(1 / np.sqrt(len(raws) * energy)) if energy > 0 else 1.0)
         return one
 
-    return threaded_map(fit, raws, scalings)
+    return threaded_map(fit, raws, choices)
 
 
 def _energy(scaling: ViewScaling, raw: RawView) -> float:

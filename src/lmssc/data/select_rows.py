@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.graph_view import Graph
 from lmssc.data.validation import is_view_collection
 
 
@@ -31,6 +32,8 @@ def take_rows(X: Any, rows: NDArray) -> Any:
         if isinstance(X, Mapping):
             return {name: take_rows(part, rows) for name, part in X.items()}
         return [take_rows(part, rows) for part in X]
+    if isinstance(X, Graph):  # links of these rows to all samples
+        return Graph(take_rows(X.affinity, rows), X.ids)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "take") and hasattr(X, "column_names"):  # pyarrow, which has columns at [ ]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import Masks, check_rows, is_view_collection, read_collection
 from lmssc.data.views import Matrix, RawView
@@ -42,7 +43,13 @@ def stack_views(
     """
     if not is_view_collection(views):
         raise TypeError("stack_views takes a list or dict of 2-D views")
-    blocks = read_collection(views)
+    features, graphs = split_graphs(views)
+    if graphs:
+        raise TypeError(
+            f"stack_views: {', '.join(map(repr, graphs))} is a Graph, which has no features; only views of features "
+            "can become columns of one X"
+        )
+    blocks = read_collection(features)
     check_rows(views, present=present)
     raws = make_raw_views(blocks, present, gaps=True)  # `fit` fills gaps in, or refuses them
     parts = [_with_nan_rows(raw) for raw in raws]

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import memory_map
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
 # A dense view with at most this share of non-zeros is stored sparsely: beyond, dense products are faster.
@@ -46,6 +46,16 @@ def _is_nearly_all_zeros(block: NDArray) -> bool:
 
 
 def _without_zeros(block: NDArray) -> sparse.csr_array:
-    """The block as a CSR array, made some rows at a time."""
-    batches = gen_batches(len(block), max(1, BATCH_VALUES // block.shape[1]))
-    return sparse.vstack([sparse.csr_array(block[rows]) for rows in batches], format="csr")
+    """The block as a CSR array; indices into some flat rows at a time are found much faster than pairs of indices."""
+    width, columns, values, counts = block.shape[1], [], [], [np.zeros(1, dtype=np.intp)]
+    for rows in gen_batches(len(block), max(1, BATCH_VALUES // width)):
+        part = np.ascontiguousarray(block[rows]).ravel()
+        found = np.flatnonzero(part)
+        row, column = np.divmod(found, width)
+        columns.append(column.astype(np.int32))
+        values.append(part[found])
+        counts.append(np.bincount(row, minlength=rows.stop - rows.start))
+    starts = np.cumsum(np.concatenate(counts))
+    index_type = np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64
+    indices = np.concatenate(columns).astype(index_type, copy=False)
+    return sparse.csr_array((np.concatenate(values), indices, starts.astype(index_type)), shape=block.shape)

@@ -6,6 +6,7 @@ every test that needs no labels.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ class TextCriteria:
         Share of ones among the non-zero counts.
     max_count_spread, max_weight_spread : float
         Standard deviation of the log row sizes, for counts and for weights such as tf-idf.
+    max_log_count_spread : float
+        The same for the logarithms of counts, which is how counted words are scaled.
     n_common_words : int
         Most frequent words that are tested for occurring together.
     min_occurrences : int
@@ -42,6 +45,8 @@ class TextCriteria:
         Mean squared correlation of these words, as a multiple of its value for independent words.
     min_correlation : float
         Root of the part of the mean squared correlation that exceeds chance.
+    min_standard_errors : float
+        By how many standard errors the ratio to chance must exceed 1 for `has_topics`.
     """
 
     max_rows: int = 5000
@@ -49,12 +54,14 @@ class TextCriteria:
     min_words: int = 100
     max_length_spread: float = 0.05
     min_share_of_ones: float = 0.5
-    max_count_spread: float = 0.5
+    max_count_spread: float = 0.75
+    max_log_count_spread: float = 0.25
     max_weight_spread: float = 0.3
     n_common_words: int = 100
     min_occurrences: int = 5
     min_ratio_to_chance: float = 1.1
     min_correlation: float = 0.02
+    min_standard_errors: float = 20
 
 
 CRITERIA = TextCriteria()
@@ -78,10 +85,7 @@ def looks_like_words(raw: RawView, *, counts: bool) -> bool:
     >>> looks_like_words(RawView("a", amounts.astype(float), None), counts=True)
     False
     """
-    blocks = [sparse.csr_array(block) for block in distinct_rows(raw, CRITERIA.max_rows)]
-    texts = sparse.vstack(blocks, format="csr").astype(np.float64)
-    texts.eliminate_zeros()
-    texts = texts[np.diff(texts.indptr) > 0]
+    texts = _distinct_texts(raw)
     if not texts.nnz:
         return True
     lengths = _row_norms(texts)
@@ -93,7 +97,71 @@ def looks_like_words(raw: RawView, *, counts: bool) -> bool:
         return False
     if _size_spread(texts, lengths) > (CRITERIA.max_count_spread if counts else CRITERIA.max_weight_spread):
         return False
+    if counts and _size_spread(logs := _log_counts(texts), _row_norms(logs)) > CRITERIA.max_log_count_spread:
+        return False
     return texts.shape[0] < CRITERIA.min_rows or _occur_together(texts)
+
+
+def _distinct_texts(raw: RawView) -> sparse.csr_array:
+    """Distinct rows that are not empty, in float64."""
+    blocks = [sparse.csr_array(block) for block in distinct_rows(raw, CRITERIA.max_rows)]
+    texts = sparse.vstack(blocks, format="csr").astype(np.float64)
+    texts.eliminate_zeros()
+    return texts[np.diff(texts.indptr) > 0]
+
+
+def _log_counts(texts: sparse.csr_array) -> sparse.csr_array:
+    """ln(1 + x)."""
+    return sparse.csr_array((np.log1p(texts.data), texts.indices, texts.indptr), shape=texts.shape)
+
+
+def idf_ratio(raw: RawView) -> float:
+    """By what factor idf weights lower the similarity of unrelated rows of counts.
+
+    The similarity is the mean cosine of the logarithms of two rows, ‖Σ_i u_i‖² / n² with u_i the rows at length 1.
+    Frequent words that most rows contain, such as "the", raise it, and idf lowers their weight. Where they were
+    removed, the factor is small, and idf would only raise words that are rare.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> topical = (rng.random((50, 200)) < 0.05).astype(float)
+    >>> idf_ratio(RawView("a", topical, None)) < 1.2
+    True
+    >>> idf_ratio(RawView("a", np.hstack([np.ones((50, 5)), topical]), None)) > 2
+    True
+    """
+    texts = _log_counts(_distinct_texts(raw))
+    if not texts.nnz:
+        return 1.0
+    frequency = np.bincount(texts.indices, minlength=texts.shape[1])
+    idf = np.log((1 + texts.shape[0]) / (1 + frequency)) + 1
+    weighted = sparse.csr_array((texts.data * idf[texts.indices], texts.indices, texts.indptr), shape=texts.shape)
+    return _mean_cosine(texts) / _mean_cosine(weighted)
+
+
+def _mean_cosine(texts: sparse.csr_array) -> float:
+    """Mean cosine of two rows, each also with itself."""
+    mean = (1 / _row_norms(texts)) @ texts / texts.shape[0]
+    return float(mean @ mean)
+
+
+def has_topics(raw: RawView) -> bool:
+    """Whether columns are non-zero together far more or less often than by chance.
+
+    With m pairs of columns, the standard error of the ratio to chance is √(2/m).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> has_topics(RawView("a", (rng.random((200, 20)) < 0.2).astype(float), None))
+    False
+    >>> has_topics(RawView("a", (rng.random((200, 2)) < 0.2).repeat(10, axis=1).astype(float), None))
+    True
+    """
+    texts = _distinct_texts(raw)
+    found = _co_occurrence(texts) if texts.shape[0] >= CRITERIA.min_rows else None
+    return found is not None and (found.ratio - 1) * (found.n_pairs / 2) ** 0.5 >= CRITERIA.min_standard_errors
 
 
 def _row_norms(texts: sparse.csr_array) -> NDArray:
@@ -111,8 +179,24 @@ def _size_spread(texts: sparse.csr_array, lengths: NDArray) -> float:
     return float(min(np.log(lengths).std(), np.log(lengths / expected).std()))
 
 
+class CoOccurrence(NamedTuple):
+    """Mean squared correlation of frequent words: relative to chance, beyond chance, and over how many pairs."""
+
+    ratio: float
+    excess: float
+    n_pairs: int
+
+
 def _occur_together(texts: sparse.csr_array) -> bool:
-    """Whether some of the most frequent words occur together more or less often than the row lengths explain.
+    """Whether some of the most frequent words occur together more or less often than the row lengths explain."""
+    found = _co_occurrence(texts)
+    if found is None:
+        return False
+    return bool(found.ratio >= CRITERIA.min_ratio_to_chance and found.excess >= CRITERIA.min_correlation**2)
+
+
+def _co_occurrence(texts: sparse.csr_array) -> CoOccurrence | None:
+    """How strongly the most frequent words occur together; None if fewer than two are frequent.
 
     Without topics, word j occurs in a row of r words with probability r·f_j / Σf, independent of the other words. The
     residuals of the occurrences are then uncorrelated up to chance, whose variance is known.
@@ -121,7 +205,7 @@ def _occur_together(texts: sparse.csr_array) -> bool:
     common = np.argsort(-frequency, kind="stable")[: CRITERIA.n_common_words]
     common = common[frequency[common] >= CRITERIA.min_occurrences]
     if len(common) < 2:
-        return False
+        return None
     n_words = np.diff(texts.indptr)
     expected = np.minimum(np.outer(n_words, frequency[common] / texts.nnz), 0.95)
     rest = (texts[:, common].toarray() != 0) - expected
@@ -131,5 +215,4 @@ def _occur_together(texts: sparse.csr_array) -> bool:
     above = (products**2 / (variance.T @ variance))[pairs].mean()
     power = np.diag(products)
     correlation = (products**2 / np.outer(power, power))[pairs].mean()
-    excess = correlation * (1 - 1 / above)
-    return bool(above >= CRITERIA.min_ratio_to_chance and excess >= CRITERIA.min_correlation**2)
+    return CoOccurrence(float(above), float(correlation * (1 - 1 / above)), len(common) * (len(common) - 1) // 2)

@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from lmssc.data.frames import frame_to_array, is_frame, is_lazy_frame
+from lmssc.data.graph_view import Graph
+from lmssc.data.list_columns import is_list_column, list_column_to_array
 from lmssc.data.row_index import check_indexes
 from lmssc.data.views import Matrix
 
@@ -51,6 +53,8 @@ def _nesting(part: Any) -> int:
 
 def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
     """Read one view as a 2-D float array or CSR array. Errors name the view; NaN and infinity are checked later."""
+    if is_list_column(data):
+        data = list_column_to_array(data, name)
     _refuse_unsupported(data, name)
     try:
         block = check_array(
@@ -76,6 +80,11 @@ def _refuse_unsupported(data: Any, name: str) -> None:
     """Refuse input that `check_array` accepts silently, or reports with the whole data in the message."""
     if data is None:
         raise TypeError(f"{name} is None; pass a 2-D array, data frame or sparse matrix")
+    if isinstance(data, Graph):
+        raise TypeError(
+            f"{name} is a Graph alone; pass a dict with at least one view of features beside it, such as "
+            '{"text": X, "cites": Graph(A)}'
+        )
     if is_lazy_frame(data):
         raise TypeError(f"{name} is a lazy frame; collect() it first")
     if isinstance(data, np.ma.MaskedArray):
@@ -228,6 +237,8 @@ def check_rows(X: Any, y: Any = None, present: Masks = None) -> None:
     """
     collection = is_view_collection(X)
     parts = {f"view {name!r}": part for name, part in name_parts(X).items()} if collection else {"X": X}
+    # The rows of a graph are named by the frame that it was made of.
+    parts = {name: part.affinity if isinstance(part, Graph) else part for name, part in parts.items()}
     parts["y"] = y
     if isinstance(present, Mapping):
         parts |= {f"present[{name!r}]": mask for name, mask in present.items()}

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, stored_bytes
 from lmssc.data.storage import smaller
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import count_threads, threaded_map
 

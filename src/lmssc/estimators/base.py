@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -23,6 +23,8 @@ from lmssc.data.canonical_order import CanonicalOrder, sample_keys
 from lmssc.data.dataset import Dataset, frame_columns_by_view, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.labels import known_labels
+from lmssc.data.link_order import link_keys
+from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.scorer_guard import warn_of_scored_unlabelled
@@ -31,6 +33,8 @@ from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_vi
 from lmssc.data.views import RawView
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
+from lmssc.estimators.graph_links import GraphLinksMixin
+from lmssc.estimators.origin import OriginMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 from lmssc.estimators.view_scaling import ViewScalingMixin
 from lmssc.numerics.matrices import Matrix
@@ -42,7 +46,13 @@ MEAN_LABELS_TO_WARN = 3
 
 
 class MultiViewClassifier(
-    DocumentationLinkMixin, ActiveLearningMixin, ViewScalingMixin, ClassifierMixin, BaseEstimator
+    DocumentationLinkMixin,
+    OriginMixin,
+    ActiveLearningMixin,
+    ViewScalingMixin,
+    GraphLinksMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Semi-supervised classifier of several views.
 
@@ -63,12 +73,13 @@ class MultiViewClassifier(
         ----------
         X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
             The parameter `views` divides one 2-D X into views. A sample that lacks a view has NaN in all its
-            columns.
+            columns. Links between the samples are a `lmssc.Graph` in a list or dict.
         y : array-like of shape (n,)
             Labels; −1 (integers), None or NaN (anything else) is unlabelled.
         present : list or dict of boolean arrays, optional
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views.
+            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
+            GridSearchCV takes along with the samples if metadata routing is enabled.
 
         Returns
         -------
@@ -76,6 +87,7 @@ class MultiViewClassifier(
         """
         with self._fitting():
             self._fit(self._validate(X, y, present), FitContext())
+            self._set_origin(X)
         return self
 
     def _fit_dataset(self, dataset: Dataset, context: FitContext | None = None) -> Self:
@@ -101,19 +113,21 @@ class MultiViewClassifier(
         """Context that limits the threads of a fit or a prediction."""
         return nullcontext()
 
-    def _validate(self, X: Any, y: ArrayLike, present: Masks) -> Dataset:
+    def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
-        dataset = validate(X, y, views=self.views, present=present)
+        dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
         if is_view_collection(X):
             return dataset
         placeholder = np.broadcast_to(0.0, (dataset.n_samples, sum(dataset.layout.widths)))
-        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=y, reset=True, skip_check_array=True)
+        known = dataset.codes if dataset.shares is not None else y
+        validate_data(self, X=X if hasattr(X, "shape") else placeholder, y=known, reset=True, skip_check_array=True)
         return replace(dataset, feature_names=getattr(self, "feature_names_in_", None))
 
     def _set_input(self, dataset: Dataset) -> None:
         """Store what predictions have to match: names and columns of the views."""
         self._layout, self._view_columns = dataset.layout, dataset.column_names
         self.view_names_ = list(dataset.names)
+        self._check_graphs(dataset)
         self.n_features_in_ = sum(dataset.layout.widths)
         if dataset.feature_names is not None:
             self.feature_names_in_ = dataset.feature_names
@@ -125,7 +139,8 @@ class MultiViewClassifier(
         dataset = self._impute(dataset)
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
-        self._labelled = dataset.codes >= 0
+        self._set_graphs(problem, numbering)
+        self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
@@ -271,10 +286,15 @@ class MultiViewClassifier(
 
     def _read_views(self, X: Any, *, present: Masks) -> list[RawView]:
         """Views given after `fit`, which must match those of `fit`; in the order of the user."""
+        X, present = self._from_frame(X, present)
         check_rows(X, present=present)
         if is_view_collection(X):
-            blocks = self._read_known(X)
-            self._match_columns(X)
+            features, graphs = split_graphs(X)
+            unknown = [name for name in graphs if name not in self.graph_names_]
+            if unknown:
+                raise ValueError(f"X has the graphs {unknown}, but the model was fitted with {self.graph_names_}")
+            blocks = self._read_known(features if graphs or isinstance(X, Mapping) else X)
+            self._match_columns(features)
         else:
             block = read_block(X, "X")
             validate_data(self, X=X if hasattr(X, "shape") else block, reset=False, skip_check_array=True)
@@ -323,21 +343,25 @@ class MultiViewClassifier(
         raws = self._read_views(X, present=present)
         raws = [raws[v] for v in self._order.views]
         n_samples = raws[0].data.shape[0]
+        links = self._read_links(X, n_samples)
         batch_size = max(MIN_BATCH_SIZE, len(self._order.samples))
         if n_samples <= batch_size:
-            return self._answer(raws)
+            return self._answer(raws, links)
         result = np.empty((n_samples, len(self.classes_)), dtype=self.label_distributions_.dtype)
         for rows in gen_batches(n_samples, batch_size):
-            result[rows] = self._answer([raw.take(rows) for raw in raws])
+            result[rows] = self._answer([raw.take(rows) for raw in raws], [one[rows] for one in links])
         return result
 
-    def _answer(self, raws: list[RawView]) -> NDArray:
-        """Distributions over the classes; views in canonical order."""
+    def _answer(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
+        """Distributions over the classes; views and graphs in canonical order."""
         with self._threads():
-            result, new = self._recognise(sample_keys(raws))
+            keys = sample_keys(raws)
+            result, new = self._recognise(link_keys(keys, links) if links else keys)
             if new.any():
                 unknown_rows = raws if new.all() else [self._select_rows(raw, np.flatnonzero(new)) for raw in raws]
-                scores = np.maximum(self._predict_new(unknown_rows), 0)
+                unknown_links = [one[np.flatnonzero(new)] for one in links]
+                found = self._predict_linked(unknown_rows, unknown_links) if links else self._predict_new(unknown_rows)
+                scores = np.maximum(found, 0)
                 result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
                 if not self._linked.all():
                     lost = np.flatnonzero(new)[~has_linked_view(unknown_rows, self._linked)]
@@ -355,10 +379,13 @@ class MultiViewClassifier(
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
         """Distributions of the samples that were in `fit`, and a mask of those that were not."""
-        known = self._order.keys
+        known, samples = self._order.keys, self._order.samples
+        if self._link_keys is not None:
+            by_key = np.argsort(self._link_keys, kind="stable")
+            known, samples = self._link_keys[by_key], samples[by_key]
         place = np.searchsorted(known, keys, side="right") - 1
         new = known[place] != keys
-        return self.label_distributions_[self._order.samples[place]], new
+        return self.label_distributions_[samples[place]], new
 
     def predict(self, X: Any, present: Masks = None) -> NDArray:
         """Most likely class of each sample, known from fit or new.
@@ -473,6 +500,7 @@ class MultiViewClassifier(
             if "latent_" in fitted:
                 fitted.setdefault("_groups", None)
             fitted.setdefault("_view_groups", np.zeros(len(fitted["_order"].views), dtype=np.intp))
+            fitted.update({"graph_names_": [], "_graph_order": [], "_link_columns": {}, "_link_keys": None} | fitted)
         fitted.setdefault("_fills", {})
         fitted.setdefault("imputed_", {})
 

@@ -38,12 +38,17 @@ from lmssc.estimators.state_parts import (
     are_distributions,
     are_fills,
     are_groups,
+    are_link_columns,
+    are_link_keys,
+    are_link_weights,
     are_nodes,
     are_recipes,
+    are_targets,
     are_terms,
     is_canonical_order,
     is_embedding,
     is_label_regressor,
+    is_link_memory,
     is_opinion,
     is_probe,
     is_scaled_view,
@@ -70,6 +75,13 @@ ALL: Table = {
     "_labelled": Check(
         lambda value, sizes: array("n", kinds="b").accepts(value, sizes) and bool(value.any()), "n booleans, some true"
     ),
+    "graph_names_": Check(lambda value, _: are_texts(value) and len(set(value)) == len(value), "names of the graphs"),
+    "_graph_order": Check(
+        lambda value, sizes: type(value) is list and sorted(value) == list(range(len(sizes.graph_names))),
+        "an order of the graphs",
+    ),
+    "_link_keys": Check(are_link_keys, "a key of each of the m distinct samples, if there are graphs"),
+    "_link_columns": Check(are_link_columns, "names of the n samples, for graphs"),
     "unreached_": rows_below("n"),
     "graph_": csr("n", "n", least=0),
     "objective_": array("i"),
@@ -107,8 +119,12 @@ LMSSC: Table = {
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
+    "_link_laplacian": optional(csr("m", "m")),
+    "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
+    "link_weights_": Check(are_link_weights, "a weight of each graph"),
+    "_links": optional(Check(is_link_memory, "weights of the graphs, and what smoothing new samples needs")),
     "converged_": Check(lambda value, _: isinstance(value, bool | np.bool_), "True or False"),
     "neighbor_recall_": number(least=0, most=1),
 }
@@ -117,7 +133,11 @@ POINTS: Table = {
         lambda value, sizes: matrix("m", sum(sizes.used_widths)).accepts(value, sizes), "a point for each of m samples"
     ),
 }
-AMGL: Table = {**NEIGHBORS, "_scaled": by_view("content_widths", is_scaled_view, "the scaled view")}
+AMGL: Table = {
+    **NEIGHBORS,
+    "link_weights_": LMSSC["link_weights_"],
+    "_scaled": by_view("content_widths", is_scaled_view, "the scaled view"),
+}
 MLAN: Table = {**NEIGHBORS, "alpha_": number(), "objective_terms_": LMSSC["objective_terms_"]}
 USED: Table = {"_used": Check(lambda value, _: type(value) is list, "the numbers of the views that are used")}
 GFHF: Table = {"_frequencies": array("c", least=0, most=1)}
@@ -137,6 +157,10 @@ OPTIONAL: Table = {
         ),
         "the scaling of each view by its name",
     ),
+    "scaling_reasons_": Check(
+        lambda value, _: type(value) is dict and are_texts([*value, *value.values()]),
+        "the reason for the scaling of each view by its name",
+    ),
     "feature_names_in_": Check(
         lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.p),
         "p names",
@@ -146,6 +170,15 @@ OPTIONAL: Table = {
         "the names of the columns of views",
     ),
     "files_": Check(are_recipes, "how files become the views"),
+    "ids_": Check(
+        lambda value, sizes: type(value) is np.ndarray and value.ndim == 1 and are_texts(value.tolist(), sizes.n),
+        "n names",
+    ),
+    "_given": Check(
+        lambda value, sizes: array("n", kinds="i", least=-1).accepts(value, sizes) and bool(value.max() < sizes.c),
+        "a class of each of the n samples, or −1",
+    ),
+    "_novelty": array("n", least=0, most=1),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,
         "the kind of frame that transform gives",
@@ -307,6 +340,8 @@ def _read_sizes(model: Any) -> Sizes:
         widths=widths,
         content_widths=content_widths,
         used_widths=[content_widths[v] for v in used],
+        graph_names=own.get("graph_names_", []),
+        n_smoothed=len(own["_links"].loadings) if own.get("_links") is not None else 0,
     )
 
 

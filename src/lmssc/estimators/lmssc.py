@@ -1,12 +1,14 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.embedding import Embedding
@@ -14,6 +16,7 @@ from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
 from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.progress import IterationProgress
@@ -48,6 +51,8 @@ from lmssc.estimators.base import (
 )
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
+from lmssc.estimators.trust import TrustMixin
+from lmssc.estimators.trust_state import former_targets
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
@@ -59,9 +64,13 @@ TRUST = Rule(
 # Beyond these limits single precision cannot tell samples apart, or the graph has no edges.
 SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
 
+NOISE = Rule(
+    lambda v: v == "auto" if isinstance(v, str) else FROM_0_TO_1.accepts(v) and v < 1, "from 0 to below 1, or 'auto'"
+)
+
 
 @keep_index
-class LMSSC(LatentTransformerMixin, MultiViewClassifier):
+class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -110,17 +119,21 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
         Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
         the scores as propagation and `balance` give them.
+    label_noise : float from 0 to 1 or "auto", default=0.0
+        Share of the given labels that are wrong; "auto" estimates it. Labels are hidden in turn, and one that the
+        others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0 given labels are
+        certain, as in the paper. Needs `init="svd"`.
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
         Trust in a second opinion beside the graph: a kernel ridge regression of the labels on all features. 0 leaves it
         out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
         makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
         `init="svd"` only.
-    scaling : "auto", "zscore", "mixed", "unit", "tfidf", "sample" or None, or a list or dict of these by view
-        "auto" treats a view as text ("tfidf" for counts, otherwise "unit" rows) if everything points to it: less than
-        20 % non-zeros, nothing negative, many columns, uninformative sizes, columns that are non-zero together. It
-        standardises the columns of any other view ("zscore"), robustly against outliers. "mixed" standardises numbers
-        and reduces the weight of columns of 0 and 1; "sample" standardises the rows. Scaled views are then given equal
-        mean squared row norms. None does not scale.
+    scaling : "auto", None or the name of a scaling, or a list or dict of these by view
+        "auto" decides by the values of a view, without labels: "log" or "logidf" for counted words, "unit" for weighted
+        words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and "zscore" for
+        other measurements, robustly against outliers. `scaling_reasons_` says why. Other names are "tfidf"; "mixed",
+        which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which standardises the
+        rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
         Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
         column, learned in `fit`. None raises an error if there are any.
@@ -168,6 +181,10 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Class distribution of each sample; rows sum to 1.
     unreached_ : ndarray of int
         Samples in components of the graph without a label; they get the class frequencies of the labelled samples.
+    overruled_ : ndarray of int
+        Labelled samples that got another label than they were given: see `label_noise`.
+    novelty_ : ndarray of shape (n,)
+        How well each sample goes with the labelled classes, a p-value: small for "none of these". See `novelty`.
     latent_ : ndarray of shape (n, r)
         H.
     loadings_ : list of ndarray of shape (d_v, r)
@@ -177,8 +194,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     objective_ : ndarray of shape (n_iterations,)
         J after each iteration.
     objective_terms_ : dict of str to ndarray
-        Its terms: "fit", "smoothness", "graph" and "labels", "opinion" if `second_opinion_` is not 0, and "ridge" if
-        samples lack views.
+        Its terms: "fit", "smoothness", "graph" and "labels"; "trust" if labels are uncertain, "opinion" if
+        `second_opinion_` is not 0, and "ridge" if samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
         α.
     n_iter_ : int
@@ -200,10 +217,16 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
         Scaling of each view.
+    scaling_reasons_ : dict of str to str
+        Why "auto" chose it.
     imputed_ : dict of str to ndarray of shape (d_v,)
         Number of imputed values in each column of each view; empty without `impute`.
     view_names_ : list of str
-        Names of the views.
+        Names of the views of features.
+    graph_names_ : list of str
+        Names of the graphs.
+    link_weights_ : dict of str to float
+        Weight of the links of each graph beside S; 0 for a graph that is not used.
 
     See Also
     --------
@@ -233,6 +256,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         "compare_by": one_of("auto", "position", "direction"),
         "balance": FROM_0_TO_1,
         "calibrate": BOOLEAN,
+        "label_noise": NOISE,
         "second_opinion": TRUST,
         "loadings": one_of("orthonormal", "nonnegative"),
         "init": one_of("svd", "random"),
@@ -248,6 +272,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     }
 
     _maps_views = True
+    _takes_graphs = True
     # Set by fit, for predictions: the coordinates [Z, P] of the samples, how new samples get theirs, and how reliable
     # predictions are.
     _embedded: NDArray
@@ -259,6 +284,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
     _opinion: Opinion | None
     _probe: NewSampleProbe | None
     _trust: Trust | None
+    _links: LinkMemory | None
 
     def __init__(
         self,
@@ -272,6 +298,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         compare_by: str = "auto",
         balance: float = 0.5,
         calibrate: bool = True,
+        label_noise: float | str = 0.0,
         second_opinion: float | str = "auto",
         scaling: str | Sequence[str | None] | Mapping[str, str | None] | None = "auto",
         impute: str | None = None,
@@ -297,6 +324,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self.compare_by = compare_by
         self.balance = balance
         self.calibrate = calibrate
+        self.label_noise = label_noise
         self.second_opinion = second_opinion
         self.scaling = scaling
         self.impute = impute
@@ -322,6 +350,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
+        # Models of versions without graphs.
+        fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -329,6 +359,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             n_labelled, n_classes = len(np.unique(fitted["_nodes"][fitted["_labelled"]])), len(fitted["classes_"])
             default = usual_neighbors(len(fitted["_order"].samples), n_labelled, n_classes)
             upgrade_neighbors(parameters, fitted, default)
+            fitted.setdefault("_targets", former_targets(fitted))
 
     def _threads(self) -> AbstractContextManager[None]:
         return threads(thread_count(self.n_jobs))
@@ -342,8 +373,10 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             FitHooks(self._progress(), self._open_checkpoint(problem)),
             problem.context.for_data(self.impute, *self.scalings_.items()),
             group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
+            [graph.links for graph in problem.graphs],
         )
         self._set_result(result)
+        self._set_links(result, views, problem)
         return Solution(result.scores, result.graph, result.unreached)
 
     def _adjusts_confidence(self) -> bool:
@@ -364,6 +397,7 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             by_direction=text if self.compare_by == "auto" else self.compare_by == "direction",
             balance=self.balance,
             calibrate=self.calibrate,
+            label_noise=self._resolve_noise(),
             second_opinion=None if isinstance(self.second_opinion, str) else float(self.second_opinion),
             nonnegative=self.loadings == "nonnegative",
             random_start=self.init == "random",
@@ -374,6 +408,14 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
         )
+
+    def _resolve_noise(self) -> float | None:
+        """Share of wrong labels, or None for "auto"."""
+        if self.label_noise != 0 and self.init == "random":
+            raise ValueError(
+                f"label_noise={self.label_noise!r} needs init='svd': a random start has nothing to judge by"
+            )
+        return None if self.label_noise == "auto" else float(self.label_noise)
 
     def _resolve_components(self, views: Views) -> int | None:
         """R as it was given, or None for "auto"."""
@@ -394,7 +436,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
-        identity = identify(about, self._order.keys, *problem.targets.counts)
+        links = [] if self._link_keys is None else [self._link_keys]
+        identity = identify(about, self._order.keys, *problem.targets.counts, *links)
         return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
 
     def _set_result(self, result: FitResult) -> None:
@@ -415,18 +458,42 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
+        self._targets, self._link_laplacian = result.targets, result.link_laplacian
+        self.__dict__.pop("_novelty", None)  # of an earlier fit
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
-    def _encoder(self) -> ViewEncoder:
-        """Embeds new samples."""
-        loadings = [self.loadings_[v] for v in self._order.views]
-        return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
+    def _set_links(self, result: FitResult, views: Views, problem: Problem) -> None:
+        """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
+        shares = np.zeros(len(problem.graphs)) if result.links is None else result.links.shares * result.links.weight
+        self.link_weights_ = self._by_graph(shares)
+        self._links = None
+        if result.links is not None:
+            graphs = [graph.links for graph in problem.graphs]
+            self._links = LinkMemory.of(views, graphs, result.links, result.link_loadings)
+        unused = [name for name, weight in self.link_weights_.items() if not weight]
+        if unused:
+            warnings.warn(
+                f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
+                "others, or hidden labels are found better without links. Check that rows and columns are in the order "
+                "of the other views",
+                UserWarning,
+                stacklevel=6,
+            )
 
-    def _predict_new(self, raws: list[RawView]) -> NDArray:
+    def _encoder(self, links: list[sparse.csr_array] | None = None) -> ViewEncoder:
+        """Embeds new samples, by their links too if they have any."""
+        loadings = [self.loadings_[v] for v in self._order.views]
+        if self._links is None:
+            return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
+        loadings += self._links.loadings
+        return LinkedEncoder(self._scalings, loadings, self._ridge, self._second_opinion, links, memory=self._links)
+
+    def _average(self) -> NeighborAverage:
+        """Averages over the neighbours of new samples."""
         samples = self._order.samples
-        average = NeighborAverage(
+        return NeighborAverage(
             self._embedded[samples],
             self._embedding,
             self._label_regressor,
@@ -435,13 +502,19 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
             self.neighbor_recall,
             None if self._groups is None else self._groups[samples],
         )
+
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
+        return self._predict_linked(raws, [])
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
+        samples = self._order.samples
         fitted = FittedSamples(
             self._known_distributions(),
             np.isin(samples, self.unreached_),
             np.bincount(self._nodes[self._labelled], minlength=len(samples)),
         )
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
-        return predict_new(raws, self._encoder(), average, fitted, groups, self._probe, self._trust)
+        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.
@@ -459,7 +532,8 @@ class LMSSC(LatentTransformerMixin, MultiViewClassifier):
         """
         check_is_fitted(self)
         raws = self._read_views(X, present=present)
-        return self._encoder()([raws[v] for v in self._order.views])[0]
+        links = self._read_links(X, raws[0].data.shape[0])
+        return self._encoder(links)([raws[v] for v in self._order.views])[0]
 
     @property
     def _n_features_out(self) -> int:

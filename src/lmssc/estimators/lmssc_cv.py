@@ -29,6 +29,7 @@ from lmssc.estimators.cv_results import FoldScores, choose, score_rows, tabulate
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.estimators.parameter_grid import Grid, default_settings, read_grid
+from lmssc.estimators.trust import TrustMixin
 from lmssc.numerics.processes import end_with
 
 # Likelihoods are raised to this, so that no single row decides.
@@ -62,7 +63,7 @@ class SearchProgress:
 
 
 @keep_index
-class LMSSCCV(LatentTransformerMixin, MultiViewClassifier):
+class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     """LMSSC with parameters chosen by cross-validation on the labelled rows.
 
     The labels of one fold of the labelled rows are hidden, LMSSC is fitted to all rows, and its answers are compared

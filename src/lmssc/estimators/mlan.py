@@ -182,7 +182,7 @@ class MLAN(FixedNeighborsClassifier):
         Neighbours k of a sample. "auto" is 9, or fewer for very few samples.
     label_weight : float
         Weight λ of the labels in the graph.
-    scaling : "sample", "auto", "zscore", "mixed", "unit", "tfidf" or None, or a list or dict of these by view
+    scaling : "sample", "auto", None or the name of a scaling, or a list or dict of these by view
         "sample", the default, standardises each sample of each view, as in the paper. That makes a sparse view dense
         (an alternative is "unit"), and is meaningless for fewer than 4 features, whose columns are standardised
         instead. The others are as for `LMSSC`, but without equal mean squared norms of the views: that is what w is
@@ -200,7 +200,9 @@ class MLAN(FixedNeighborsClassifier):
 
     Attributes
     ----------
-    classes_, transduction_, label_distributions_, unreached_, n_neighbors_, n_iter_, scalings_, imputed_, view_names_
+    classes_, transduction_, label_distributions_, unreached_, n_neighbors_, n_iter_, view_names_
+        As for `LMSSC`.
+    scalings_, scaling_reasons_, imputed_
         As for `LMSSC`.
     graph_ : csr_array of shape (n, n)
         S: symmetric, without self-loops.

@@ -1,7 +1,7 @@
 """The problem that a method solves: distinct samples, views and classes in canonical order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from lmssc.core.fit_config import FitContext
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, first_copies, splitmix64
 from lmssc.data.dataset import Dataset
+from lmssc.data.graph_view import GraphView
+from lmssc.data.link_order import graph_order
 from lmssc.data.views import RawView
 from lmssc.numerics.parallel import threaded_map
 
@@ -27,11 +29,14 @@ class Problem:
         The labels.
     context : FitContext
         Work shared with other fits.
+    graphs : list of GraphView
+        Links between the samples.
     """
 
     views: list[RawView]
     targets: Targets
     context: FitContext
+    graphs: list[GraphView] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,14 @@ class Numbering:
         For each sample of the input, the index of the distinct sample that it is a copy of.
     class_order : ndarray of int of shape (c,)
         Index in the sorted classes of each class in canonical order.
+    graph_order : list of int
+        Graph of the input at each position.
     """
 
     order: CanonicalOrder
     nodes: NDArray
     class_order: NDArray
+    graph_order: list[int] = field(default_factory=list)
 
 
 def make_problem(
@@ -106,10 +114,19 @@ def make_problem(
     distinct = CanonicalOrder(order.samples[ends - 1], order.views, order.keys[first])
     node = np.cumsum(first) - 1
     targets, class_order = find_targets(node, codes, distinct.keys, len(dataset.classes))
+    labelled = codes >= 0
+    if dataset.shares is not None:
+        shares = dataset.shares[np.ix_(order.samples, class_order)]
+        targets = targets.soften(node[labelled], shares[labelled])
+    if dataset.trust is not None:
+        targets = targets.doubt(node[labelled], dataset.trust[order.samples][labelled])
     views = threaded_map(lambda v: select_rows(dataset.views[v], distinct.samples), order.views)
     nodes = np.empty_like(node)
     nodes[order.samples] = node
-    return Problem(views, targets, context), Numbering(distinct, nodes, class_order)
+    graphs = [graph.take(distinct.samples) for graph in dataset.graphs]
+    which = graph_order(distinct.keys, graphs)
+    problem = Problem(views, targets, context, [graphs[g] for g in which])
+    return problem, Numbering(distinct, nodes, class_order, which)
 
 
 def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) -> tuple[Targets, NDArray]:

@@ -3,6 +3,8 @@
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.embedding import Embedding
 from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
+from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import MeanKernel, Opinion, SecondOpinion
 from lmssc.core.targets import Targets
@@ -22,6 +24,8 @@ SERIALIZABLE_TYPES: dict[str, type] = {
         GroupedCalibration,
         LabelRegressor,
         Layout,
+        LinkMemory,
+        LinkWeights,
         MeanKernel,
         NewSampleProbe,
         NystroemFeatures,

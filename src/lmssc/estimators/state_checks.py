@@ -1,7 +1,7 @@
 """Checks of the shape, kind and range of fitted attributes, from which the tables of `fitted_state` are built."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,10 @@ class Sizes:
         Features of each view in the order of the input, and in canonical order.
     used_widths : list of int
         The same of the views that are used, in canonical order.
+    graph_names : list of str
+        Names of the graphs.
+    n_smoothed : int
+        Number of views smoothed over links.
     """
 
     n: int
@@ -44,6 +48,8 @@ class Sizes:
     widths: list[int]
     content_widths: list[int]
     used_widths: list[int]
+    graph_names: list[str] = field(default_factory=list)
+    n_smoothed: int = 0
 
 
 class Check(NamedTuple):

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 
 from lmssc.core.calibration import Calibration
+from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, Opinion, SecondOpinion
+from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
-from lmssc.data.scaling import CENTRED, SCALINGS, ViewScaling
+from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
 from lmssc.data.views import View
 from lmssc.estimators.state_checks import (
     Sizes,
@@ -31,11 +34,13 @@ TINY = float(np.finfo(np.float32).tiny)
 
 def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
     """Scaling of a view."""
-    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS:
+    if not isinstance(value, ViewScaling) or value.kind not in SCALINGS or not isinstance(value.reason, str):
         return False
     if value.outliers is not None and not _are_outliers(value.outliers, width, sizes):
         return False
-    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), "tfidf": ("column_scale",)}.get(value.kind, ())
+    needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), **dict.fromkeys(WITH_IDF, ("column_scale",))}.get(
+        value.kind, ()
+    )
     by_column = array(width)
     return number(least=0).accepts(value.factor, sizes) and all(
         (name not in needed if part is None else by_column.accepts(part, sizes))
@@ -56,6 +61,28 @@ def _are_outliers(value: Any, width: int, sizes: Sizes) -> bool:
         and array(size, kinds="b").accepts(value.has_codes, sizes)
         and array(size, kinds="i", least=1).accepts(value.counts, sizes)
     )
+
+
+def are_targets(value: Any, sizes: Sizes) -> bool:
+    """Labels of the distinct samples."""
+    if not isinstance(value, Targets) or value.n_classes != sizes.c or type(value.counts) is not tuple:
+        return False
+    node, code, numbers = value.counts
+    by_label = array(len(node), kinds="i", least=0)
+    return (
+        array("m", kinds="i", least=-1, most=sizes.c - 1).accepts(value.codes, sizes)
+        and bool(value.labelled.any())
+        and rows_below("m").accepts(value.mixed, sizes)
+        and array(len(value.mixed), "c", least=0, most=1 + ROUNDING).accepts(value.shares, sizes)
+        and all(by_label.accepts(part, sizes) for part in (node, code, numbers))
+        and bool((node < sizes.m).all() and (code < sizes.c).all() and (numbers > 0).all())
+        and (value.trust is None or _is_trust_in_labels(value.trust, sizes))
+    )
+
+
+def _is_trust_in_labels(value: Any, sizes: Sizes) -> bool:
+    fits = type(value) is np.ndarray and value.shape == (sizes.m,) and value.dtype.kind == "f"
+    return fits and bool((value > 0).all())  # ∞ is allowed, NaN is not
 
 
 def are_fills(value: Any, sizes: Sizes) -> bool:
@@ -136,13 +163,13 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
 
 def is_probe(value: Any, sizes: Sizes) -> bool:
     """A `NewSampleProbe` of r components for each view."""
-    count = len(value.samples)
+    count, n_views = len(value.samples), sizes.v + sizes.n_smoothed
     return (
         isinstance(value, NewSampleProbe)
         and rows_below("m").accepts(value.samples, sizes)
-        and points("v", count, "r").accepts(value.products, sizes)
-        and array("v", count, least=0).accepts(value.energies, sizes)
-        and array("v", count, kinds="b").accepts(value.present, sizes)
+        and points(n_views, count, "r").accepts(value.products, sizes)
+        and array(n_views, count, least=0).accepts(value.energies, sizes)
+        and array(n_views, count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
         and optional(points("v", count, "c")).accepts(value.opinions, sizes)
     )
@@ -160,20 +187,65 @@ def is_opinion(value: Any, sizes: Sizes) -> bool:
 def is_second_opinion(value: Any, sizes: Sizes) -> bool:
     """A `SecondOpinion` of c scores on all views in canonical order."""
     kernel = value.kernel
-    n_landmarks = len(value.coefficients)
+    n_landmarks, n_copies = len(value.coefficients), 1 + sizes.n_smoothed // sizes.v
     return (
         isinstance(value, SecondOpinion)
         and isinstance(kernel, MeanKernel)
         and points(n_landmarks, "c").accepts(value.coefficients, sizes)
-        and array("v", least=TINY).accepts(kernel.spreads, sizes)
+        and array(n_copies * sizes.v, least=TINY).accepts(kernel.spreads, sizes)
         and type(kernel.landmarks) is list
-        and len(kernel.landmarks) == sizes.v
+        and len(kernel.landmarks) == n_copies * sizes.v
         and all(
             _is_view(view, n_landmarks, width, sizes)
-            for view, width in zip(kernel.landmarks, sizes.content_widths, strict=True)
+            for view, width in zip(kernel.landmarks, n_copies * sizes.content_widths, strict=True)
         )
         and number(least=TINY).accepts(value.temperature, sizes)
         and number(least=0, most=MAX_TRUST).accepts(value.trust, sizes)
+    )
+
+
+def is_link_memory(value: Any, sizes: Sizes) -> bool:
+    """A `LinkMemory` of the graphs, with the smoothed views if there are any."""
+    if not isinstance(value, LinkMemory) or not isinstance(value.weights, LinkWeights):
+        return False
+    weights, n_graphs, n_views = value.weights, len(sizes.graph_names), sizes.n_smoothed
+    lists = (value.loadings, value.views, value.once)
+    return (
+        n_views in (0, sizes.v)
+        and array(n_graphs, least=0, most=1 + ROUNDING).accepts(weights.shares, sizes)
+        and abs(weights.shares.sum() - 1) <= ROUNDING
+        and array(n_graphs, least=TINY).accepts(weights.units, sizes)
+        and number(least=0).accepts(weights.weight, sizes)
+        and array(n_views, least=0).accepts(value.factors, sizes)
+        and all(type(one) is list and len(one) == n_views for one in lists)
+        and all(
+            points(w, "r").accepts(one, sizes) for one, w in zip(value.loadings, sizes.content_widths, strict=False)
+        )
+        and all(is_scaled_view(one, w, sizes) for one, w in zip(value.views, sizes.content_widths, strict=False))
+        and all(is_scaled_view(one, w, sizes) for one, w in zip(value.once, sizes.content_widths, strict=False))
+    )
+
+
+def are_link_weights(value: Any, sizes: Sizes) -> bool:
+    """A weight for each graph."""
+    return (
+        type(value) is dict
+        and list(value) == sizes.graph_names
+        and all(number(least=0).accepts(weight, sizes) for weight in value.values())
+    )
+
+
+def are_link_keys(value: Any, sizes: Sizes) -> bool:
+    """A hash of each distinct sample, if there are graphs."""
+    if not sizes.graph_names:
+        return value is None
+    return type(value) is np.ndarray and value.dtype == np.uint64 and value.shape == (sizes.m,)
+
+
+def are_link_columns(value: Any, sizes: Sizes) -> bool:
+    """Names of the samples in graphs that came as data frames."""
+    return type(value) is dict and all(
+        name in sizes.graph_names and are_texts(columns, sizes.n) for name, columns in value.items()
     )
 
 
@@ -225,6 +297,8 @@ def _is_recipe(value: Any) -> bool:
         and (value["columns"] is None or are_texts(value["columns"]))
         and (value["kind"] != "text" or (are_texts(value.get("words")) and bool(value["columns"])))
         and (value["kind"] != "numbered" or type(value.get("first")) is int)
+        and type(value.get("block", "")) is str
+        and are_texts(value.get("features", []))
         and type(value.get("kinds", {})) is dict
         and all(_is_kind(kind) for kind in value.get("kinds", {}).values())
         and type(value.get("ranges", {})) is dict

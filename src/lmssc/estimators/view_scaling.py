@@ -11,13 +11,10 @@ from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.layout import Layout
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.present_rows import has_values
-from lmssc.data.scaling import ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
 from lmssc.data.views import Matrix, RawView, Views
 from lmssc.estimators.problem import Problem
 from lmssc.numerics.matrices import stored_like
-
-# Scalings under which a row of zeros is a text without words, and not a measurement.
-TEXT_SCALINGS = ("unit", "tfidf")
 
 
 class ViewScalingMixin:
@@ -26,6 +23,7 @@ class ViewScalingMixin:
     scaling: str | Sequence[str | None] | Mapping[str, str | None] | None
     view_names_: list[str]
     scalings_: dict[str, str]
+    scaling_reasons_: dict[str, str]
     feature_names_in_: NDArray
     _order: CanonicalOrder
     _layout: Layout
@@ -42,6 +40,8 @@ class ViewScalingMixin:
         self._scalings = fit_scalings(problem.views, [wanted[v] for v in numbers], equalise=equalise)
         kinds = {self.view_names_[v]: scaling.kind for v, scaling in zip(numbers, self._scalings, strict=True)}
         self.scalings_ = {name: kinds[name] for name in self.view_names_ if name in kinds}
+        reasons = {self.view_names_[v]: scaling.reason for v, scaling in zip(numbers, self._scalings, strict=True)}
+        self.scaling_reasons_ = {name: reasons[name] for name in self.scalings_}
         for v, scaling in zip(numbers, self._scalings, strict=True):
             if scaling.outliers is not None:
                 warnings.warn(
@@ -66,10 +66,10 @@ class ViewScalingMixin:
     def _lack_words(self, raws: Sequence[RawView]) -> NDArray:
         """Which samples have only zeros in the views that they have, all of them text: they say nothing."""
         used = [raw for raw in raws if raw.name in self.scalings_]
-        texts = [raw for raw in used if self.scalings_[raw.name] in TEXT_SCALINGS]
+        texts = [raw for raw in used if self.scalings_[raw.name] in WORDS]
         if not texts:
             return np.zeros(raws[0].data.shape[0], dtype=bool)
-        others = [raw for raw in used if self.scalings_[raw.name] not in TEXT_SCALINGS]
+        others = [raw for raw in used if self.scalings_[raw.name] not in WORDS]
         says = np.any([has_values(raw) for raw in texts], axis=0)
         return ~(says | has_any_view(others)) if others else ~says
 

@@ -1,21 +1,32 @@
 """Parquet and Feather files, read by pyarrow."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
+from lmssc.data.list_columns import ARROW_LISTS, ARROW_NUMBERS, arrow_lists
+from lmssc.data.memmap import MIN_MAPPED_BYTES, copy_to_disk
 from lmssc.io.arrow_sizes import CELL, MAGIC, batch_sizes
 from lmssc.io.delimited import NAMELESS
 from lmssc.io.errors import InputFileError
-from lmssc.io.table import DATE, NUMBER, OTHER, TEXT, Column, Rows, Table, clean_texts, reason
+from lmssc.io.table import DATE, NUMBER, OTHER, TEXT, Column, LazyBlocks, Rows, Table, clean_texts, reason
 from lmssc.io.unpacking import Unpacked, open_bytes
 
 # The name that pandas gives to an unnamed index.
 PANDAS_INDEX = "__index_level_0__"
+# Rows and bytes of a column of lists, and bytes of a file, read at a time.
+BATCH_ROWS = 1 << 14
+BATCH_BYTES = 1 << 24
+# Rows read at a time to see how long the lists are.
+FIRST_ROWS = 64
+PIECE = 1 << 18
 
 
 def read_parquet(path: str) -> Table:
@@ -47,10 +58,79 @@ def _read_row_groups(arrow: Any, parquet: Any, file: Any, unpacked: Unpacked) ->
         groups.append(content.read_row_group(number, flat))
         unpacked.reach(max(unpacked.total, before + groups[-1].nbytes))
     table = arrow.concat_tables(groups) if groups else content.read()
-    # Nested columns such as lists are not read: a blank column stands in for each.
+    # Nested columns are not read here: a blank column stands in for each. Lists are read when they are used.
     for number, field in nested.items() if groups else ():
         table = table.add_column(number, field, arrow.nulls(table.num_rows, field.type))
-    return table
+    lists = [field.name for field in nested.values() if is_lists(field.type)]
+    return table, {name: partial(_stream, unpacked.path, name) for name in lists}
+
+
+def is_lists(kind: Any) -> bool:
+    """Whether a type is that of lists of numbers.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> [is_lists(kind) for kind in (pyarrow.list_(pyarrow.float32(), 3), pyarrow.list_(pyarrow.string()))]
+    [True, False]
+    """
+    kind = getattr(kind, "storage_type", kind)
+    return str(kind).startswith(ARROW_LISTS) and str(kind.value_type).startswith(ARROW_NUMBERS)
+
+
+def _stream(path: str, name: str) -> NDArray:
+    """Read a column of lists of a Parquet file a batch at a time; a large one stays on disk."""
+    with open_lists(path, name, Unpacked(path)) as (n_rows, width, batches):
+        head = next(batches)
+        if n_rows * width * head.itemsize >= MIN_MAPPED_BYTES:
+            return copy_to_disk(chain([head], batches), width, head.dtype)
+        return np.concatenate([head, *batches])
+
+
+@contextmanager
+def open_lists(path: str, name: str, unpacked: Unpacked) -> Iterator[tuple[int, int, Iterator[NDArray]]]:
+    """Open a column of lists of a Parquet file.
+
+    Parameters
+    ----------
+    path, name : str
+        The file and the column.
+    unpacked : Unpacked
+        Counts the bytes read.
+
+    Yields
+    ------
+    n_rows, width : int
+    batches : iterator of ndarray
+        The rows, a batch at a time.
+    """
+    arrow = import_optional("pyarrow", purpose="Parquet files", extra="files")
+    parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
+    where = f"{path}, column {name!r}"
+    # Otherwise pyarrow reads the whole file ahead.
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as content:
+
+        def columns(n_rows: int) -> Iterator[Any]:
+            for batch in content.iter_batches(n_rows, columns=[name], use_threads=False):
+                yield batch.column(0)
+
+        def matrices(width: int) -> Iterator[NDArray]:
+            start = 0
+            for column in columns(max(1, min(BATCH_ROWS, BATCH_BYTES // (8 * width)))):
+                unpacked.add(column.nbytes)
+                yield arrow_lists(column, where, width, start)
+                start += len(column)
+            arrow.default_memory_pool().release_unused()
+
+        width = getattr(content.schema_arrow.field(name).type, "list_size", None)
+        for column in columns(FIRST_ROWS) if width is None else ():
+            known = column.drop_null()
+            if len(known):
+                width = arrow_lists(known[:1], where).shape[1]
+                break
+        if not width:
+            raise InputFileError(f"{where}: all its lists are {'missing' if width is None else 'empty'}")
+        yield content.metadata.num_rows, width, matrices(width)
 
 
 def _read_batches(arrow: Any, feather: Any, file: Any, unpacked: Unpacked) -> Any:
@@ -61,7 +141,7 @@ def _read_batches(arrow: Any, feather: Any, file: Any, unpacked: Unpacked) -> An
         except struct.error as error:
             raise InputFileError(f"{unpacked.path} is not a complete Feather file: {error}") from error
     file.seek(0)
-    return feather.read_table(file)
+    return feather.read_table(file), None
 
 
 def _read(path: str, read: Callable[[Any, Any], Any], what: str) -> Table:
@@ -71,8 +151,8 @@ def _read(path: str, read: Callable[[Any, Any], Any], what: str) -> Table:
             raise InputFileError(f"{path} is empty, not a {what} file")
         file.seek(0)
         try:
-            table = read(arrow, file)
-            table.validate(full=True)  # the code below relies on valid text offsets
+            table, lists = read(arrow, file)
+            table.validate(full=True)  # the code below relies on valid offsets
         except (arrow.ArrowException, OSError) as error:
             raise InputFileError(f"{path} is not a complete {what} file: {reason(error)}") from error
     names = [NAMELESS if name == PANDAS_INDEX else name for name in table.column_names]
@@ -81,8 +161,34 @@ def _read(path: str, read: Callable[[Any, Any], Any], what: str) -> Table:
         raise InputFileError(f"{path} has more than one column named {repeated[0]!r}")
     if not table.num_rows:
         raise InputFileError(f"{path} has columns but no rows")
-    columns = {name: _column(arrow, column, path, name) for name, column in zip(names, table.columns, strict=True)}
-    return Table(Rows(path, table.num_rows), columns)
+    return arrow_table(table.rename_columns(names), path, lists)
+
+
+def arrow_table(table: Any, path: str, lists: Mapping[str, Callable[[], NDArray]] | None = None) -> Table:
+    """Make a `Table` of a pyarrow table; columns of lists of numbers are matrices.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Checked.
+    path : str
+        Where it is from, for messages.
+    lists : dict of str to callable, optional
+        Columns of lists that are read in another way, when they are used.
+
+    Returns
+    -------
+    Table
+    """
+    arrow = import_optional("pyarrow", purpose="Arrow tables", extra="files")
+    blocks = dict(lists or {})
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name not in blocks and is_lists(column.type):
+            blocks[name] = partial(arrow_lists, column, f"{path}, column {name!r}")
+        elif name not in blocks:
+            columns[name] = _column(arrow, column, path, name)
+    return Table(Rows(path, table.num_rows), columns, LazyBlocks(blocks))
 
 
 def _column(arrow: Any, values: Any, path: str, name: str) -> Column:

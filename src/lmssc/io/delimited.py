@@ -18,7 +18,7 @@ from lmssc.io.errors import InputFileError
 from lmssc.io.numerals import COMMA, POINT, Numerals, are_long_integers, is_missing, is_mostly_numbers, is_plain, marks
 from lmssc.io.spreadsheet import unescape_formula
 from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table, clean_texts, counted
-from lmssc.io.unpacking import Unpacked, open_bytes
+from lmssc.io.unpacking import Unpacked, open_bytes, packing
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 # A first line that tells Excel the delimiter; it is not part of the table.
@@ -255,7 +255,7 @@ def _read(numbered: _Lines, path: str, delimiter: str, keep_text: Callable[[str]
     columns = [_Cells(name, path, decimal, text=keep_text(name)) for name in names]
     lines = array("q")
     # What a few bytes of a packed file take in memory counts, too: "1," is a number, a text, a line and an id.
-    held = Unpacked(path) if path.lower().endswith(".gz") else None
+    held = Unpacked(path) if packing(path) else None
     for numbers, cells in _chunks(rows, names, path):
         if not lines:
             _refuse_spaces(names, cells[0][0], path)

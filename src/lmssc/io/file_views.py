@@ -40,6 +40,10 @@ class FileView:
         Name of the id column.
     recipe : dict
         What `predict` needs to make the same view from another file: kind, columns.
+    links : bool
+        Whether the data are links between the samples, with a column for each row.
+    skippable : bool
+        Whether samples without any view are left out, as in containers, instead of being an error.
     """
 
     name: str
@@ -49,6 +53,8 @@ class FileView:
     ids: NDArray | None
     id_column: str | None
     recipe: dict[str, Any]
+    links: bool = False
+    skippable: bool = False
 
 
 def number_view(
@@ -146,6 +152,8 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
     table, ids = source.table, source.ids
     data = table.blocks[block]
     rows = table.rows
+    turned = transposed or table.transposed
+    transposed = transposed and not table.transposed
     if transposed:
         data = data.T.tocsr() if sparse.issparse(data) else data.T
     if transposed or data.shape[0] != rows.count:
@@ -157,14 +165,23 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
     present = (
         _check_sparse(data, rows) if sparse.issparse(data) else _check_dense(data, rows, None, options.impute, notes)
     )
+    if (mask := table.present(block)) is not None and not transposed:
+        present &= mask
     recipe: dict[str, Any] = {"kind": "matrix", "columns": None}
+    if block in table.links:
+        recipe["kind"] = "links"
+    if block != view:
+        recipe["block"] = block
+    if (features := table.features(block)) is not None and not transposed:
+        recipe["features"] = list(features)
     if block in table.block_columns:
         recipe = {"kind": "numbered", "columns": None, "first": table.block_columns[block]}
-    if transposed:
+    if turned:
         recipe["transposed"] = True
     if ids is not None and len(ids) != rows.count:
         raise InputFileError(f"{table.path}: view {view!r} has {rows.count} rows, but there are {len(ids)} ids")
-    return FileView(view, data, present, rows, ids, source.id_column, recipe)
+    links, in_container = block in table.links, table.usual_blocks is not None
+    return FileView(view, data, present, rows, ids, source.id_column, recipe, links=links, skippable=in_container)
 
 
 def _check_dense(

@@ -5,18 +5,23 @@ each under a name. It raises `InputFileError`, which names the file and where po
 damaged or unpacks to too much. It never runs anything that the file contains.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from lmssc.io.arrays import read_npy, read_npz
 from lmssc.io.arrow import read_feather, read_parquet
+from lmssc.io.cells import read_cells
 from lmssc.io.delimited import DELIMITERS, guess_delimiter, read_delimited
 from lmssc.io.errors import InputFileError
+from lmssc.io.folders import read_folder
 from lmssc.io.json_lines import read_json_lines
 from lmssc.io.matlab import read_matlab
 from lmssc.io.sparse import read_matrix_market, read_svmlight
 from lmssc.io.table import Table
+from lmssc.io.unpacking import PACKED, packing
+from lmssc.io.workbook import read_workbook
 
 TEXT_TABLES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 READERS: dict[str, Callable[[str], Table]] = {
@@ -33,7 +38,12 @@ READERS: dict[str, Callable[[str], Table]] = {
     ".svmlight": read_svmlight,
     ".libsvm": read_svmlight,
     ".mtx": read_matrix_market,
+    ".xlsx": read_workbook,
+    ".h5ad": read_cells,
+    ".h5mu": read_cells,
+    ".zarr": read_cells,
 }
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 PACKABLE = (*TEXT_TABLES, ".jsonl", ".ndjson", ".svm", ".svmlight", ".libsvm", ".mtx")
 
 
@@ -68,13 +78,14 @@ def read_table(
     InputFileError
         If the file does not exist or cannot be used.
     """
-    if Path(path).is_dir():
-        raise InputFileError(f"{path} is a folder; name the files in it")
+    if ADDRESS.match(path):
+        raise InputFileError(f"{path} is an address; download the file and name that")
+    if Path(path).is_dir() and Path(path).suffix.lower() != ".zarr":
+        return read_folder(path)
     if not Path(path).exists():
         raise InputFileError(f"{path}: no such file")
-    name = path.lower()
-    packed = name.endswith(".gz")
-    suffix = Path(name.removesuffix(".gz")).suffix
+    packed = packing(path)
+    suffix = Path(path.lower().removesuffix(packed)).suffix
     if suffix in TEXT_TABLES:
         between = _delimiter(delimiter) or TEXT_TABLES[suffix]
         if delimiter is None and suffix == ".csv":
@@ -85,9 +96,10 @@ def read_table(
         return table
     if suffix not in READERS or (packed and suffix not in PACKABLE):
         known = ", ".join((*TEXT_TABLES, *READERS))
-        ending = f"{suffix}.gz" if packed else suffix or "no ending"
+        ending = f"{suffix}{packed}" if packed else suffix or "no ending"
         raise InputFileError(
-            f"{path}: {ending} is not a supported format; supported are {known} ({', '.join(PACKABLE)} also .gz)"
+            f"{path}: {ending} is not a supported format; supported are {known} ({', '.join(PACKABLE)} also "
+            f"{', '.join(PACKED)})"
         )
     return READERS[suffix](path)
 

@@ -1,16 +1,19 @@
 """Align the rows of views: by id where files have ids, else by position."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.views import Matrix
+from lmssc.data.graph_view import Graph
 from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
+from lmssc.io.place_rows import place_rows
 from lmssc.io.table import some
+from lmssc.io.transposed import suggest_transpose
 
 
 @dataclass(frozen=True)
@@ -25,17 +28,20 @@ class Joined:
         Names of the id columns; empty without ids.
     one_order : bool
         Whether all files have the same samples in the same order, so that a file without ids can be joined to them.
-    views : dict of str to ndarray or CSR array
+    views : dict of str to ndarray, CSR array or Graph
         A sample that lacks a dense view has a row of NaN.
     present : dict of str to ndarray of bool
         Which samples have which view.
+    left_out : ndarray of str
+        Ids of the samples of containers that have none of the views.
     """
 
     ids: NDArray
     id_columns: list[str]
     one_order: bool
-    views: dict[str, Matrix]
+    views: dict[str, Any]
     present: dict[str, NDArray]
+    left_out: NDArray = field(default_factory=lambda: np.empty(0, dtype=object))
 
     @property
     def by_id(self) -> bool:
@@ -113,11 +119,20 @@ def join(views: Sequence[FileView]) -> Joined:
             example, other = view.ids[0], first.ids[0]  # type: ignore[index]
             raise InputFileError(
                 f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, that of "
-                f"the other {other!r}; ids must be written in the same way"
+                f"the other {other!r}; ids must be written in the same way{_advice(view, first)}"
             )
     ids = np.array(list(numbers), dtype=object)
     places = [np.array([numbers[value] for value in view.ids]) for view in with_ids]  # type: ignore[union-attr]
     return _joined(with_ids, ids, places, one_order=False)
+
+
+def _advice(view: FileView, first: FileView) -> str:
+    """Advice if the columns of one of two files are the samples of the other."""
+    for one, two in ((view, first), (first, view)):
+        ids = () if two.ids is None else two.ids
+        if advice := suggest_transpose(one.name, one.recipe["columns"] or (), ids):
+            return advice
+    return ""
 
 
 def _check_heights(views: Sequence[FileView]) -> None:
@@ -142,10 +157,18 @@ def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], 
     for view, place in zip(views, places, strict=True):
         present = np.zeros(len(ids), dtype=bool)
         present[place] = view.present
-        blocks[view.name] = _place(view.data, place, len(ids))
+        data = place_rows(view.data, place, len(ids))
+        # The columns of links are samples, too.
+        blocks[view.name] = place_rows(data.T.tocsr(), place, len(ids)).T.tocsr() if view.links else data
         masks[view.name] = present
     nowhere = np.flatnonzero(~np.any(list(masks.values()), axis=0))
-    if len(nowhere):
+    left_out = ids[nowhere] if all(view.skippable for view in views) and len(nowhere) < len(ids) else ids[:0]
+    if len(left_out):
+        kept = np.setdiff1d(np.arange(len(ids)), nowhere)
+        links = {view.name for view in views if view.links}
+        blocks = {name: data[kept][:, kept] if name in links else data[kept] for name, data in blocks.items()}
+        ids, masks = ids[kept], {name: mask[kept] for name, mask in masks.items()}
+    elif len(nowhere):
         where = next(
             view.rows.place(int(np.flatnonzero(place == nowhere[0])[0]))
             for view, place in zip(views, places, strict=True)
@@ -156,18 +179,5 @@ def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], 
             f"known word); remove it{f', and {len(nowhere) - 1} more' if len(nowhere) > 1 else ''}"
         )
     columns = [view.id_column for view in views if view.id_column is not None]
-    return Joined(ids, list(dict.fromkeys(columns)), one_order, blocks, masks)
-
-
-def _place(data: Matrix, place: NDArray, count: int) -> Matrix:
-    """Move rows to their places; rows that are missing become NaN, or empty if sparse."""
-    if len(place) == count and np.array_equal(place, np.arange(count)):
-        return data
-    if sparse.issparse(data):
-        move = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=(count, len(place)))
-        moved = (move @ data).tocsr()
-        moved.sort_indices()
-        return moved
-    moved = np.full((count, data.shape[1]), np.nan, dtype=data.dtype)
-    moved[place] = data
-    return moved
+    made = {view.name: Graph(blocks[view.name]) if view.links else blocks[view.name] for view in views}
+    return Joined(ids, list(dict.fromkeys(columns)), one_order, made, masks, left_out)

@@ -1,13 +1,15 @@
 """JSON Lines files, plain or gzipped: an object per line, its keys are the columns; errors name the line."""
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.data.list_columns import stack_lists
 from lmssc.io.errors import InputFileError
-from lmssc.io.table import NUMBER, OTHER, TEXT, Column, Rows, Table, clean_texts
+from lmssc.io.table import NUMBER, OTHER, TEXT, Column, LazyBlocks, Rows, Table, clean_texts
 from lmssc.io.unpacking import Unpacked, open_bytes
 
 # Bytes that a cell takes, also a blank one: every key is a column of all rows.
@@ -25,7 +27,8 @@ def read_json_lines(path: str) -> Table:
     Returns
     -------
     Table
-        A key that a line lacks, null and NaN are blank cells. A column with both numbers and text is text.
+        A key that a line lacks, null and NaN are blank cells. A column with both numbers and text is text. A column
+        of lists of numbers is a matrix.
 
     Examples
     --------
@@ -57,7 +60,30 @@ def read_json_lines(path: str) -> Table:
     if not lines:
         raise InputFileError(f"{path} is empty; each line must be a JSON object")
     rows = Rows(path, len(lines), np.array(lines))
-    return Table(rows, {name: _column(values, rows, name) for name, values in cells.items()})
+    lists = {name for name, values in cells.items() if _are_lists_of_numbers(values)}
+    columns = {name: _column(values, rows, name) for name, values in cells.items() if name not in lists}
+    return Table(
+        rows, columns, LazyBlocks({name: partial(_stack, cells[name], rows, name) for name in cells if name in lists})
+    )
+
+
+def _are_lists_of_numbers(values: list[Any]) -> bool:
+    lists = [value for value in values if value is not None]
+    return bool(lists) and all(
+        type(value) is list and all(type(one) in (int, float, type(None)) for one in value) for value in lists
+    )
+
+
+def _stack(values: list[Any], rows: Rows, name: str) -> NDArray:
+    """A column of lists of numbers, such as embeddings, as a matrix."""
+    width = next(len(value) for value in values if value is not None)
+    for row, value in enumerate(values):
+        if value is not None and len(value) != width:
+            raise InputFileError(
+                f"{rows.place(row)}, column {name!r}: a list of {len(value)}, but the first has {width}; a view needs "
+                "as many numbers in all rows, or leave it out with --drop"
+            )
+    return stack_lists(values, f"{rows.path}, column {name!r}")
 
 
 def _parse(line: bytes, where: str, *, first: bool) -> dict[str, Any]:

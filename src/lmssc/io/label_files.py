@@ -17,9 +17,11 @@ from lmssc.io.options import LABEL_NAMES, Options
 from lmssc.io.row_order import refuse_labels_in_other_order
 from lmssc.io.sources import Source, check_ids, find_id_column
 from lmssc.io.table import Table, counted, some
+from lmssc.io.transposed import suggest_transpose
 from lmssc.io.typed_labels import GUESSES
 
 UNKNOWN_NUMBER = "-1"
+LIKELY = re.compile(r"label|annot|cell.?type|class|cluster|louvain|leiden|kind", re.IGNORECASE)
 WHOLE_FLOAT = re.compile(r"-?\d{1,15}\.0")
 
 
@@ -101,7 +103,7 @@ def find_label_texts(
     """
     if not paths:
         table, column, ids = _in_views(sources, options)
-        labels = _labels_of(table, column, ids, joined, unlabelled, notes)
+        labels = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
         return labels, f"{table.path}, column {column!r}"
     for source in sources:
         if source.label_column is not None and source.table.path not in paths:
@@ -122,18 +124,28 @@ def find_label_texts(
         if ids is None:
             refuse_labels_in_other_order(table, column, sources, options)
         name = f"{path}, column {column!r}" if len(table.columns) > 1 else path
-        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes)
+        found[name] = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
     return _merge(found, joined), "; ".join(found)
 
 
 def _labels_of(
-    table: Table, column: str, ids: NDArray | None, joined: Joined, unlabelled: str | None, notes: list[str]
+    table: Table,
+    column: str,
+    ids: NDArray | None,
+    joined: Joined,
+    unlabelled: str | None,
+    notes: list[str],
+    sources: Sequence[Source],
 ) -> NDArray:
     """The labels of one file in the order of the samples; None for unlabelled ones."""
     texts = table.texts(column)
     if ids is not None and len(texts) != len(ids):
         raise InputFileError(f"{table.path} has {len(texts)} labels ({column!r}) for {len(ids)} ids")
-    return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+    try:
+        return _without_blanks(_at_samples(texts, ids, table, joined, notes), unlabelled, notes)
+    except InputFileError as error:
+        advice = (suggest_transpose(one.name, one.table.columns, ids) for one in sources if ids is not None)
+        raise InputFileError(f"{error}{next(filter(None, advice), '')}") from error
 
 
 def _merge(found: Mapping[str, NDArray], joined: Joined) -> NDArray:
@@ -176,6 +188,13 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
         names = [name for source in sources for name in source.table.columns]
         raise InputFileError(
             f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
+        )
+    cells = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
+    if not having and cells:
+        likely = [name for name in cells if LIKELY.search(name)]
+        raise InputFileError(
+            f"where are the labels? Name a column of obs: --label-column {(likely or cells[1:] or ['obs:KEY'])[0]} "
+            f"(there are {some(cells[1:], 8) or 'none'})"
         )
     if not having:
         raise InputFileError(
@@ -235,7 +254,10 @@ def _at_samples(texts: NDArray, ids: NDArray | None, table: Table, joined: Joine
         )
     numbers = {value: row for row, value in enumerate(joined.ids)}
     values = np.full(count, None, dtype=object)
+    left_out = set(joined.left_out)
     for row, (value, text) in enumerate(zip(ids, texts, strict=True)):
+        if value in left_out:
+            continue
         if value not in numbers:
             strangers = sum(other not in numbers for other in ids)
             raise InputFileError(

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmssc.data.graph_view import Graph
 from lmssc.io.column_types import CATEGORY, YES_NO
 from lmssc.io.file_views import FileView
+from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
@@ -14,6 +16,8 @@ from lmssc.io.sources import read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
+# What the summary counts, by the kind of view.
+FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
 MAX_LISTED_CLASSES = 30
 
@@ -47,6 +51,8 @@ class LabelledFiles:
         What was left out or assumed.
     reading : dict of str to object
         How the files were read, for `predict`.
+    graphs : dict of str to Graph
+        Links between the samples.
     """
 
     joined: Joined
@@ -55,6 +61,12 @@ class LabelledFiles:
     facts: list[ViewFacts]
     notes: list[str]
     reading: dict[str, Any] = field(default_factory=dict)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+
+    @property
+    def views(self) -> dict[str, Any]:
+        """Views and graphs by name, the X of `fit`."""
+        return {**self.joined.views, **self.graphs}
 
     @property
     def scaling(self) -> str | dict[str, str]:
@@ -63,14 +75,14 @@ class LabelledFiles:
 
 
 def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
-    """The scaling for `LMSSC`: tf-idf for text, "mixed" for views with categories, else "auto".
+    """The scaling for `LMSSC`: logarithms with idf for text, "mixed" for views with categories, else "auto".
 
     Examples
     --------
     >>> choose_scaling({"body": {"kind": "text"}, "sizes": {"kind": "numbers", "kinds": {}}})
-    {'body': 'tfidf'}
+    {'body': 'logidf'}
     """
-    chosen = {name: "tfidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
+    chosen = {name: "logidf" for name, recipe in recipes.items() if recipe["kind"] == "text"}
     for name, recipe in recipes.items():
         if any(kind["role"] in (YES_NO, CATEGORY) for kind in recipe.get("kinds", {}).values()):
             chosen[name] = "mixed"
@@ -78,7 +90,11 @@ def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str
 
 
 def read_labelled_files(
-    arguments: Sequence[str], labels: str | Sequence[str] | None, options: Options, unlabelled: str | None = None
+    arguments: Sequence[str],
+    labels: str | Sequence[str] | None,
+    options: Options,
+    unlabelled: str | None = None,
+    graphs: Sequence[str] = (),
 ) -> LabelledFiles:
     r"""Read views and labels, and join their rows.
 
@@ -92,6 +108,8 @@ def read_labelled_files(
         What the user said about the files.
     unlabelled : str, optional
         Text that marks an unlabelled sample.
+    graphs : sequence of str
+        Files of links, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
@@ -119,11 +137,14 @@ def read_labelled_files(
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
+    if len(joined.left_out):
+        notes.append(f"{counted(len(joined.left_out), 'sample')} with none of these views: left out.")
     known = find_labels(paths, sources, joined, options, unlabelled, notes)
     decimals = {source.table.decimal for source in sources} - {None}
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     recipes = {view.name: view.recipe for view in views}
-    return LabelledFiles(joined, known, recipes, make_facts(views, joined), notes, reading)
+    links, lines = read_graph_files(graphs, Ids(joined.ids, joined.one_order), options, list(recipes))
+    return LabelledFiles(joined, known, recipes, make_facts(views, joined), [*lines, *notes], reading, links)
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
@@ -143,8 +164,8 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
     return [
         ViewFacts(
             view.name,
-            "word" if view.recipe["kind"] == "text" else "feature",
-            view.data.shape[1],
+            FACTS.get(view.recipe["kind"], "feature"),
+            view.data.nnz if view.links else view.data.shape[1],
             view.rows.path,
             int((~joined.present[view.name]).sum()),
         )
@@ -209,5 +230,6 @@ def as_data(data: LabelledFiles) -> dict[str, Any]:
         "labelled": int(data.labels.known.sum()),
         "labels_from": data.labels.source,
         "labels_per_class": data.labels.counts,
+        "graphs": list(data.graphs),
         "notes": data.notes,
     }

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.io.column_types import Kind
+from lmssc.io.column_types import TEXT as WORDS
+from lmssc.io.column_types import TYPES, Kind
 from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView, block_view, number_view, text_view
 from lmssc.io.options import Options
@@ -74,7 +75,13 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
 
 def _home(name: str, recipe: dict[str, Any], sources: Sequence[Source], names: Sequence[str]) -> Source | None:
     """The file of a view: by its name, else by its columns, else by position; None if no file has it."""
-    named = [source for source in sources if source.name == name or name in source.table.blocks]
+    block = recipe.get("block", name)
+    having = [source for source in sources if block in source.table.blocks]
+    if len(having) == 1:
+        return having[0]
+    if recipe["kind"] == "links":  # new samples have no links to each other that the model could use
+        return None
+    named = [source for source in sources if source.name == name or source in having]
     if len(named) == 1:
         return named[0]
     columns = recipe["columns"] or []
@@ -104,9 +111,15 @@ def _make(
 ) -> FileView:
     table = source.table
     columns = recipe["columns"]
-    block = name if name in table.blocks else next(iter(table.blocks), None)
-    if block is not None and (len(table.blocks) == 1 or block == name):
+    wanted = next((block for block in (recipe.get("block"), name) if block in table.blocks), None)
+    block = wanted or next(iter(table.blocks), None)
+    has_columns = columns is not None and set(columns) <= set(table.columns)
+    if block is not None and not has_columns and (len(table.blocks) == 1 or wanted is not None):
         view = block_view(source, name, block, recipe.get("transposed", False), options, notes)
+        if "features" in recipe and "features" in view.recipe:
+            view = replace(
+                view, data=order_features(view.data, view.recipe["features"], recipe["features"], table.path)
+            )
         return _renumber(view, recipe, width) if recipe["kind"] == "numbered" else view
     if columns is None:
         columns = [column for column in feature_columns(source, options) if table.columns[column].kind == NUMBER]
@@ -129,6 +142,71 @@ def _make(
         for column in grouped:
             _check_thousands(table, column, recipe.get("ranges", {}).get(column))
     return view
+
+
+def order_features(data: Any, found: Sequence[str], wanted: Sequence[str], where: str) -> Any:
+    """Bring the columns of a matrix into the order of the features that a model was fitted to.
+
+    Parameters
+    ----------
+    data : ndarray or csr_array of shape (n, d)
+        The matrix.
+    found, wanted : sequence of str
+        Names of its columns, and of those of the model.
+    where : str
+        How messages call it.
+
+    Returns
+    -------
+    ndarray or csr_array
+
+    Examples
+    --------
+    >>> order_features(np.array([[1, 2, 3]]), ["a", "b", "c"], ["c", "a"], "x")
+    array([[3, 1]])
+    """
+    if list(found) == list(wanted):
+        return data
+    place = {name: number for number, name in enumerate(found)}
+    absent = [name for name in wanted if name not in place]
+    if absent:
+        raise InputFileError(
+            f"{where} lacks {len(absent)} of the {len(wanted)} features of the model, such as {some(absent, 3)}"
+        )
+    return data[:, [place[name] for name in wanted]]
+
+
+def options_of_model(model: Any, options: Options) -> Options:
+    """How the files of a model were read, for files of new samples.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted.
+    options : Options
+        What the user said about the new files.
+
+    Returns
+    -------
+    Options
+    """
+    before = getattr(model, "files_", {})
+    # Columns of the model's views are features, so none of them is taken for ids.
+    roles = {
+        column: recipe.get("kinds", {}).get(column, {"role": NUMBER})["role"] if recipe["kind"] == "numbers" else WORDS
+        for recipe in before.get("views", {}).values()
+        for column in recipe["columns"] or ()
+    }
+    return replace(
+        options,
+        id_column=options.id_column or before.get("id_column"),
+        label_column=before.get("label_column"),
+        id_names=before.get("id_names", ()),
+        usual_decimal=before.get("decimal"),
+        transpose=[name for name, recipe in before.get("views", {}).items() if recipe.get("transposed")],
+        types={column: role if role in TYPES else NUMBER for column, role in roles.items()},
+        impute=getattr(model, "impute", None),
+    )
 
 
 def _check_thousands(table: Table, column: str, fitted: Sequence[float] | None) -> None:

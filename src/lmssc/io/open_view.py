@@ -5,6 +5,7 @@ import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,14 +15,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
+from lmssc.data.list_columns import ARROW_NUMBERS
 from lmssc.data.memmap import copy_to_disk, release, slices
 from lmssc.data.views import Matrix
+from lmssc.io.arrow import BATCH_ROWS, PIECE, is_lists, open_lists
 from lmssc.io.unpacking import Unpacked
 
-# Rows of a Parquet file read at a time.
-BATCH_ROWS = 1 << 14
-# Bytes of a file read at a time.
-PIECE = 1 << 18
 # Length of the fixed part of a local header in a zip file; at offset 26 it has the lengths of name and extra field.
 LOCAL_HEADER = 30
 # Arrays that `scipy.sparse.save_npz` writes.
@@ -44,7 +43,8 @@ def open_view(
         A file that ends in ``.npy``, ``.npz`` or ``.parquet``. An npz may hold a CSR matrix as
         `scipy.sparse.save_npz` writes it.
     columns : sequence of str, optional
-        Columns of a Parquet file; by default all numeric ones. Blank cells become NaN; float32 if all columns are.
+        Columns of a Parquet file; by default all numeric ones. Blank cells become NaN; float32 if all columns are. A
+        single column of lists of one length, such as embeddings, is a view, too; a missing list is a row of NaN.
     member : str, optional
         Array of an npz file; needed if the file has several.
 
@@ -190,6 +190,10 @@ def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
     try:
         # Otherwise pyarrow reads the whole file ahead.
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as file:
+            if lists := _list_column(file.schema_arrow, columns):
+                with open_lists(str(path), lists, Unpacked(str(path))) as (_, width, rows):
+                    head = next(rows)
+                    return copy_to_disk(chain([head], rows), width, head.dtype)
             chosen = _choose_columns(arrow.types, file.schema_arrow, columns, path)
             single = all(arrow.types.is_float32(file.schema_arrow.field(name).type) for name in chosen)
             dtype = np.dtype(np.float32 if single else np.float64)
@@ -200,6 +204,15 @@ def _open_parquet(path: Path, columns: Sequence[str] | None) -> np.memmap:
             return copy_to_disk(blocks, len(chosen), dtype)
     except arrow.ArrowException as error:
         raise ValueError(f"{path} is not a complete Parquet file: {str(error).partition(chr(10))[0]}") from error
+
+
+def _list_column(schema: Any, columns: Sequence[str] | None) -> str | None:
+    """The column of lists that was asked for, or that is the only one with numbers."""
+    lists = [field.name for field in schema if is_lists(field.type)]
+    if columns is not None:
+        return columns[0] if list(columns) in [[name] for name in lists] else None
+    numbers = [field.name for field in schema if str(field.type).startswith(ARROW_NUMBERS)]
+    return lists[0] if len(lists) == 1 and not numbers else None
 
 
 def _choose_columns(types: Any, schema: Any, columns: Sequence[str] | None, path: Path) -> list[str]:

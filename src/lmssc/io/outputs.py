@@ -63,8 +63,9 @@ def write_predictions(
     flags: dict[str, NDArray],
     advance: Advance | None = None,
     id_column: str | None = None,
+    notes: dict[str, NDArray] | None = None,
 ) -> None:
-    """Write one line per sample: id, label, confidence, runner-up, a probability for each class, then the flags.
+    """Write one line per sample: id, label, confidence, runner-up, a probability for each class, flags and notes.
 
     Parameters
     ----------
@@ -84,13 +85,17 @@ def write_predictions(
         Called now and then with the number of lines written and of all lines.
     id_column : str, optional
         Name of the id column in the files; "id" if they have none.
+    notes : dict of str to ndarray, optional
+        Further columns of numbers or text.
     """
+    notes = {} if notes is None else notes
     confidence, runner_up = prediction_columns(distributions, model.classes_, labels)
     names = [f"p_{name}" for name in model.classes_]
-    header = _header(id_column, ["label", "confidence", "runner_up", *names, *flags])
+    header = _header(id_column, ["label", "confidence", "runner_up", *names, *flags, *notes])
     file.write((",".join(map(_cell, header)) + "\n").encode())
     # Formatting a whole line at once takes a quarter of the time of the csv module.
-    line = ",".join(["%s", "%s", "%.6f", "%s", *["%.6f"] * len(names), *["%s"] * len(flags)]) + "\n"
+    kinds = ["%s"] * len(flags) + ["%.6f" if note.dtype.kind == "f" else "%s" for note in notes.values()]
+    line = ",".join(["%s", "%s", "%.6f", "%s", *["%.6f"] * len(names), *kinds]) + "\n"
     classes = {name: _cell(name) for name in [*model.classes_.tolist(), None]}
     for start in range(0, len(labels), CHUNK):
         part = slice(start, start + CHUNK)
@@ -101,6 +106,7 @@ def write_predictions(
             [classes[name] for name in runner_up[part].tolist()],
             *distributions[part].T.tolist(),
             *(np.where(flag[part], "yes", "no").tolist() for flag in flags.values()),
+            *(note[part].tolist() if note.dtype.kind == "f" else map(_cell, note[part]) for note in notes.values()),
         )
         file.write("".join([line % row for row in zip(*columns, strict=True)]).encode())
         if advance is not None:
@@ -162,6 +168,33 @@ def write_to_label(
     for row, number in enumerate(order.tolist()):
         # The label is left blank for the user to fill in; the file can then be passed to --labels.
         rows.append([ids[number], "", labels[row], f"{confidence[row]:.6f}", runner_up[row]])
+    _write_rows(path, rows)
+
+
+def write_suspects(path: Path, ids: NDArray, suspects: Any, n: int, id_column: str | None = None) -> None:
+    """Write the n most suspect labels: id, the label given, the one proposed, and how likely the given one is wrong.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file.
+    ids : ndarray of str
+        The samples.
+    suspects : Suspects
+        All labelled samples, the most suspect first.
+    n : int
+        Number of lines.
+    id_column : str, optional
+        Name of the id column in the files; "id" if they have none.
+    """
+    rows = [_header(id_column, ["given", "proposed", "probability"])]
+    for i in range(n):
+        found = suspects.rows[i], suspects.given[i], suspects.proposed[i], suspects.probability[i]
+        rows.append([ids[found[0]], found[1], found[2], f"{found[3]:.6f}"])
+    _write_rows(path, rows)
+
+
+def _write_rows(path: Path, rows: list[list[Any]]) -> None:
     with open_atomically(path) as file:
         file.write("".join(",".join(map(_cell, row)) + "\n" for row in rows).encode())
 

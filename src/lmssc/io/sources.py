@@ -12,6 +12,7 @@ from lmssc.io.delimited import NAMELESS
 from lmssc.io.errors import InputFileError
 from lmssc.io.options import ID_NAMES, LABEL_NAMES, Options, may_be
 from lmssc.io.table import NUMBER, Table, some, stem
+from lmssc.io.transposed import transpose_table
 from lmssc.persistence.atomic import readable
 
 
@@ -36,11 +37,11 @@ def read_sources(arguments: Sequence[str], options: Options) -> list[Source]:
     sources = []
     for argument in arguments:
         name, path = split_argument(argument)
-        table = options.read(path)
+        table, view = options.read(path), name or stem(path)
+        if view in options.transpose and any(column.feature for column in table.columns.values()):
+            table = transpose_table(table, view, options.drop)
         sources.append(
-            Source(
-                name or stem(path), bool(name), table, find_id_column(table, options), find_label_column(table, options)
-            )
+            Source(view, bool(name), table, find_id_column(table, options), find_label_column(table, options))
         )
     paths = [source.table.path for source in sources]
     repeated = [path for path in paths if paths.count(path) > 1]
@@ -65,6 +66,8 @@ def split_argument(argument: str) -> tuple[str, str]:
 
 def find_id_column(table: Table, options: Options) -> str | None:
     """Find the id column: the one named by --id, else one found before, else "id", else an unnamed first column."""
+    if table.id_column is not None:
+        return options.id_column if options.id_column in table.columns else table.id_column
     if options.id_column is not None:
         if options.id_column in table.columns:
             return options.id_column
@@ -80,7 +83,9 @@ def find_id_column(table: Table, options: Options) -> str | None:
 
 
 def find_label_column(table: Table, options: Options) -> str | None:
-    """Find the label column: the one named by --label-column, else "label"."""
+    """Find the label column: the one named by --label-column, else "label"; "obs:" may be left out."""
+    if table.id_column is not None and f"obs:{options.label_column}" in table.columns:
+        return f"obs:{options.label_column}"
     return next((name for name in table.columns if may_be(name, options.label_column, LABEL_NAMES)), None)
 
 

@@ -1,6 +1,6 @@
 """The content of one file: columns with one value per row, matrices (blocks), and the position of each row."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lmssc.data.views import Matrix
 from lmssc.io.errors import InputFileError
+from lmssc.io.unpacking import packing
 from lmssc.persistence.atomic import readable
 
 NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"
@@ -65,6 +66,8 @@ class Rows:
         Number of rows.
     lines : ndarray of int, optional
         Line of each row, counted from 1, in a format of which a row is a line.
+    word : {"line", "row"}
+        What a line is called.
 
     Examples
     --------
@@ -75,11 +78,43 @@ class Rows:
     path: str
     count: int
     lines: NDArray | None = None
+    word: str = "line"
 
     def place(self, row: int) -> str:
         """Describe the position of a row (counted from 0): its line in a text file, else its number, both from 1."""
-        where = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        where = f"row {row + 1}" if self.lines is None else f"{self.word} {self.lines[row]}"
         return f"{self.path}, {where}"
+
+
+class LazyBlocks(Mapping[str, Matrix]):
+    """Matrices of a file that are read when they are asked for.
+
+    Parameters
+    ----------
+    loaders : dict of str to callable
+        For each matrix, a function that reads it.
+
+    Examples
+    --------
+    >>> blocks = LazyBlocks({"a": lambda: np.eye(2)})
+    >>> list(blocks), blocks["a"].shape
+    (['a'], (2, 2))
+    """
+
+    def __init__(self, loaders: Mapping[str, Callable[[], Matrix]]) -> None:
+        self._loaders = dict(loaders)
+
+    def __getitem__(self, name: str) -> Matrix:
+        return self._loaders[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
 
 
 @dataclass(frozen=True)
@@ -103,6 +138,18 @@ class Table:
         Decimal mark of a CSV or TSV file, if it is known.
     note : str
         How the file was read, if that was detected and is unusual.
+    id_column : str, or None
+        Column with the ids, in a format that says which.
+    usual_blocks : sequence of str, or None
+        Matrices that are views if none is named; None for all of them.
+    features : callable
+        Names of the columns of a matrix, by its name; None where they have no names.
+    present : callable
+        Which rows a matrix has, by its name; None for all.
+    links : sequence of str
+        Matrices that are links between the samples.
+    transposed : bool
+        Whether the file has a column for each sample, and was turned.
     """
 
     rows: Rows
@@ -112,6 +159,12 @@ class Table:
     types_detected: bool = False
     decimal: str | None = None
     note: str = ""
+    id_column: str | None = None
+    usual_blocks: Sequence[str] | None = None
+    features: Callable[[str], Sequence[str] | None] = lambda block: None
+    present: Callable[[str], NDArray | None] = lambda block: None
+    links: Sequence[str] = ()
+    transposed: bool = False
 
     @property
     def path(self) -> str:
@@ -170,9 +223,7 @@ def stem(path: str) -> str:
     ('word counts', 'v1.2')
     """
     name = Path(path).name
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
-    return readable(Path(name).stem)
+    return readable(Path(name[: len(name) - len(packing(name))]).stem)
 
 
 def some(things: Iterable[Any], most: int = 5) -> str:

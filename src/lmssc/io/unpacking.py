@@ -2,13 +2,15 @@
 
 import gzip
 import io
+import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, cast
 
+from lmssc._optional import import_optional
 from lmssc.io.errors import InputFileError
 
 # Bytes that any file may unpack to: ordinary data with many zeros compress well.
@@ -16,6 +18,8 @@ ALWAYS_ALLOWED = 1 << 30
 # Larger files may unpack to this many times their size, up to a maximum.
 MAX_RATIO = 100
 MAX_BYTES = 64 << 30
+# Memory that a zstd file may ask for while it is unpacked.
+MAX_WINDOW = 1 << 27
 VARIABLE = "LMSSC_MAX_UNPACKED"
 UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 SIZE = re.compile(r"\s*(\d{1,12})\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
@@ -135,21 +139,77 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def open_gzip(path: str) -> io.BufferedReader:
-    """Open a gzip file for reading; raises `InputFileError` once it unpacks to more than the limit."""
-    return io.BufferedReader(_Counted(gzip.open(path), Unpacked(path)), 1 << 16)  # type: ignore[arg-type]
+# Endings of compressed files, and what they are called.
+PACKED = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+
+
+def packing(path: str) -> str:
+    """Ending of a compressed file; empty if it is not compressed.
+
+    Examples
+    --------
+    >>> packing("A.CSV.GZ"), packing("a.csv")
+    ('.gz', '')
+    """
+    return next((ending for ending in PACKED if path.lower().endswith(ending)), "")
+
+
+def open_packed(path: str) -> io.BufferedReader:
+    """Open a compressed file for reading; raises `InputFileError` once it unpacks to more than the limit."""
+    openers: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _open_zstd}
+    file = openers[packing(path)](path)
+    return io.BufferedReader(_Counted(file, Unpacked(path)), 1 << 16)
+
+
+def _open_zstd(path: str) -> "_Rereadable":
+    zstd = import_optional("zstandard", purpose="zstd files", extra="files")
+    unpacker = zstd.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    # Closing the stream closes the file.
+    return _Rereadable(lambda: unpacker.stream_reader(open(path, "rb"), read_across_frames=True))
+
+
+class _Rereadable:
+    """A stream that can go back to its beginning by being opened again."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start, self._file, self._place = start, start(), 0
+
+    def read(self, size: int) -> bytes:
+        piece = self._file.read(size)
+        self._place += len(piece)
+        return piece
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or offset < self._place:
+            if offset or whence != io.SEEK_SET:
+                raise io.UnsupportedOperation("a compressed stream goes back to its beginning only")
+            self.close()
+            self._file, self._place = self._start(), 0
+        while self._place < offset and self.read(min(1 << 16, offset - self._place)):
+            pass
+        return self._place
+
+    def close(self) -> None:
+        self._file.close()
 
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[BinaryIO]:
-    """Open a file in binary mode, decompressed within the limit if its name ends in .gz; errors name the file."""
-    packed = path.lower().endswith(".gz")
+    """Open a file in binary mode, unpacked within the limit if its name ends in .gz, .xz or .zst; errors name it."""
+    packed = packing(path)
     try:
-        with open_gzip(path) if packed else open(path, "rb") as file:
+        with open_packed(path) if packed else open(path, "rb") as file:
             yield cast(BinaryIO, file)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputFileError(f"{path}: not a complete gzip file ({error})") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise InputFileError(f"{path}: not a complete {PACKED[packed] if packed else 'gzip'} file ({error})") from error
     except OSError as error:
         if error.filename is None and error.errno is None:
             raise
         raise InputFileError(f"{path}: {error.strerror or error}") from error
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise InputFileError(f"{path}: not a complete zstd file ({error})") from error

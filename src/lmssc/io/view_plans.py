@@ -68,6 +68,43 @@ def make_views(sources: Sequence[Source], options: Options, notes: list[str]) ->
     return views
 
 
+def make_named_views(
+    source: Source, columns: Mapping[str, Sequence[str]], options: Options, notes: list[str]
+) -> list[FileView]:
+    """Make views of the columns that are named, and of no others.
+
+    Parameters
+    ----------
+    source : Source
+        A file or frame.
+    columns : dict of str to sequence of str
+        Columns of each view, or a single matrix.
+    options : Options
+        What the user said about the columns.
+    notes : list of str
+        A line on everything that is not plain numbers or text is appended.
+
+    Returns
+    -------
+    list of FileView
+    """
+    _check_named([source], options)
+    views = []
+    for name, chosen in columns.items():
+        blocks = [column for column in chosen if column in source.table.blocks]
+        if blocks and len(chosen) > 1:
+            raise InputFileError(
+                f"view {name!r}: a matrix has to be a view of its own; {some(chosen)} cannot be combined"
+            )
+        known = _recognise_all(source, options, [] if blocks else chosen)
+        if len(known) == 1:  # a single column was asked for, whatever it holds
+            known = {column: _as_it_is(source, column, kind) for column, kind in known.items()}
+        notes += describe_kinds(source.table.path, known)
+        plan = ViewPlan(source, name, list(known), blocks[0] if blocks else None)
+        views.append(_make_view(plan, known, options, notes))
+    return views
+
+
 def _note_unselected(source: Source, plans: Sequence[ViewPlan], known: Mapping[str, Kind]) -> list[str]:
     used = {column for plan in plans if plan.source is source for column in plan.columns}
     rest = [name for name in known if name not in used]
@@ -75,9 +112,12 @@ def _note_unselected(source: Source, plans: Sequence[ViewPlan], known: Mapping[s
 
 
 def _note_unused(source: Source, known: Mapping[str, Kind]) -> list[str]:
-    special = (source.id_column, source.label_column)
-    unused = [name for name in source.table.columns if name not in known and name not in special]
-    return [f"Not used in {source.table.path}: {some(unused)}."] if unused else []
+    table, special = source.table, (source.id_column, source.label_column)
+    unused = [name for name in table.columns if name not in known and name not in special]
+    if table.usual_blocks is not None:  # a container has dozens of columns; its matrices are what one may want
+        unused = [name for name in table.blocks if name not in table.usual_blocks]
+        return [f"Not used in {table.path}: {some(unused, 8)} (--views names what is used)."] if unused else []
+    return [f"Not used in {table.path}: {some(unused)}."] if unused else []
 
 
 def _check_names(plans: Sequence[ViewPlan], options: Options) -> None:
@@ -99,9 +139,9 @@ def _check_names(plans: Sequence[ViewPlan], options: Options) -> None:
         raise InputFileError(f"--transpose {unknown[0]}: there is no such view; the views are {some(names)}")
 
 
-def _recognise_all(source: Source, options: Options) -> dict[str, Kind]:
-    """The kinds of the columns that can be features."""
-    names = feature_columns(source, options)
+def _recognise_all(source: Source, options: Options, names: Sequence[str] | None = None) -> dict[str, Kind]:
+    """The kinds of the columns that can be features, or of those that are named."""
+    names = feature_columns(source, options) if names is None else names
     for name in names:
         if source.table.columns[name].kind == OTHER:
             raise InputFileError(source.table.columns[name].fault)
@@ -151,10 +191,13 @@ def _plan_whole(source: Source, options: Options, kinds: Mapping[str, Kind]) -> 
             groups.setdefault(prefix if found and prefix else source.name, []).append(name)
     plans += [ViewPlan(source, group, columns) for group, columns in groups.items()]
     plans += [ViewPlan(source, name, [name]) for name in features if kinds[name].role == WORDS]
-    plans += [ViewPlan(source, name, [], name) for name in table.blocks if name not in options.drop]
+    blocks = list(table.blocks) if table.usual_blocks is None else table.usual_blocks
+    plans += [ViewPlan(source, name, [], name) for name in blocks if name not in options.drop]
+    if not plans and table.blocks:
+        raise InputFileError(f"{table.path}: which matrices are the views? --views {','.join(list(table.blocks)[:8])}")
     if not plans:
         raise InputFileError(f"{table.path} contains no view: {_why_none(source, kinds)}")
-    if len(plans) == 1 and (source.named or not options.prefix_separator):
+    if len(plans) == 1 and (source.named or (not options.prefix_separator and table.usual_blocks is None)):
         return [plans[0]._replace(name=source.name)]
     if source.named and not groups and len(plans) > 1:
         raise InputFileError(f"{source.name}={table.path}: the file has several views, {some(p.name for p in plans)}")

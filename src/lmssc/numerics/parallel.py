@@ -4,15 +4,16 @@ Most matrix products of a fit are small, and a threaded BLAS takes two or three 
 The batches do not depend on the number of threads, so the result is the same to the last digit on any number of them.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -37,6 +38,17 @@ class _Team:
 _team: ContextVar[_Team | None] = ContextVar("_team", default=None)
 
 
+def _libraries() -> ThreadpoolController:
+    """The numerical libraries of this process."""
+    return _find_libraries(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _find_libraries(n_modules: int) -> ThreadpoolController:
+    """Look for libraries, again only after imports: that takes 10 ms, a tenth of a small fit."""
+    return ThreadpoolController()
+
+
 def count_threads() -> int:
     """Number of threads to use: as many as the numerical libraries may use, such as `OMP_NUM_THREADS`.
 
@@ -49,7 +61,7 @@ def count_threads() -> int:
     team = _team.get()
     if team is not None:
         return team.size
-    return max((int(library["num_threads"]) for library in threadpool_info()), default=1)
+    return max((int(library["num_threads"]) for library in _libraries().info()), default=1)
 
 
 @contextmanager
@@ -65,11 +77,11 @@ def threads(n_jobs: int | None = None) -> Iterator[None]:
     if n_jobs is None and _team.get() is not None:
         yield
         return
-    with nullcontext() if n_jobs is None else threadpool_limits(limits=n_jobs):
+    with nullcontext() if n_jobs is None else _libraries().limit(limits=n_jobs):
         team = _Team(count_threads() if n_jobs is None else n_jobs)
         token = _team.set(team)
         try:
-            with threadpool_limits(limits=1, user_api="blas"):
+            with _libraries().limit(limits=1, user_api="blas"):
                 yield
         finally:
             _team.reset(token)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, threaded_product
 

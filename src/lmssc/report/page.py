@@ -15,6 +15,7 @@ from lmssc.report.charts import SHAPES, WIDTH, as_data, colour, place, place_nam
 from lmssc.report.hidden_labels import BINS, hidden_labels
 from lmssc.report.rendering import between, percent
 from lmssc.report.subject import Subject
+from lmssc.report.trust_section import because, can_judge, labels_to_check, none_of_these
 
 # More dots than this are slow to draw and hide each other.
 MAX_DOTS = 100_000
@@ -27,6 +28,10 @@ SCALINGS = {
     "mixed": "numbers standardised, categories weighed against them",
     "unit": "rows of length 1",
     "tfidf": "word counts weighted (tf-idf)",
+    "log": "logarithms of word counts, rows of length 1",
+    "logidf": "logarithms of word counts, rare words weigh more (idf)",
+    "sqrt": "square roots of amounts, columns centred",
+    "center": "columns centred, their variances kept",
     "sample": "each row standardised",
     "none": "used as it is",
 }
@@ -50,6 +55,9 @@ def page_context(subject: Subject) -> dict[str, Any]:
         "contributions": contributions(subject),
         "graph": graph(subject),
         "first": first_rows(subject, dot_of),
+        "judged": can_judge(subject),
+        "check": labels_to_check(subject),
+        "novel": none_of_these(subject),
         "command": subject.command,
         "model": model(subject),
     }
@@ -103,13 +111,15 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
 def view_rows(subject: Subject) -> list[list[str]]:
     """Each view: its name, features, samples with and without it, and scaling."""
     scalings = getattr(subject.clf, "scalings_", {})
+    reasons = getattr(subject.clf, "scaling_reasons_", {})
     rows = []
     for name, width in subject.widths.items():
         counts = ["–", "–"]
         if subject.missing is not None:
             counts = [f"{len(subject.codes) - subject.missing[name]:,}", f"{subject.missing[name]:,}"]
         scaling = scalings.get(name, "–")
-        rows.append([name, f"{width:,}", *counts, SCALINGS.get(scaling, scaling)])
+        text = SCALINGS.get(scaling, scaling)
+        rows.append([name, f"{width:,}", *counts, f"{text} ({reasons[name]})" if reasons.get(name) else text])
     return rows
 
 
@@ -188,6 +198,7 @@ def _map_data(subject: Subject, rows: Any, positions: Any) -> dict[str, Any]:
         "next": np.where(others.max(axis=1) > 0.0005, others.argmax(axis=1), -1).tolist(),
         "given": subject.given[rows].astype(int).tolist(),
         "unreached": np.isin(rows, subject.clf.unreached_).astype(int).tolist(),
+        "because": because(subject, rows),
     }
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import (
     BruteForceL2,
     ExactKNN,
@@ -18,6 +18,7 @@ from lmssc.numerics.knn.exact import (
     without_self,
 )
 from lmssc.numerics.knn.ivf import IVFIndex
+from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
 
@@ -171,6 +172,10 @@ def _search_index(
     `truth` has the true neighbours of the queries `measured`; `own` is the index of each query among the points, if the
     queries are points.
     """
+    if points.shape[1] == 1:
+        listed = nearest_on_line(points, queries, length)
+        distances = _sort(points, queries, listed, own)
+        return Neighbors(listed, distances), _recall(distances[measured], truth)
     single = np.ascontiguousarray(points, dtype=np.float32)
     index = IVFIndex(single)
     single_queries = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
@@ -191,8 +196,9 @@ def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
     sample_size = max(SETTINGS.n_measured, SETTINGS.sample_per_neighbor * needed)
     sample = points[:: max(1, len(points) // sample_size)]
     # The farthest neighbour in a sample is no nearer than the farthest one of all; points beyond it are skipped.
-    distances, errors = BruteForceL2.of(sample).distances(queries)
-    limits = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + 2 * errors
+    distances, _ = BruteForceL2.of(sample).distances(queries)
+    nearest = np.argpartition(distances, needed - 1, axis=1)[:, :needed]
+    limits = listed_distances(sample, queries, nearest).max(axis=1)
 
     def find_near(batch: slice) -> tuple[NDArray, NDArray]:
         distances, errors = BruteForceL2.of(points[batch]).distances(queries)

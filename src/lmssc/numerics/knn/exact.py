@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix, stored_like
 from lmssc.numerics.parallel import threaded_map
 
@@ -40,9 +40,9 @@ class BruteForceSettings:
     Attributes
     ----------
     max_tree_features : int
-        Up to this dimension scikit-learn's trees are used (its own limit).
-    min_distances : int
-        Fewer distances than this are left to scikit-learn.
+        Up to this dimension scikit-learn's trees are used (its own limit) for many points.
+    max_dense_points : int
+        Among fewer points a tree does not pay.
     n_spare : int
         Neighbours fetched beyond those asked for, to prove that rounding lost none of them.
     min_group_size, max_groups_per_neighbor : int
@@ -51,7 +51,7 @@ class BruteForceSettings:
     """
 
     max_tree_features: int = 15
-    min_distances: int = 1 << 20
+    max_dense_points: int = 2000
     n_spare: int = 6
     min_group_size: int = 8
     max_groups_per_neighbor: int = 6
@@ -129,7 +129,7 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     array([[1, 0]])
     """
     queries = stored_like(points, queries)
-    if not _prefers_brute_force(points, queries.shape[0], n_neighbors):
+    if not _prefers_brute_force(points, n_neighbors):
         return _search(points, queries, n_neighbors)
     indices, bounds = BruteForceL2.of(points).nearest(queries, n_neighbors + SETTINGS.n_spare)
     found = _ranked(points, queries, indices)
@@ -141,11 +141,11 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     return result
 
 
-def _prefers_brute_force(points: Matrix, n_queries: int, n_neighbors: int) -> bool:
+def _prefers_brute_force(points: Matrix, n_neighbors: int) -> bool:
     """Whether a search by matrix products is possible and faster than scikit-learn's."""
     n_points, n_features = points.shape
-    large = n_points * n_queries >= SETTINGS.min_distances and n_features > SETTINGS.max_tree_features
-    return large and not sparse.issparse(points) and n_neighbors + SETTINGS.n_spare <= n_points // 8
+    no_tree = n_features > SETTINGS.max_tree_features or n_points <= SETTINGS.max_dense_points
+    return no_tree and not sparse.issparse(points) and n_neighbors + SETTINGS.n_spare <= n_points // 8
 
 
 def _search(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
 from lmssc.numerics.knn.kmeans import TwoLevelKMeans, rows_by_cluster
 from lmssc.numerics.parallel import threaded_map

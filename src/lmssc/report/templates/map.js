@@ -16,6 +16,11 @@
     return `${label}, ${percent(data.sure[i])} sure${next}${data.unreached[i] ? "; no label reaches it" : ""}`;
   }
 
+  // The labelled samples that count most in an answer.
+  function why(i) {
+    return data.given[i] || !data.because[i] ? "" : `. Labelled samples that count most: ${data.because[i]}`;
+  }
+
   // The tooltip is at the dot that is pointed at, else at the one that is marked, as long as that is in sight.
   function showTip() {
     const i = map.pointed >= 0 ? map.pointed : map.chosen;
@@ -43,7 +48,7 @@
     colours: data.colours,
     onPoint: () => showTip(),
     onChoose: (i) => {
-      said.textContent = i < 0 ? "" : describe(i);
+      said.textContent = i < 0 ? "" : describe(i) + why(i);
       showTip();
     },
     onLasso: list,

@@ -1,0 +1,66 @@
+"""Conformal p-values: how strange a sample is, ranked among labelled samples whose labels were hidden."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def conformal_p_values(hidden: NDArray, strangeness: NDArray, n_never_hidden: int = 0) -> NDArray:
+    """Share of the hidden samples that are at least as strange, the sample itself counted among them.
+
+    If the sample and the hidden ones are exchangeable, p ≤ α with a probability of at most α, whatever the measure. So
+    with few hidden samples p is never small: one of nine is 1/10.
+
+    Parameters
+    ----------
+    hidden : ndarray of shape (m,)
+        Strangeness of samples whose labels were hidden, each by a fit without its label.
+    strangeness : ndarray of any shape
+        Strangeness of the samples in question.
+    n_never_hidden : int
+        Labelled samples that could not be hidden; they count as stranger than any other.
+
+    Returns
+    -------
+    ndarray of the shape of `strangeness`
+
+    Examples
+    --------
+    >>> conformal_p_values(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.25, 0.9]))
+    array([1.  , 0.5 , 0.25])
+    """
+    ranked = np.sort(hidden)
+    n_stranger = len(ranked) - np.searchsorted(ranked, strangeness, side="left") + n_never_hidden
+    return (n_stranger + 1) / (len(ranked) + n_never_hidden + 1)
+
+
+def class_p_values(hidden_scores: NDArray, codes: NDArray, scores: NDArray, *, by_class: bool) -> NDArray:
+    """P-value of each class for each sample, by its score: the strangeness of a class is 1 minus its score.
+
+    Parameters
+    ----------
+    hidden_scores : ndarray of shape (l, c)
+        Scores of the labelled samples, each without its own label; NaN for those that were never hidden.
+    codes : ndarray of int of shape (l,)
+        Their classes.
+    scores : ndarray of shape (m, c)
+        Scores of the samples in question, by fits of the same kind.
+    by_class : bool
+        Whether each class is ranked among the hidden samples of that class alone, so that the promise holds for each.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+
+    Examples
+    --------
+    >>> hidden = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+    >>> class_p_values(hidden, np.array([0, 0, 1]), np.array([[0.85, 0.15]]), by_class=False)
+    array([[0.75, 0.25]])
+    """
+    strange = 1 - hidden_scores[np.arange(len(codes)), codes]
+    seen = ~np.isnan(strange)
+    result = np.empty(scores.shape)
+    for code in range(scores.shape[1]):
+        own = codes == code if by_class else np.ones(len(codes), dtype=bool)
+        result[:, code] = conformal_p_values(strange[own & seen], 1 - scores[:, code], int((own & ~seen).sum()))
+    return result

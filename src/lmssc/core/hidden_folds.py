@@ -1,0 +1,214 @@
+"""Answers for labelled samples whose labels were hidden, from the latent positions that a fit has found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.calibration import balance
+from lmssc.core.graph import laplacian, learn_graph, separate_groups
+from lmssc.core.label_regression import NystroemRows
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import warm_start
+from lmssc.data.canonical_order import splitmix64
+from lmssc.data.folds import assign_folds
+from lmssc.numerics.knn.approximate import choose_search
+
+N_FOLDS = 5
+"""Folds of hidden labels: each answer comes from a fit that has four fifths of the labels."""
+
+
+@dataclass(frozen=True)
+class LatentProblem:
+    """What is needed to label the samples of a fit again with other labels, samples in canonical order.
+
+    The latent positions are those of the fit, so the views are not needed, and each repetition takes a fraction of the
+    fit: a graph, propagation, regression of the labels, and the graph that this gives, as in the warm start.
+
+    Attributes
+    ----------
+    embedded : ndarray of shape (n, r)
+        Z.
+    n_neighbors : int
+        k.
+    beta : float
+        β.
+    label_weight : float
+        Weight of the expected scores P, relative to the variance of Z.
+    prior_power : float
+        Exponent of the prior correction, as for `balance`.
+    shared_alpha : bool
+        Whether all rows of S share one α.
+    recall : float
+        Recall of the neighbour search.
+    groups : ndarray of int of shape (n,), or None
+        Group of linked views of each sample, if there is more than one group.
+    tol : float
+        Relative residual of the propagation.
+    links : csr_array of shape (n, n), or None
+        What links between the samples add to the Laplacian of S.
+    """
+
+    embedded: NDArray
+    n_neighbors: int
+    beta: float
+    label_weight: float
+    prior_power: float
+    shared_alpha: bool = False
+    recall: float = 0.95
+    groups: NDArray | None = None
+    tol: float = 1e-6
+    links: sparse.csr_array | None = None
+
+    @cached_property
+    def graph(self) -> sparse.csr_array:
+        """S on Z alone, which no label has seen."""
+        return self.connect(self.embedded)
+
+    @cached_property
+    def features(self) -> NystroemRows:
+        """Features of Z for the label regression."""
+        return NystroemRows(self.embedded)
+
+    def connect(self, points: NDArray) -> sparse.csr_array:
+        """S on coordinates of the samples."""
+        if self.groups is not None:
+            (points,) = separate_groups((points, self.groups))
+        search = choose_search(len(points), self.recall)
+        k = min(self.n_neighbors, len(points) - 1)
+        return learn_graph(points, k, self.beta, shared_alpha=self.shared_alpha, search=search)[0]
+
+    def laplacian(self, graph: sparse.csr_array) -> sparse.csr_array:
+        """L of the graph S, plus that of the links."""
+        own = laplacian(graph)
+        return own if self.links is None else (own + self.links.astype(own.dtype)).tocsr()
+
+    def label(self, targets: Targets) -> NDArray:
+        """Class scores of all samples with these labels, balanced; rows sum to 1."""
+        weight = self.label_weight * self.features.features.energy
+        start = warm_start(
+            self.embedded,
+            self.graph,
+            targets,
+            weight,
+            self.connect,
+            self.features,
+            self.tol,
+            make_laplacian=self.laplacian,
+        )
+        return balance(start.scores, targets.codes, self.prior_power)
+
+
+@dataclass(frozen=True)
+class HiddenFolds:
+    """In which fold each sample takes part: a labelled one with its label hidden, any other as one more sample.
+
+    A sample without a label is answered by the fit of one fold only, as the hidden labels of that fold are. So it is
+    one of them in all but its label, which is what the guarantee of prediction sets and of p-values rests on: the mean
+    over all folds would be more certain than any hidden sample can be.
+
+    Attributes
+    ----------
+    number : ndarray of int of shape (n,)
+        Fold of each sample; −1 for labelled samples that are never hidden.
+    n_folds : int
+        Number of folds.
+    """
+
+    number: NDArray
+    n_folds: int
+
+    @classmethod
+    def draw(cls, targets: Targets, keys: NDArray, groups: NDArray | None = None) -> "HiddenFolds":
+        """Folds that depend on the content of the samples alone.
+
+        Parameters
+        ----------
+        targets : Targets
+            The labels.
+        keys : ndarray of uint64 of shape (n,)
+            Hashes of the samples.
+        groups : ndarray of int of shape (n,), optional
+            Group of each sample: a group is in one fold, labelled samples and others alike.
+
+        Examples
+        --------
+        >>> targets = Targets.from_codes(np.array([0, 0, 1, 1, 2, -1]), 3)
+        >>> HiddenFolds.draw(targets, np.arange(6, dtype=np.uint64)).number[:5]
+        array([ 0,  1,  0,  1, -1])
+        """
+        codes = targets.codes
+        if groups is None:
+            number = assign_folds(codes, N_FOLDS, rotate=True)
+            drawn = (splitmix64(keys) % np.uint64(N_FOLDS)).astype(np.intp)
+            return cls(np.where(targets.labelled, number, drawn), N_FOLDS)
+        number = _folds_of_groups(groups, targets.labelled)
+        # A class keeps a label in every fold: one whose labels are all in one fold is not hidden.
+        for code in range(targets.n_classes):
+            own = codes == code
+            if len(np.unique(number[own])) < 2:
+                number[own] = -1
+        return cls(number, N_FOLDS)
+
+    def of_new(self, keys: NDArray) -> NDArray:
+        """Folds of new samples, by their hashes."""
+        folds = np.array(self.used or [0])
+        return folds[(splitmix64(keys) % np.uint64(len(folds))).astype(np.intp)]
+
+    @property
+    def used(self) -> list[int]:
+        """Folds that have any sample."""
+        return [fold for fold in range(self.n_folds) if (self.number == fold).any()]
+
+
+def _folds_of_groups(groups: NDArray, labelled: NDArray) -> NDArray:
+    """Deal groups to the folds, those with most labels first, each to the fold that has the fewest labels."""
+    names, place = np.unique(groups, return_inverse=True)
+    counts = np.bincount(place, labelled, len(names))
+    first = np.full(len(names), len(groups))
+    np.minimum.at(first, place, np.arange(len(groups)))
+    fold, load = np.zeros(len(names), dtype=np.intp), np.zeros(N_FOLDS)
+    for name in np.lexsort((first, -counts)):
+        fold[name] = load.argmin()
+        load[fold[name]] += counts[name] + 1e-3
+    return fold[place]
+
+
+def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) -> NDArray:
+    """Class scores of each sample from the fit of its own fold, whose labels are hidden; NaN without a fold.
+
+    Parameters
+    ----------
+    problem : LatentProblem
+        The samples.
+    targets : Targets
+        All labels.
+    folds : HiddenFolds
+        The folds.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> problem = LatentProblem(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), 2, 1.0, 0.0, 0.0)
+    >>> targets = Targets.from_codes(np.array([0, 0, -1, 1, 1, -1]), 2)
+    >>> folds = HiddenFolds.draw(targets, np.arange(6, dtype=np.uint64))
+    >>> hidden_scores(problem, targets, folds).argmax(axis=1)
+    array([0, 0, 0, 1, 1, 1])
+    """
+    result = np.full((len(targets), targets.n_classes), np.nan)
+    for members, remaining in split_labels(targets, folds):
+        result[members] = problem.label(remaining)[members]
+    return result
+
+
+def split_labels(targets: Targets, folds: HiddenFolds) -> Iterator[tuple[NDArray, Targets]]:
+    """For each fold its samples, and the labels of all others."""
+    for fold in folds.used:
+        members = np.flatnonzero(folds.number == fold)
+        yield members, targets.hide(members)

@@ -1,0 +1,139 @@
+"""Whether and how much a fit uses the links between the samples: held-out labels decide."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.links import Links, LinkWeights, join_affinities, join_walks, smooth_view, weigh_graphs
+from lmssc.core.start import Start, begin, resume
+from lmssc.core.targets import Targets
+from lmssc.data.views import MappedView, Views
+
+WEIGHTS = (0.03, 0.3, 3.0)
+"""Weights w of the links beside S; the first unless held-out labels prefer more."""
+MAX_TEXT_COMPONENTS = 50
+"""Components of text with links, or two for each class: smoothed text lies in fewer dimensions."""
+
+
+@dataclass(frozen=True)
+class LinkedViews:
+    """Scaled views and the links between their samples, in canonical order.
+
+    Attributes
+    ----------
+    views : Views
+        Scaled views.
+    graphs : sequence of csr_array of shape (n, n)
+        Links.
+    """
+
+    views: Views
+    graphs: Sequence[sparse.csr_array]
+
+    @cached_property
+    def can_be_smoothed(self) -> bool:
+        """Whether the views are in memory; views on disk are not smoothed."""
+        return not any(isinstance(view, MappedView) for view in self.views)
+
+    def smoothed(self, weights: LinkWeights | None) -> Views:
+        """The views, and beside them their smoothed copies."""
+        if weights is None or not self.can_be_smoothed:
+            return self.views
+        step = join_walks(self.graphs, weights)
+        return Views([*self.views, *(smooth_view(view, step) for view in self.views)])
+
+    def links(self, weights: LinkWeights | None) -> Links | None:
+        """The links in the objective."""
+        return None if weights is None else join_affinities(self.graphs, weights, self.views.dtype)
+
+
+def begin_with_links(
+    linked: LinkedViews,
+    targets: Targets,
+    config: FitConfig,
+    context: FitContext,
+    groups: NDArray | None = None,
+) -> tuple[Start, LinkWeights | None]:
+    """What the alternation starts from, with or without the links: whatever finds held-out labels better.
+
+    A graph has a share if samples are more alike along its links than by chance. If any has, the links are used with
+    the smallest weight, unless held-out labels are found better with a larger one, or without links, by more than one
+    standard error of the mean difference of their losses.
+
+    Parameters
+    ----------
+    linked : LinkedViews
+        Views and links.
+    targets, config, context, groups
+        As for `fit`.
+
+    Returns
+    -------
+    start : Start
+    weights : LinkWeights or None
+        None if the links are not used.
+    """
+    plain = begin(linked.views, targets, config, context, groups)
+    if not linked.graphs:
+        return plain, None
+    embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
+    strengths = weigh_graphs(linked.graphs, embedded, targets)
+    if not strengths.any():
+        return plain, None
+    weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0])
+    views = linked.smoothed(weights)
+    context = context.for_data(*context.data_key, "links", *weights.shares.tolist())
+    config = _with_components(config, targets)
+    attempt = partial(begin, views, targets, config, context, groups)
+    start = attempt(linked.links(weights))
+    for weight in WEIGHTS[1:] if config.calibrate else ():
+        heavier = replace(weights, weight=weight)
+        candidate = attempt(linked.links(heavier))
+        if not is_better(candidate, start):
+            break
+        start, weights = candidate, heavier
+    return (plain, None) if is_better(plain, start) else (start, weights)
+
+
+def is_better(one: Start, other: Start) -> bool:
+    """Whether held-out labels are found better from one start than from another, by more than a standard error."""
+    ours, theirs = one.confidence.losses, other.confidence.losses
+    if ours is None or theirs is None or len(ours) < 2:
+        return False
+    gain = theirs - ours
+    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def _with_components(config: FitConfig, targets: Targets) -> FitConfig:
+    if config.n_components is not None or not config.text:
+        return config
+    return replace(config, max_components=max(MAX_TEXT_COMPONENTS, 2 * targets.n_classes))
+
+
+def resume_with_links(
+    linked: LinkedViews, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
+) -> tuple[Start, LinkWeights | None]:
+    """What an interrupted fit continues from, with the links as they were used.
+
+    Parameters
+    ----------
+    linked : LinkedViews
+        Views and links.
+    targets, config, groups
+        As for `fit`.
+    saved : mapping
+        Content of the checkpoint.
+
+    Returns
+    -------
+    start : Start
+    weights : LinkWeights or None
+    """
+    weights = None if saved["links"] is None else LinkWeights(**saved["links"])
+    return resume(linked.smoothed(weights), targets, config, groups, saved, linked.links(weights)), weights

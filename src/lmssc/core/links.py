@@ -1,0 +1,372 @@
+"""Links between the samples that the data come with: how much each graph says, and what it adds to the model.
+
+A graph adds a Laplacian to that of S, for Z and F, and a smoothed copy of each view: the mean over each sample and its
+neighbours, taken twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.graph import laplacian, symmetrise
+from lmssc.core.targets import Targets
+from lmssc.data.views import View, smaller
+
+
+@dataclass(frozen=True)
+class EvidenceLimits:
+    """When links count as more than chance.
+
+    Attributes
+    ----------
+    n_shifts : int
+        Times that samples and links are paired at random, to see what chance gives.
+    min_noise_ratio : float
+        Similarity along links, as a multiple of its root mean square by chance, from which on it counts.
+    min_assortativity : float
+        Least similarity along links that counts, from 0 (chance) to 1.
+    label_deviations : float
+        Standard deviations by which the agreement of labels along links must exceed chance.
+    n_components : int
+        Leading components of Z that are compared.
+    """
+
+    n_shifts: int = 16
+    min_noise_ratio: float = 3.0
+    min_assortativity: float = 0.01
+    label_deviations: float = 3.0
+    n_components: int = 20
+
+
+EVIDENCE = EvidenceLimits()
+MAX_MEAN_DEGREE = 100
+"""Links per sample up to which a graph is in the Laplacian: means over more are much the same for all samples."""
+
+
+@dataclass(frozen=True)
+class LinkWeights:
+    """How the graphs of a fit are combined.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (G,)
+        u_g: share of each graph, which sum to 1; 0 for a graph that says nothing.
+    units : ndarray of shape (G,)
+        Mean weight of a link of each graph, which counts as much as a sample itself in the smoothing.
+    weight : float
+        w: weight of the links beside S.
+    """
+
+    shares: NDArray
+    units: NDArray
+    weight: float
+
+    @classmethod
+    def of(cls, graphs: Sequence[sparse.csr_array], strengths: NDArray, weight: float) -> "LinkWeights":
+        """Shares in proportion to the strengths of the graphs.
+
+        Examples
+        --------
+        >>> graphs = [sparse.csr_array([[0.0, 2.0], [4.0, 0.0]])] * 2
+        >>> LinkWeights.of(graphs, np.array([3.0, 1.0]), 0.1)
+        LinkWeights(shares=array([0.75, 0.25]), units=array([3., 3.]), weight=0.1)
+        """
+        units = np.array([graph.data.mean() if graph.nnz else 1.0 for graph in graphs])
+        return cls(strengths / strengths.sum(), units, weight)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of all graphs in the objective: w·Σ_g u_g·L_g is added to the Laplacian of S.
+
+    Attributes
+    ----------
+    affinity : csr_array of shape (n, n)
+        Σ_g u_g·D_g^−½·A_g·D_g^−½, symmetric.
+    weight : float
+        w.
+    """
+
+    affinity: sparse.csr_array
+    weight: float
+
+    @cached_property
+    def laplacian(self) -> sparse.csr_array:
+        """The weighted Laplacian."""
+        return laplacian(self.affinity) * self.affinity.dtype.type(self.weight)
+
+    def take(self, rows: NDArray) -> "Links":
+        """The links among some of the samples."""
+        return replace(self, affinity=self.affinity[rows][:, rows].tocsr())
+
+
+def normalise_degrees(links: sparse.csr_array) -> sparse.csr_array:
+    """D^−½·A·D^−½ of the symmetrised links: a link of a sample with many counts less. Rows without links stay zero.
+
+    Examples
+    --------
+    >>> star = sparse.csr_array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> normalise_degrees(star).toarray().round(3)
+    array([[0.   , 0.707, 0.707],
+           [0.707, 0.   , 0.   ],
+           [0.707, 0.   , 0.   ]])
+    """
+    both = symmetrise(links)
+    scale = sparse.diags_array(inverse_roots(both.sum(axis=1)))
+    return (scale @ both @ scale).tocsr()
+
+
+def inverse_roots(degrees: NDArray) -> NDArray:
+    """d^−½, and 0 where d is 0.
+
+    Examples
+    --------
+    >>> inverse_roots(np.array([4.0, 0.0]))
+    array([0.5, 0. ])
+    """
+    return np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+
+
+def mean_over_links(links: sparse.csr_array) -> sparse.csr_array:
+    """Links divided by their sum in each row; a row without links stays zero.
+
+    Examples
+    --------
+    >>> mean_over_links(sparse.csr_array([[1.0, 3.0], [0.0, 0.0]])).toarray()
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    sums = links.sum(axis=1)
+    return (sparse.diags_array(np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)) @ links).tocsr()
+
+
+def join_affinities(
+    graphs: Sequence[sparse.csr_array], weights: LinkWeights, dtype: np.dtype | type = np.float64
+) -> Links:
+    """The links of all graphs that have a share, combined for the objective; graphs with very many links are left out.
+
+    Examples
+    --------
+    >>> pair = sparse.csr_array([[0.0, 3.0], [0.0, 0.0]])
+    >>> join_affinities([pair], LinkWeights(np.ones(1), np.ones(1), 0.5)).laplacian.toarray()
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    n_samples = graphs[0].shape[0]
+    total = sparse.csr_array((n_samples, n_samples))
+    for graph, share in zip(graphs, weights.shares, strict=True):
+        if share > 0 and graph.nnz <= MAX_MEAN_DEGREE * n_samples:
+            total = total + share * normalise_degrees(graph.astype(np.float64))
+    return Links(total.tocsr().astype(dtype), weights.weight)
+
+
+def walk(links: sparse.csr_array, unit: float) -> tuple[sparse.csr_array, NDArray]:
+    """Means over each sample and its neighbours: the weights of the neighbours, and of the sample itself.
+
+    A link of weight `unit` counts as much as the sample itself.
+
+    Examples
+    --------
+    >>> others, own = walk(sparse.csr_array([[0.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), unit=2.0)
+    >>> others.toarray().round(2), own.round(2)
+    (array([[0.  , 0.33, 0.33],
+           [0.  , 0.  , 0.  ]]), array([0.33, 1.  ]))
+    """
+    relative = links * (1 / unit)
+    own = 1 / (1 + relative.sum(axis=1))
+    return (sparse.diags_array(own) @ relative).tocsr(), own
+
+
+def join_walks(graphs: Sequence[sparse.csr_array], weights: LinkWeights) -> sparse.csr_array:
+    """Σ_g u_g·P_g of the links of the samples of fit, with P_g the mean over each sample and its neighbours.
+
+    Rows sum to 1, and a sample without links is its own mean.
+
+    Examples
+    --------
+    >>> pair = sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
+    >>> join_walks([pair], LinkWeights(np.ones(1), np.ones(1), 0.1)).toarray()
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    others, own = join_new_walks([symmetrise(graph.astype(np.float64)) for graph in graphs], weights)
+    return (others + sparse.diags_array(own)).tocsr()
+
+
+def join_new_walks(graphs: Sequence[sparse.csr_array], weights: LinkWeights) -> tuple[sparse.csr_array, NDArray]:
+    """`walk` of each graph, averaged by the shares: weights of the samples of fit, and of the new sample itself.
+
+    Examples
+    --------
+    >>> others, own = join_new_walks([sparse.csr_array([[0.0, 1.0]])], LinkWeights(np.ones(1), np.ones(1), 0.1))
+    >>> others.toarray(), own
+    (array([[0. , 0.5]]), array([0.5]))
+    """
+    total, itself = sparse.csr_array(graphs[0].shape), np.zeros(graphs[0].shape[0])
+    for graph, share, unit in zip(graphs, weights.shares, weights.units, strict=True):
+        if share > 0:
+            others, own = walk(graph.astype(np.float64), float(unit))
+            total, itself = total + share * others, itself + share * own
+    return total.tocsr(), itself
+
+
+def smooth(view: View, step: sparse.csr_array) -> View:
+    """The mean of a view over each sample and its neighbours that have it.
+
+    Parameters
+    ----------
+    view : View
+        A scaled view, in memory.
+    step : csr_array of shape (n, n)
+        P, whose rows sum to 1.
+
+    Returns
+    -------
+    View
+        A sample has it if it has the view, or a neighbour has.
+
+    Examples
+    --------
+    >>> step = sparse.csr_array([[0.5, 0.5], [0.5, 0.5]])
+    >>> smooth(View(np.array([[1.0], [3.0]])), step).data
+    array([[2.],
+           [2.]])
+    """
+    dtype = view.data.dtype
+    data = step.astype(dtype) @ view.data
+    if view.present is None:
+        return View(_stored(data), view.offset)
+    mass = step @ view.present.astype(np.float64)
+    present = mass > 0
+    scale = sparse.diags_array(np.divide(1, mass, out=np.zeros_like(mass), where=present).astype(dtype))
+    return View(_stored(scale @ data), view.offset, None if present.all() else present)
+
+
+def _stored(data: NDArray | sparse.csr_array) -> NDArray | sparse.csr_array:
+    return smaller(sparse.csr_array(data)) if sparse.issparse(data) else np.asarray(data)
+
+
+def smooth_view(view: View, step: sparse.csr_array) -> View:
+    """A view smoothed twice, with the mean squared row norm that it had before.
+
+    Examples
+    --------
+    >>> step = sparse.csr_array([[0.5, 0.5], [0.5, 0.5]])
+    >>> smooth_view(View(np.array([[1.0], [3.0]])), step).data.round(3)
+    array([[2.236],
+           [2.236]])
+    """
+    return scale_view(smooth(smooth(view, step), step), energy_of(view))
+
+
+def energy_of(view: View) -> float:
+    """Mean squared norm of the rows that a view has.
+
+    Examples
+    --------
+    >>> energy_of(View(np.array([[3.0, 4.0], [0.0, 0.0]])))
+    12.5
+    """
+    n_rows = view.data.shape[0] if view.present is None else int(view.present.sum())
+    return view.squared_norm() / max(n_rows, 1)
+
+
+def scale_view(view: View, energy: float) -> View:
+    """A view times a constant, so that its mean squared row norm is `energy`.
+
+    Examples
+    --------
+    >>> scale_view(View(np.array([[2.0]])), 1.0).data
+    array([[1.]])
+    """
+    own = energy_of(view)
+    factor = view.data.dtype.type(np.sqrt(energy / own) if own > 0 else 1)
+    return View(view.data * factor, None if view.offset is None else view.offset * factor, view.present)
+
+
+def weigh_graphs(graphs: Sequence[sparse.csr_array], embedded: NDArray, targets: Targets) -> NDArray:
+    """How much each graph says about the samples: their similarity along its links, or the agreement of their labels.
+
+    Similarity is Moran's I of Z, 0 by chance and at most 1. What chance gives is measured by moving the samples along
+    in their canonical order, which is as good as random. A graph that is not above chance counts by its labels, if
+    they agree along its links more often than chance; else it says nothing.
+
+    Parameters
+    ----------
+    graphs : sequence of csr_array of shape (n, n)
+        The links.
+    embedded : ndarray of shape (n, r)
+        Z, in canonical order.
+    targets : Targets
+        The labels.
+
+    Returns
+    -------
+    ndarray of shape (G,)
+        From 0 to 1; 0 for a graph that says nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> Z = np.repeat(rng.normal(size=(2, 3)), 30, axis=0)[rng.permutation(60)]
+    >>> alike = sparse.csr_array((np.abs(Z[:, None] - Z).sum(axis=2) < 0.1) & (rng.random((60, 60)) < 0.2), dtype=float)
+    >>> anyone = sparse.csr_array(rng.random((60, 60)) < 0.1, dtype=float)
+    >>> weigh_graphs([alike, anyone], Z, Targets.from_codes(np.full(60, -1), 2)).round(1)
+    array([1., 0.])
+    """
+    leading = embedded[:, : EVIDENCE.n_components]
+    return np.array([_strength(normalise_degrees(graph.astype(np.float64)), leading, targets) for graph in graphs])
+
+
+def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -> float:
+    if not affinity.nnz:
+        return 0.0
+    found = assortativity(affinity, embedded)
+    n_samples = len(embedded)
+    shifts = np.unique(np.arange(1, EVIDENCE.n_shifts + 1) * n_samples // (EVIDENCE.n_shifts + 1))
+    by_chance = [assortativity(affinity, np.roll(embedded, shift, axis=0)) for shift in shifts if 0 < shift < n_samples]
+    noise = float(np.sqrt(np.mean(np.square(by_chance)))) if by_chance else 1.0
+    if found >= max(EVIDENCE.min_noise_ratio * noise, EVIDENCE.min_assortativity):
+        return found
+    return label_assortativity(affinity, targets)
+
+
+def assortativity(affinity: sparse.csr_array, embedded: NDArray) -> float:
+    """Moran's I: the correlation of Z between linked samples.
+
+    Examples
+    --------
+    >>> pairs = sparse.csr_array(np.kron(np.eye(2), [[0.0, 1.0], [1.0, 0.0]]))
+    >>> assortativity(pairs, np.array([[1.0], [1.0], [5.0], [5.0]]))
+    1.0
+    """
+    degrees = affinity.sum(axis=1)
+    centred = embedded - (degrees @ embedded) / degrees.sum()
+    spread = float(degrees @ np.einsum("ij,ij->i", centred, centred))
+    return float(np.vdot(centred, affinity @ centred)) / spread if spread > 0 else 0.0
+
+
+def label_assortativity(affinity: sparse.csr_array, targets: Targets) -> float:
+    """Agreement of labels along links beyond chance, as far as it is certain; 0 if it is not.
+
+    Examples
+    --------
+    >>> pairs = sparse.csr_array(np.kron(np.eye(20), [[0.0, 1.0], [1.0, 0.0]]))
+    >>> round(label_assortativity(pairs, Targets.from_codes(np.repeat([0, 1], 20), 2)), 2)
+    0.33
+    """
+    labelled = np.flatnonzero(targets.labelled)
+    among = affinity[labelled][:, labelled].tocoo()
+    total = float(among.data.sum())
+    if total <= 0:
+        return 0.0
+    codes = targets.codes[labelled]
+    agreement = float(among.data[codes[among.row] == codes[among.col]].sum()) / total
+    chance = float((targets.frequencies**2).sum())
+    n_pairs = total**2 / (2 * float(np.square(among.data).sum()))  # each pair is there twice
+    deviation = np.sqrt(chance * (1 - chance) / n_pairs)
+    return max(0.0, float(agreement - chance - EVIDENCE.label_deviations * deviation) / max(1 - chance, 1e-12))

@@ -1,0 +1,180 @@
+"""What a view is, judged by its values and without labels: words, amounts, components or measurements.
+
+`scaling="auto"` follows from it. Every rule is a statistic of the view with a stated threshold, and a sentence that
+says what was found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import chi2
+
+from lmssc.data.present_rows import distinct_rows, present_blocks, present_count, present_values
+from lmssc.data.text_detection import has_topics, idf_ratio, looks_like_words
+from lmssc.data.views import RawView
+from lmssc.numerics.parallel import threaded_map
+
+
+@dataclass(frozen=True)
+class KindCriteria:
+    """Thresholds of `choose_scalings`.
+
+    Attributes
+    ----------
+    max_text_density : float
+        Share of non-zeros below which a view may be words.
+    max_amount_density : float
+        Share of non-zeros below which a view may be amounts: most values are zero.
+    min_effective_share : float
+        Effective number of columns, as a share of the columns that vary, from which on they seem to share a unit.
+    min_idf_ratio : float
+        Factor by which idf must lower the similarity of unrelated rows.
+    max_rows, max_columns : int
+        Distinct rows, and columns with the largest variance, that are tested for correlation.
+    min_rows : int
+        Distinct rows needed for that test.
+    min_relative_deviation : float
+        Columns whose standard deviation is a smaller share of the largest are rounding errors.
+    max_p_value : float
+        Probability of correlations as small as those found, if the columns were independent.
+    min_distinct_share : float
+        Distinct values of a column, as a share of the rows: designed experiments have few, components many.
+    """
+
+    max_text_density: float = 0.2
+    max_amount_density: float = 0.5
+    min_effective_share: float = 0.1
+    min_idf_ratio: float = 2.0
+    max_rows: int = 5000
+    max_columns: int = 200
+    min_rows: int = 10
+    min_relative_deviation: float = 1e-6
+    max_p_value: float = 1e-3
+    min_distinct_share: float = 0.5
+
+
+CRITERIA = KindCriteria()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The scaling that suits a view, the reason, and by what factor idf would lower the similarity of its rows."""
+
+    kind: str
+    reason: str
+    idf_ratio: float = 0.0
+
+
+def choose_scalings(raws: Sequence[RawView]) -> list[Choice]:
+    """Choose what `"auto"` means for each view, from its values and not from how they are stored.
+
+    Views of counted words get idf all together: one of them with frequent words shows that these were not removed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> measured = RawView("a", rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4)), None)
+    >>> centred = measured.data - measured.data.mean(axis=0)
+    >>> components = RawView("b", centred @ np.linalg.svd(centred)[2].T, None)
+    >>> [choice.kind for choice in choose_scalings([measured, components])]
+    ['zscore', 'center']
+    """
+    choices = threaded_map(_judge, raws)
+    ratio = max((choice.idf_ratio for choice in choices), default=0.0)
+    with_idf = ratio >= CRITERIA.min_idf_ratio
+    return [_with_idf(choice, ratio) if choice.kind == "log" and with_idf else choice for choice in choices]
+
+
+def _with_idf(choice: Choice, ratio: float) -> Choice:
+    found = f"idf makes unrelated samples {ratio:.1f} times less alike, so frequent words were not removed"
+    return replace(choice, kind="logidf", reason=f"counted words; {found}")
+
+
+def _judge(raw: RawView) -> Choice:
+    size = max(1, present_count(raw) * raw.data.shape[1])
+    density = sum(np.count_nonzero(values) for values in present_values(raw)) / size
+    if not any((values < 0).any() for values in present_values(raw)):
+        whole = all((values == np.rint(values)).all() for values in present_values(raw))
+        if density < CRITERIA.max_text_density and looks_like_words(raw, counts=whole):
+            return _words(raw, whole)
+        if density < CRITERIA.max_amount_density and _share_a_unit(raw) and has_topics(raw):
+            found = f"{1 - density:.0%} of the values are zero, columns are non-zero together"
+            return Choice("sqrt", f"amounts in one unit: {found}")
+    p_value = least_correlation(raw)
+    if p_value < CRITERIA.max_p_value:
+        return Choice("center", f"components: columns less correlated than by chance (p = {p_value:.1g})")
+    return Choice("zscore", f"measurements: {density:.0%} of the values are not zero, columns correlate")
+
+
+def _words(raw: RawView, whole: bool) -> Choice:
+    if not whole:
+        return Choice("unit", "words with weights, to which idf was applied already")
+    ratio = idf_ratio(raw)
+    found = f"idf makes unrelated samples only {ratio:.1f} times less alike, so frequent words were removed"
+    return Choice("log", f"counted words; {found}", ratio)
+
+
+def _share_a_unit(raw: RawView) -> bool:
+    """Whether many columns contribute to the variance of the roots; a few in a larger unit would take all of it.
+
+    The effective number of columns is (Σ v_j)² / Σ v_j², with v_j their variances. Views of 0 and 1 have no unit.
+    """
+    total, squares, binary = np.zeros(raw.data.shape[1]), np.zeros(raw.data.shape[1]), True
+    for block in present_blocks(raw):
+        if sparse.issparse(block):
+            columns, values = block.indices, block.data
+        else:
+            columns, values = np.broadcast_to(np.arange(block.shape[1]), block.shape).ravel(), block.ravel()
+        binary = binary and bool(((values == 0) | (values == 1)).all())
+        total += np.bincount(columns, weights=np.sqrt(values, dtype=np.float64), minlength=len(total))
+        squares += np.bincount(columns, weights=values.astype(np.float64), minlength=len(total))
+    n = present_count(raw)
+    variance = np.maximum(squares / n - (total / n) ** 2, 0)
+    if binary or not variance.any():
+        return False
+    effective = variance.sum() ** 2 / (variance**2).sum()
+    return bool(effective >= CRITERIA.min_effective_share * np.count_nonzero(variance))
+
+
+def least_correlation(raw: RawView) -> float:
+    """Probability that independent columns correlate as little as these; 1 if the test does not apply.
+
+    For n rows of independent columns, n·r² is about χ² with one degree of freedom for each pair, so the sum over m
+    pairs is about χ² with m. The scores of a principal component analysis of the same samples have r = 0, and those of
+    a singular value decomposition a cosine of 0; measurements have larger sums. In a part of the samples the sum is
+    still below m. Columns with few distinct values do not count: in designed experiments they are uncorrelated too.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(100, 5))
+    >>> least_correlation(RawView("a", rows, None)) > 0.01
+    True
+    >>> least_correlation(RawView("a", np.linalg.svd(rows, full_matrices=False)[0], None)) < 1e-9
+    True
+    """
+    if sparse.issparse(raw.data) or raw.data.shape[1] < 2:
+        return 1.0
+    blocks = [np.asarray(block, dtype=np.float64) for block in distinct_rows(raw, CRITERIA.max_rows)]
+    if sum(map(len, blocks)) < CRITERIA.min_rows:
+        return 1.0
+    rows = np.vstack(blocks)
+    deviation = rows.std(axis=0)
+    order = np.argsort(-deviation, kind="stable")[: CRITERIA.max_columns]
+    order = order[deviation[order] > CRITERIA.min_relative_deviation * deviation.max()]
+    rows = rows[:, order]
+    distinct = np.array([len(np.unique(column)) for column in rows.T])
+    rows = rows[:, distinct >= CRITERIA.min_distinct_share * len(rows)]
+    if rows.shape[1] < 2:
+        return 1.0
+    return min(_less_than_chance(rows - rows.mean(axis=0)), _less_than_chance(rows))
+
+
+def _less_than_chance(rows: NDArray) -> float:
+    """Probability of a sum of squared cosines between the columns as small as this, by chance."""
+    cosines = rows / np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    products = cosines.T @ cosines
+    above = np.triu_indices(len(products), 1)
+    return float(chi2.cdf(len(rows) * (products[above] ** 2).sum(), len(above[0])))

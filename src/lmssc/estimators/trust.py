@@ -1,0 +1,321 @@
+"""How far to trust each answer: why, what if a label is wrong, none of these, and sets that keep their promise."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lmssc.core.conformal import class_p_values, conformal_p_values
+from lmssc.core.fit_config import FitContext
+from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores, split_labels
+from lmssc.core.label_noise import LabelDoubt, doubt_labels
+from lmssc.core.novelty import hidden_find_rates, new_find_rates
+from lmssc.core.targets import Targets
+from lmssc.data.parameters import COUNT, SHARE
+from lmssc.data.validation import Masks
+from lmssc.estimators.explain import explain_new, explain_rows
+from lmssc.estimators.explanation import Explanation
+from lmssc.estimators.suspects import Suspects
+from lmssc.estimators.trust_state import (
+    NewRows,
+    fitted_model,
+    given_codes,
+    label_folds,
+    latent_problem,
+    read_new,
+    sample_names,
+)
+
+
+class TrustMixin:
+    """Judges the answers of a fitted `LMSSC`, from what the fit has stored; the views are not needed."""
+
+    def fit(self, X: Any, y: ArrayLike, present: Masks = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Label every sample.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
+            The parameter `views` divides one 2-D X into views. A sample that lacks a view has NaN in all its
+            columns.
+        y : array-like of shape (n,) or (n, c)
+            Labels; −1 (integers), None or NaN (anything else) is unlabelled. Or a distribution over the classes for
+            each sample (soft labels); a row of NaN or of zeros is unlabelled. The columns of a data frame are the
+            classes, otherwise they are 0, 1, ...
+        present : list or dict of boolean arrays, optional
+            For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
+            views.
+        sample_weight : array-like of shape (n,), optional
+            Trust in each label: the probability that it is right, from 0 (no label) to 1 (certain). A label below 1
+            can be overruled by its neighbours (`overruled_`).
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting():  # type: ignore[attr-defined]
+            self._fit(self._validate(X, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
+        return self
+
+    def explain(
+        self,
+        rows: ArrayLike | None = None,
+        n: int = 5,
+        *,
+        X: Any = None,
+        present: Masks = None,
+        ids: Sequence[str] | None = None,
+    ) -> Explanation:
+        """Why samples have their labels: the labelled samples that count most, with their weights.
+
+        With the graph fixed, the scores of a sample are a weighted mean of the given labels, exactly. The answer adds
+        the prior correction and the calibration to these scores.
+
+        Parameters
+        ----------
+        rows : array-like of int, optional
+            Rows of the X of `fit`; all of them if X is None, too.
+        n : int
+            Number of labelled samples to name for each.
+        X : as in `fit`, optional
+            Samples to explain instead, new or from `fit`.
+        present : as in `fit`, optional
+            Which samples of X have which view.
+        ids : sequence of str, optional
+            Names of the samples of `fit`; by default those of the files that `lmssc classify` read, or row numbers.
+
+        Returns
+        -------
+        Explanation
+
+        Notes
+        -----
+        One sparse solve for each sample, in batches.
+        """
+        model = fitted_model(self)
+        if not COUNT.accepts(n):
+            raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
+        if X is not None:
+            found, distributions = read_new(model, X, present), model.predict_proba(X, present)
+            return explain_new(model, found, distributions, n, sample_names(model, ids))
+        return explain_rows(model, _check_rows(rows, len(model.transduction_)), n, sample_names(model, ids))
+
+    def suspect_labels(self) -> Suspects:
+        """Labels that the other labels contradict, the most suspect first.
+
+        Labels are hidden in turn, in folds, and found again from the latent positions of the fit; then once more, with
+        doubtful labels trusted less. The graph of the fit has seen the labels, so leaving out one label of that graph
+        would trust each of them too much.
+
+        Returns
+        -------
+        Suspects
+        """
+        model = fitted_model(self)
+        found = doubt_labels(latent_problem(model), certain(model._targets), label_folds(model))
+        return _suspects(model, found)
+
+    @property
+    def overruled_(self) -> NDArray:
+        """Rows of the X of `fit` whose given label differs from their label in `transduction_`."""
+        model = fitted_model(self)
+        codes = given_codes(model)
+        return np.flatnonzero(model._labelled & (model.classes_[codes] != model.transduction_))
+
+    @property
+    def novelty_(self) -> NDArray:
+        """How well each sample of `fit` goes with the labelled classes: a p-value, small for "none of these"."""
+        model = fitted_model(self)
+        if "_novelty" not in vars(model):
+            rates = hidden_find_rates(latent_problem(model), model._targets, label_folds(model))
+            model._novelty = _novelty(model, rates, rates)[model._nodes]
+        return model._novelty
+
+    def novelty(self, X: Any, present: Masks = None) -> NDArray:
+        """How well samples go with the labelled classes: a p-value, small for "none of these".
+
+        A random walk over the graph of neighbours, which knows no labels, should soon find a label if the class of the
+        sample has any. How often it does is ranked among labelled samples whose labels are hidden. Of the samples of
+        labelled classes, at most about 5 % have a p-value of 0.05 or less, if the labelled samples are a random choice
+        of their classes.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples; a sample of `fit` gets its `novelty_`.
+        present : as in `fit`, optional
+            Which samples have which view.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        model = fitted_model(self)
+        found, folds = read_new(model, X, present), label_folds(model)
+        hidden, rates = new_find_rates(
+            latent_problem(model), model._targets, folds, folds.of_new(found.keys), found.weights, found.distances
+        )
+        result = _novelty(model, hidden, rates)
+        known = found.nodes >= 0
+        if known.any():
+            result[known] = self.novelty_[model._order.samples[found.nodes[known]]]
+        return result
+
+    def predict(self, X: Any, present: Masks = None, reject: float | None = None) -> NDArray:
+        """Most likely class of each sample, known from fit or new.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Samples; views that a sample lacks are NaN.
+        present : as in `fit`, optional
+            Which samples have which view.
+        reject : float, optional
+            Samples whose `novelty` is at most this get no class: −1 if the classes are integers, otherwise None. 0.05
+            rejects about 5 % of the samples of labelled classes.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        labels = super().predict(X, present)  # type: ignore[misc]
+        if reject is None:
+            return labels
+        if not SHARE.accepts(reject):
+            raise ValueError(f"reject must be {SHARE.wanted}, got {reject!r}")
+        rejected = self.novelty(X, present) <= reject
+        if labels.dtype.kind not in "iu":
+            labels = labels.astype(object)
+            labels[rejected] = None
+            return labels
+        labels = labels.astype(np.result_type(labels.dtype, np.int8))
+        labels[rejected] = -1
+        return labels
+
+    def predict_set(
+        self,
+        X: Any = None,
+        coverage: float = 0.9,
+        by_class: bool = False,
+        groups: ArrayLike | None = None,
+        present: Masks = None,
+    ) -> NDArray:
+        """Sets of classes that contain the true one with a given probability.
+
+        The labels are hidden in folds, and each class is kept that is not stranger than `coverage` of the hidden
+        labels are. The promise holds on average over samples that are exchangeable with the labelled ones, whatever
+        the data. With few labels the sets are wide: with fewer than nine, no class can be left out at 90 %. Leaving out
+        labels of the final graph, which has seen them, would not be valid.
+
+        Parameters
+        ----------
+        X : as in `fit`, optional
+            Samples; those of `fit` if None.
+        coverage : float
+            Probability that the set contains the true class.
+        by_class : bool
+            Whether the promise holds for each class rather than on average. Classes with few labels are then in most
+            sets.
+        groups : array-like of shape (n,), optional
+            Group of each sample of `fit`, such as patient or site: labels of a group are hidden together, so that the
+            promise is for samples of a new group.
+        present : as in `fit`, optional
+            Which samples of X have which view.
+
+        Returns
+        -------
+        ndarray of bool of shape (n, c)
+            Columns as in `classes_`. A labelled sample has its label alone. A set may be empty: then the sample is
+            stranger than `coverage` of the hidden ones whichever class it is given.
+
+        Examples
+        --------
+        >>> from lmssc import LMSSC
+        >>> from lmssc.datasets import make_multiview
+        >>> data = make_multiview(300, labelled=0.2, random_state=0)
+        >>> sets = LMSSC().fit(data.views, data.y).predict_set(coverage=0.9)
+        >>> hidden = data.y == -1
+        >>> bool(sets[hidden, data.target[hidden]].mean() > 0.8)
+        True
+        """
+        model = fitted_model(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
+        folds, problem, targets = label_folds(model, groups), latent_problem(model), certain(model._targets)
+        if X is None:
+            hidden = hidden_scores(problem, targets, folds)
+            scores, nodes = hidden[model._nodes], model._nodes
+        else:
+            found = read_new(model, X, present)
+            hidden, scores = _new_scores(model, problem, folds, found)
+            nodes = found.nodes
+        labelled = np.flatnonzero(targets.labelled)
+        p_values = class_p_values(hidden[labelled], targets.codes[labelled], scores, by_class=by_class)
+        result = np.empty(p_values.shape, dtype=bool)
+        result[:, model._class_order] = p_values > 1 - coverage
+        own = np.flatnonzero((nodes >= 0) & targets.labelled[nodes])
+        result[own] = False
+        result[own, model._class_order[targets.codes[nodes[own]]]] = True
+        return result
+
+
+def certain(targets: Targets) -> Targets:
+    """The targets as they were given, all labels certain."""
+    return replace(targets, trust=None)
+
+
+def _check_rows(rows: ArrayLike | None, n_samples: int) -> NDArray:
+    """Rows of the X of fit, as an array; all of them if None."""
+    if rows is None:
+        return np.arange(n_samples)
+    asked = np.atleast_1d(np.asarray(rows))
+    if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+        raise TypeError(f"rows must be row numbers of the X of fit, got {rows!r}; use X=... for other samples")
+    if asked.size and not (asked.min() >= 0 and asked.max() < n_samples):
+        raise ValueError(f"rows must be from 0 to {n_samples - 1}, got {asked.min()} to {asked.max()}")
+    return asked.astype(np.intp)
+
+
+def _suspects(model: Any, found: LabelDoubt) -> Suspects:
+    """All labelled samples, in the order of the input, ranked by the doubt in their labels."""
+    rows = np.flatnonzero(model._labelled)
+    nodes, given = model._nodes[rows], given_codes(model)[rows]
+    own_class = np.argsort(model._class_order)[given]
+    score = found.scores[nodes, own_class]
+    # A label that differs from those of its identical copies is judged by its own class.
+    wrong = np.where(own_class == model._targets.codes[nodes], found.wrong[nodes], 1 - score)
+    order = np.lexsort((rows, np.nan_to_num(score, nan=2.0), -np.nan_to_num(wrong, nan=-1.0)))
+    best = np.nan_to_num(found.scores[nodes], nan=-1.0).argmax(axis=1)
+    proposed = np.where(np.isnan(wrong), given, model._class_order[best])
+    return Suspects(
+        rows[order], model.classes_[given][order], model.classes_[proposed][order], wrong[order], found.noise
+    )
+
+
+def _novelty(model: Any, hidden: NDArray, rates: NDArray) -> NDArray:
+    """P-values of samples whose walks find a label at these rates, among the labelled samples that were hidden."""
+    known = hidden[model._targets.labelled]
+    seen = ~np.isnan(known)
+    result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
+    return np.minimum(result, 1.0)
+
+
+def _new_scores(model: Any, problem: LatentProblem, folds: HiddenFolds, found: NewRows) -> tuple[NDArray, NDArray]:
+    """Scores of hidden labelled samples as if they were new, and of new samples, each by the fit of its fold."""
+    targets = certain(model._targets)
+    labelled = np.flatnonzero(targets.labelled)
+    latent = model.latent_[model._order.samples]
+    edges, _ = model._average().connect(
+        latent[labelled], None if problem.groups is None else problem.groups[labelled], labelled
+    )
+    hidden = np.full((len(targets), targets.n_classes), np.nan)
+    scores, fold_of_new = np.zeros((len(found.nodes), targets.n_classes)), folds.of_new(found.keys)
+    for members, remaining in split_labels(targets, folds):
+        answers = problem.label(remaining)
+        here = folds.number[labelled] == folds.number[members[0]]
+        hidden[labelled[here]] = edges[here] @ answers
+        new = fold_of_new == folds.number[members[0]]
+        scores[new] = found.weights[new] @ answers
+    return hidden, scores

@@ -1,0 +1,191 @@
+"""What `LMSSC.explain`, `suspect_labels`, `novelty` and `predict_set` read of a fitted model, in canonical order."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from lmssc.core.graph import connect_new, laplacian
+from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
+from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.targets import Targets
+from lmssc.data.canonical_order import sample_keys
+from lmssc.data.link_order import link_keys
+from lmssc.data.validation import Masks
+from lmssc.data.view_linkage import group_of_samples
+from lmssc.numerics.scale import is_large
+from lmssc.numerics.spatial_order import spatial_order
+
+# Relative residual of the weights of labels, for small and for large data.
+TOLERANCE, LARGE_TOLERANCE = 1e-12, 1e-6
+
+
+class NewRows(NamedTuple):
+    """Samples that are given after the fit, known or new.
+
+    Attributes
+    ----------
+    nodes : ndarray of int of shape (m,)
+        The distinct sample of fit that each is identical to; −1 for a new one.
+    keys : ndarray of uint64 of shape (m,)
+        Their hashes.
+    weights : csr_array of shape (m, n_nodes)
+        Weights of the samples of fit in the average of each new sample; the sample itself for a known one.
+    distances : ndarray of shape (m,)
+        Mean squared distance of new samples to these; 0 for known ones.
+    latent : ndarray of shape (m, r)
+        Latent positions.
+    regression : ndarray of shape (m,)
+        Weight of the second opinion on each new sample itself; 0 for known ones.
+    """
+
+    nodes: NDArray
+    keys: NDArray
+    weights: sparse.csr_array
+    distances: NDArray
+    latent: NDArray
+    regression: NDArray
+
+
+def fitted_model(clf: Any) -> Any:
+    """The fitted `LMSSC` behind a classifier: itself, or the best estimator of a search."""
+    check_is_fitted(clf)
+    model = getattr(clf, "best_estimator_", clf)
+    if not hasattr(model, "_targets"):
+        raise TypeError(f"{type(model).__name__} has no latent positions to judge answers by; use LMSSC")
+    return model
+
+
+def latent_problem(model: Any) -> LatentProblem:
+    """What it takes to label the samples again with some labels hidden."""
+    samples = model._order.samples
+    return LatentProblem(
+        model._embedded[samples][:, : model.latent_.shape[1]],
+        model.n_neighbors_,
+        model.beta,
+        model.label_weight if model.init == "svd" else 0.0,
+        model.balance,
+        model.alpha == "mean",
+        model.neighbor_recall,
+        None if model._groups is None else model._groups[samples],
+        links=model._link_laplacian,
+    )
+
+
+def label_folds(model: Any, groups: ArrayLike | None = None) -> HiddenFolds:
+    """Folds of the labels; `groups` has one entry for each sample of fit."""
+    if groups is None:
+        return HiddenFolds.draw(model._targets, model._order.keys)
+    names = np.asarray(groups)
+    if names.shape != (len(model._nodes),):
+        raise ValueError(
+            f"groups must have one entry for each of the {len(model._nodes)} samples of fit, got shape {names.shape}"
+        )
+    place = np.unique(names, return_inverse=True)[1]
+    if place.max(initial=0) < 1:
+        raise ValueError("groups must name at least 2 groups, so that one can be hidden from the others")
+    return HiddenFolds.draw(model._targets, model._order.keys, place[model._order.samples])
+
+
+def label_system(model: Any) -> LabelSystem:
+    """The system that the scores of the fit solve at its graph: the one place where it is read from a model."""
+    samples, targets = model._order.samples, model._targets
+    graph = model.graph_[samples][:, samples].tocsr().astype(np.float64)
+    graph.sort_indices()  # sums over a row must not depend on the order of the input
+    L = laplacian(graph)
+    if model._link_laplacian is not None:
+        L = (L + model._link_laplacian).tocsr()
+    trust = np.where(targets.labelled, np.inf, 0.0)
+    if targets.trust is not None:
+        trust[targets.labelled] = targets.trust[targets.labelled]
+    labels = targets.matrix(np.dtype(np.float64))
+    if model._opinion is None:
+        return LabelSystem(L, labels, trust)
+    anchor = np.where(np.isinf(trust), 0.0, model._opinion.weight)
+    return LabelSystem(L, labels, trust, anchor, model._opinion.scores[samples].astype(np.float64))
+
+
+def label_solver(model: Any) -> LabelSolver:
+    """Its solver, with a coarse level for large data."""
+    system = label_system(model)
+    if not is_large(system.n_samples):
+        return LabelSolver(system, tol=TOLERANCE)
+    return LabelSolver(system, spatial_order(model._embedded[model._order.samples]), tol=LARGE_TOLERANCE)
+
+
+def fitted_rows(model: Any, system: LabelSystem, nodes: NDArray) -> sparse.csr_array:
+    """Rows of weights of the samples whose mean the scores of samples of fit are: one each, but for rescued ones."""
+    one = np.ones(len(nodes))
+    rows = sparse.csr_array((one, nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), system.n_samples))
+    rescued = ~system.reached & ~np.isin(model._order.samples, model.unreached_)
+    places = np.flatnonzero(rescued[nodes])
+    if not len(places):
+        return rows
+    Z = model._embedded[model._order.samples][:, : model.latent_.shape[1]]
+    reached = np.flatnonzero(system.reached)
+    weights = connect_new(Z[reached], Z[nodes[places]], min(model.n_neighbors_, len(reached))).tocoo()
+    rows = rows.tolil()
+    rows[places] = 0
+    rows = rows.tocsr()
+    shape = rows.shape
+    return rows + sparse.csr_array((weights.data, (places[weights.coords[0]], reached[weights.coords[1]])), shape=shape)
+
+
+def read_new(model: Any, X: Any, present: Masks) -> NewRows:
+    """Samples given after the fit: recognised, or embedded and joined to their neighbours."""
+    raws = model._read_views(X, present=present)
+    raws = [raws[v] for v in model._order.views]
+    links = model._read_links(X, raws[0].data.shape[0])
+    keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
+    known_keys = model._order.keys if model._link_keys is None else model._link_keys
+    by_key = np.argsort(known_keys, kind="stable")
+    place = by_key[np.searchsorted(known_keys[by_key], keys, side="right") - 1]
+    nodes = np.where(known_keys[place] == keys, place, -1)
+    samples = model._order.samples
+    groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
+    latent = model._encoder(links)(raws)[0]
+    weights, distances = model._average().connect(latent, groups)
+    known = nodes >= 0
+    latent[known], distances[known] = model.latent_[samples[nodes[known]]], 0
+    kept = sparse.diags_array((~known).astype(float)) @ weights
+    rows = np.flatnonzero(known)
+    own = sparse.csr_array((np.ones(len(rows)), (rows, nodes[rows])), shape=weights.shape)
+    regression = np.where(known, 0.0, model.second_opinion_)
+    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression)
+
+
+def given_codes(model: Any) -> NDArray:
+    """Index in `classes_` of the label that each sample of fit was given, −1 without one."""
+    if hasattr(model, "_given"):
+        return model._given
+    return np.where(model._labelled, np.searchsorted(model.classes_, model.transduction_), -1)
+
+
+def sample_names(model: Any, ids: Sequence[str] | None = None) -> Sequence[str]:
+    """Names of the samples of fit: as given, of the files that they came from, or row numbers."""
+    n_samples = len(model.transduction_)
+    names = getattr(model, "ids_", None) if ids is None else ids
+    if names is None:
+        return [f"row {row}" for row in range(n_samples)]
+    if len(names) != n_samples:
+        raise ValueError(f"ids must have one name for each of the {n_samples} samples of fit, got {len(names)}")
+    return names
+
+
+def spread_to_samples(model: Any) -> sparse.csr_array:
+    """Matrix that shares out the weight of each distinct sample over its labelled copies: shape (n_nodes, n)."""
+    rows = np.flatnonzero(model._labelled)
+    nodes = model._nodes[rows]
+    counts = np.bincount(nodes, minlength=len(model._order.samples))
+    return sparse.csr_array((1 / counts[nodes], (nodes, rows)), shape=(len(counts), len(model._nodes)))
+
+
+def former_targets(fitted: dict[str, Any]) -> Targets:
+    """Targets of a model that an earlier version saved without them."""
+    rank = np.argsort(fitted["_class_order"])
+    rows = np.flatnonzero(fitted["_labelled"])
+    codes = rank[np.searchsorted(fitted["classes_"], fitted["transduction_"][rows])]
+    return Targets.from_labels(fitted["_nodes"][rows], codes, len(fitted["_order"].samples), len(fitted["classes_"]))

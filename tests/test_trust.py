@@ -1,0 +1,283 @@
+"""Why, what if a label is wrong, none of these, and sets that keep their promise: from a fitted LMSSC."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import lmssc
+from lmssc import GFHF, LMSSC, LMSSCCV, Graph
+from lmssc.core.influence import label_weights
+from lmssc.datasets import make_multiview
+from lmssc.estimators.trust_state import label_solver
+from oracles import dense_laplacian, dense_system_scores
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_multiview(300, labelled=0.2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def clf(data):
+    return LMSSC().fit(data.views, data.y)
+
+
+def scores_of_fit(clf, y):
+    """F at the graph of the fit, dense; the samples of these data are distinct."""
+    classes = np.arange(len(clf.classes_))
+    Y = (y[:, None] == classes).astype(float)
+    trust = np.where(y >= 0, np.inf, 0.0)
+    return dense_system_scores(dense_laplacian(clf.graph_.toarray().astype(float)), Y, trust)
+
+
+def test_weights_of_an_explanation_give_the_scores(clf, data):
+    why = clf.explain()
+    F = scores_of_fit(clf, data.y)
+    Y = (data.y[:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose(why.weights @ Y, F, atol=1e-6)
+    assert why.weights.data.min() >= 0
+    assert not why.weights[:, data.y < 0].nnz
+    np.testing.assert_allclose(why.weights.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(sum(why.view_shares.values()), 1)
+    dense = why.weights.toarray()
+    assert (why.strongest[:, 0] == dense.argmax(axis=1)).all()
+    assert ((why.bottleneck > 0) & (why.bottleneck <= 1)).all()
+
+
+def test_the_second_opinion_is_a_line_of_its_own(data):
+    rows = np.arange(300) < 250
+    clf = LMSSC(balance=0, calibrate=False, second_opinion=0.5).fit([view[rows] for view in data.views], data.y[rows])
+    found = label_weights(label_solver(clf), np.arange(250))
+    Y = clf._targets.matrix(np.dtype(float))
+    expected = clf.label_distributions_[np.ix_(clf._order.samples, clf._class_order)]
+    np.testing.assert_allclose(found.weights @ Y + found.opinion, expected, atol=1e-5)
+    hidden = int(np.flatnonzero(data.y[rows] < 0)[0])
+    for why in (clf.explain([hidden]), clf.explain(X=[view[~rows] for view in data.views])):
+        assert (why.regression > 0.1).all()
+        np.testing.assert_allclose(why.weights.sum(axis=1) + why.regression, 1, atol=1e-9)
+        assert "the regression on the features" in str(why)
+
+
+def test_links_between_samples_are_edges_too(data):
+    rng = np.random.default_rng(0)
+    cites = sparse.csr_array(
+        (rng.random((300, 300)) < np.where(data.target[:, None] == data.target, 0.05, 0.002)) * 1.0
+    )
+    views = {"text": data.views[0], "cites": Graph(cites)}
+    clf = LMSSC(balance=0, calibrate=False, second_opinion=0.0).fit(views, data.y)
+    assert clf.link_weights_["cites"] > 0
+    Y = (data.y[:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose(clf.explain().weights @ Y, clf.label_distributions_, atol=1e-5)
+    np.testing.assert_array_equal(clf.novelty(views), clf.novelty_)
+    assert clf.predict_set(views).shape == (300, 3)
+
+
+def test_an_explanation_in_words_and_as_a_table(clf, data):
+    hidden, given = int(np.flatnonzero(data.y < 0)[0]), int(np.flatnonzero(data.y >= 0)[0])
+    why = clf.explain([hidden, given], n=3, ids=[f"s{i}" for i in range(300)])
+    frame = why.to_frame()
+    assert frame["id"].tolist() == [f"s{hidden}"] * 3 + [f"s{given}"]
+    assert frame["weight"].tolist()[-1] == pytest.approx(1)
+    assert "The label was given" in str(why)
+    assert f"s{hidden} is labelled" in str(why)
+    assert "<p" in why._repr_html_()
+    assert "s0<" not in why._repr_html_()
+    assert "&lt;b&gt;" in clf.explain([0], ids=["<b>"] * 300)._repr_html_()
+
+
+def test_a_new_sample_is_explained_by_the_labels_behind_its_answer(data):
+    rows = np.arange(300) < 250
+    clf = LMSSC(balance=0, calibrate=False).fit([view[rows] for view in data.views], data.y[rows])
+    new = [view[~rows] for view in data.views]
+    why = clf.explain(X=new)
+    Y = (data.y[rows][:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose(why.weights @ Y, clf.predict_proba(new), atol=1e-5)
+    known = clf.explain(X=[view[:5] for view in data.views])
+    np.testing.assert_allclose(known.weights.toarray(), clf.explain(np.arange(5)).weights.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda clf: clf.explain([300]), "from 0 to 299"),
+        (lambda clf: clf.explain([0.5]), "row numbers"),
+        (lambda clf: clf.explain([0], n=0), "n must be"),
+        (lambda clf: clf.explain([0], ids=["a"]), "ids must have"),
+        (lambda clf: clf.predict_set(coverage=1.0), "coverage"),
+        (lambda clf: clf.predict_set(groups=[1, 2]), "groups must have one entry"),
+        (lambda clf: clf.predict_set(groups=np.zeros(300)), "at least 2 groups"),
+        (lambda clf: LMSSC(label_noise=1.0).fit([np.eye(4)], [0, 1, -1, -1]), "label_noise"),
+        (lambda clf: LMSSC(label_noise="auto", init="random").fit([np.eye(4)], [0, 1, -1, -1]), "init='svd'"),
+    ],
+)
+def test_what_cannot_be_asked(clf, call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(clf)
+
+
+def test_methods_without_latent_positions_say_so(data):
+    search = LMSSCCV(estimator=GFHF(), param_grid={"n_neighbors": [5]}, n_splits=2).fit(data.views, data.y)
+    with pytest.raises(TypeError, match="GFHF has no latent positions"):
+        search.suspect_labels()
+
+
+def flipped(data, share, seed=0):
+    rng = np.random.default_rng(seed)
+    labelled = np.flatnonzero(data.y >= 0)
+    wrong = np.sort(rng.choice(labelled, round(share * len(labelled)), replace=False))
+    y = data.y.copy()
+    y[wrong] = (y[wrong] + rng.integers(1, 3, len(wrong))) % 3
+    return y, wrong
+
+
+def test_wrong_labels_are_the_most_suspect():
+    data = make_multiview(300, labelled=0.5, random_state=0)
+    y, wrong = flipped(data, 0.2)
+    found = LMSSC(max_iter=3).fit(data.views, y).suspect_labels()
+    assert sorted(found.rows) == np.flatnonzero(y >= 0).tolist()
+    assert (np.diff(found.probability) <= 1e-12).all()
+    top = found.rows[: len(wrong)]
+    assert np.isin(top, wrong).mean() >= 0.75
+    assert (found.proposed[: len(wrong)] == data.target[top]).mean() >= 0.7
+    assert found.to_frame()["row"].tolist() == found.rows.tolist()
+    assert "more likely wrong than right" in repr(found)
+
+
+def test_right_labels_are_not_suspected(clf):
+    found = clf.suspect_labels()
+    assert found.noise == 0
+    assert (found.probability > 0.5).mean() < 0.05
+
+
+def test_labels_that_may_be_wrong_are_overruled(data):
+    y, wrong = flipped(data, 0.2, seed=1)
+    hidden = data.y < 0
+    plain, robust = (LMSSC(label_noise=noise).fit(data.views, y) for noise in (0.0, "auto"))
+    assert not len(plain.overruled_)
+    assert np.isin(robust.overruled_, wrong).mean() > 0.8
+    right, before = ((one.transduction_ == data.target)[hidden].mean() for one in (robust, plain))
+    assert right > before
+    assert (np.diff(robust.objective_) <= 1e-9 * robust.objective_[0]).all()
+    # The scores of the fit are those of the system that explanations are read from.
+    why = robust.explain()
+    np.testing.assert_allclose(why.weights.sum(axis=1), 1, atol=1e-9)
+    given = (y[:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose((why.weights @ given)[~hidden], robust.label_distributions_[~hidden], atol=1e-4)
+
+
+def test_without_noise_label_noise_changes_nothing(data):
+    one, other = (LMSSC(label_noise=noise).fit(data.views, data.y) for noise in (0.0, "auto"))
+    assert (one.label_distributions_ == other.label_distributions_).all()
+
+
+def test_a_class_without_a_label_is_none_of_these():
+    data = make_multiview(400, n_classes=4, labelled=0.2, random_state=1)
+    y = np.where(data.target == 3, -1, data.y)
+    clf = LMSSC().fit(data.views, y)
+    hidden = y < 0
+    known = hidden & (data.target != 3)
+    assert (clf.novelty_[known] <= 0.05).mean() < 0.12
+    assert np.median(clf.novelty_[data.target == 3]) < np.median(clf.novelty_[known]) / 2
+    far = [100 + 50 * view for view in data.views]
+    assert (clf.novelty(far) <= 0.05).all()
+    assert (clf.predict(far, reject=0.05) == -1).all()
+    np.testing.assert_array_equal(clf.novelty(data.views), clf.novelty_)
+    assert set(clf.predict(data.views, reject=0.05)) >= {-1, 0, 1, 2}
+
+
+def test_rejected_names_are_none(data):
+    y = np.array(["a", "b", "c", None], dtype=object)[data.y]
+    clf = LMSSC(max_iter=1).fit(data.views, y)
+    labels = clf.predict([100 + 50 * view for view in data.views], reject=0.05)
+    assert set(labels) == {None}
+    with pytest.raises(ValueError, match="reject"):
+        clf.predict(data.views, reject=2)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_sets_contain_the_true_class_as_often_as_promised(by_class):
+    shares, new_shares = [], []
+    for seed in range(4):
+        data = make_multiview(360, labelled=0.25, noise=3.0, random_state=seed)
+        seen = np.arange(360) < 300
+        clf = LMSSC(max_iter=1, calibrate=False).fit([view[seen] for view in data.views], data.y[seen])
+        sets, hidden = clf.predict_set(coverage=0.8, by_class=by_class), np.flatnonzero(data.y[seen] < 0)
+        shares.append(sets[hidden, data.target[hidden]].mean())
+        new = clf.predict_set([view[~seen] for view in data.views], coverage=0.8, by_class=by_class)
+        new_shares.append(new[np.arange(60), data.target[~seen]].mean())
+        given = np.flatnonzero(data.y[seen] >= 0)
+        assert (sets[given].sum(axis=1) == 1).all()
+        assert sets[given, data.y[given]].all()
+    assert 0.74 <= np.mean(shares) <= 0.9
+    assert 0.72 <= np.mean(new_shares) <= 0.92
+
+
+def test_with_few_labels_sets_leave_nothing_out():
+    data = make_multiview(120, random_state=0)
+    y = np.full(120, -1)
+    for code in range(3):
+        y[np.flatnonzero(data.target == code)[:2]] = code
+    sets = LMSSC(max_iter=1).fit(data.views, y).predict_set(coverage=0.9)
+    assert sets[y < 0].all()
+
+
+def test_groups_are_hidden_together():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(15), 20)
+    target = rng.integers(2, size=300)
+    X = rng.normal(size=(300, 5)) + 1.2 * target[:, None] + 2.5 * rng.normal(size=(15, 5))[groups]
+    shares = {}
+    for name, given_groups in (("with", groups), ("without", None)):
+        found = []
+        for new in range(0, 15, 3):
+            y = np.where(np.isin(groups, [new, new + 1, new + 2]), -1, target)
+            clf = LMSSC(max_iter=1, calibrate=False).fit([X], y)
+            rows = np.flatnonzero(y < 0)
+            found.append(clf.predict_set(coverage=0.8, groups=given_groups)[rows, target[rows]].mean())
+        shares[name] = np.mean(found)
+    assert shares["with"] > shares["without"]
+    assert shares["with"] >= 0.74
+
+
+def test_order_of_the_input_does_not_matter(clf, data):
+    order = np.random.default_rng(0).permutation(300)
+    reversed_codes = np.where(data.y < 0, -1, 2 - data.y)
+    other = LMSSC().fit([view[order] for view in data.views[::-1]], reversed_codes[order])
+    np.testing.assert_array_equal(other.novelty_, clf.novelty_[order])
+    np.testing.assert_array_equal(other.predict_set()[:, ::-1], clf.predict_set()[order])
+    one, two = clf.suspect_labels(), other.suspect_labels()
+    np.testing.assert_array_equal(np.sort(one.probability), np.sort(two.probability))
+    np.testing.assert_array_equal(
+        other.explain().weights.toarray(), clf.explain().weights.toarray()[np.ix_(order, order)]
+    )
+
+
+def test_identical_samples_share_the_weight_of_their_labels(data):
+    twice = [np.vstack([view, view]) for view in data.views]
+    clf = LMSSC().fit(twice, np.concatenate([data.y, data.y]))
+    once = LMSSC().fit(data.views, data.y)
+    weights = clf.explain(np.arange(300)).weights.toarray()
+    np.testing.assert_allclose(weights[:, :300] + weights[:, 300:], once.explain().weights.toarray(), atol=1e-9)
+    np.testing.assert_array_equal(clf.novelty_[:300], once.novelty_)
+    np.testing.assert_array_equal(clf.predict_set()[300:], once.predict_set())
+
+
+def test_a_loaded_model_answers_alike(data, tmp_path):
+    y, _ = flipped(data, 0.2)
+    clf = LMSSC(label_noise="auto", max_iter=2).fit(data.views, y)
+    clf.ids_ = np.array([f"s{i}" for i in range(300)])
+    novelty = clf.novelty_
+    clf.save(tmp_path / "model.lmssc")
+    again = lmssc.load(tmp_path / "model.lmssc")
+    np.testing.assert_array_equal(again.novelty_, novelty)
+    np.testing.assert_array_equal(again.overruled_, clf.overruled_)
+    np.testing.assert_array_equal(again.predict_set(), clf.predict_set())
+    assert str(again.explain([0, 1])) == str(clf.explain([0, 1]))
+    assert "s0" in str(again.explain([0]))
+
+
+def test_a_search_judges_by_its_best_estimator(data):
+    search = LMSSCCV(estimator=LMSSC(max_iter=1), param_grid={"n_neighbors": [8]}, n_splits=2).fit(data.views, data.y)
+    np.testing.assert_array_equal(search.predict_set(), search.best_estimator_.predict_set())
+    np.testing.assert_array_equal(search.novelty_, search.best_estimator_.novelty_)
+    assert len(search.explain([0])) == 1
