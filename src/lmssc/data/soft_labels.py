@@ -80,7 +80,8 @@ def read_trust(sample_weight: ArrayLike | None, labels: Labels) -> tuple[NDArray
     Parameters
     ----------
     sample_weight : array-like of shape (n,), optional
-        Probability that each label is right: 1 is certain, 0 is no label. Those of unlabelled samples do not count.
+        Probability that each label is right: 1 or more is certain, 0 is no label. Those of unlabelled samples do not
+        count.
     labels : Labels
         Classes and codes.
 
@@ -100,8 +101,10 @@ def read_trust(sample_weight: ArrayLike | None, labels: Labels) -> tuple[NDArray
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != codes.shape:
         raise ValueError(f"sample_weight has the shape {weights.shape}, but there are {len(codes)} samples")
-    weights = np.where(codes >= 0, weights, 1.0)
-    bad = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number: sample_weight is all zeros")
+    weights = np.minimum(np.where(codes >= 0, weights, 1.0), 1.0)
+    bad = np.flatnonzero(~(weights >= 0))
     if len(bad):
         raise ValueError(
             f"sample_weight[{bad[0]}] is {weights[bad[0]]:g}: the trust in a label is from 0 (no label) to 1 (certain)"

@@ -48,8 +48,8 @@ class TrustMixin:
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
             views.
         sample_weight : array-like of shape (n,), optional
-            Trust in each label: the probability that it is right, from 0 (no label) to 1 (certain). A label below 1
-            can be overruled by its neighbours (`overruled_`).
+            Trust in each label: the probability that it is right, from 0 (no label) to 1 or more (certain). A label
+            below 1 can be overruled by its neighbours (`overruled_`).
 
         Returns
         -------
