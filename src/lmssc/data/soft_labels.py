@@ -28,8 +28,9 @@ def is_soft(y: Any) -> bool:
     >>> is_soft([[0.5, 0.5], [1.0, 0.0]]), is_soft([0, 1]), is_soft([[0], [1]])
     (True, False, False)
     """
-    shape = np.shape(y) if not hasattr(y, "shape") else y.shape
-    return len(shape) == 2 and shape[1] > 1
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+    return len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
 
 
 def read_soft_labels(y: Any, n_samples: int) -> SoftLabels:
