@@ -49,8 +49,8 @@ class TrustMixin:
             views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
             GridSearchCV takes along with the samples if metadata routing is enabled.
         sample_weight : array-like of shape (n,), optional
-            Trust in each label: the probability that it is right, from 0 (no label) to 1 (certain). A label below 1
-            can be overruled by its neighbours (`overruled_`).
+            Trust in each label: the probability that it is right, from 0 (no label) to 1 or more (certain). A label
+            below 1 can be overruled by its neighbours (`overruled_`).
 
         Returns
         -------
