@@ -31,6 +31,8 @@ LOSO_FIELDS = ("dataset", "min_gain", "gain_of_full_trust", "at 5 %", "at 10 %",
 # Costs of trust to choose from: of any trust, and of full trust on top.
 MIN_GAINS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 FULL_GAINS = (0.0, 2.0, 4.0, 6.0, 8.0)
+# A point that is lost in a cell counts as much as so many that are gained: nobody expects a default to harm.
+LOSS_WEIGHT = 3.0
 
 
 def judge_all(found, held, _trust):
@@ -40,10 +42,11 @@ def judge_all(found, held, _trust):
     if held.folds:
         regression = OpinionRegression(held.views, held.targets)
         before = held.log_likelihood(by_graph)
-        scores = opinion_trust.held_out_scores(held, regression, opinion_trust.TRUSTS)
-        gains = [held.log_likelihood(one) - before for one in scores]
-        found["gains"] = dict(zip(opinion_trust.TRUSTS, gains, strict=True))
-    return opinion_trust.JudgedOpinion(0.0, by_graph, None)
+        kernel = regression.kernel(held.views)
+        for trust in opinion_trust.TRUSTS:
+            scores = opinion_trust.held_out_scores(held, regression, kernel, trust)
+            found["gains"][trust] = held.log_likelihood(scores) - before
+    return opinion_trust.JudgedOpinion(0.0, by_graph)
 
 
 def run_one(views, target, rate, repeat):
@@ -98,12 +101,11 @@ def leave_one_set_out(records):
     for name in dict.fromkeys(dataset for dataset, _, _ in by_split):
 
         def elsewhere(costs, name=name):
-            sets = {}
-            for (dataset, _, _), gain in gains[costs].items():
-                sets.setdefault(dataset, []).append(gain)
-            # A loss counts twice: nobody expects a default to harm.
-            means = [float(np.mean(part)) for dataset, part in sets.items() if dataset != name]
-            return sum(mean + min(mean, 0.0) for mean in means)
+            cells = {}
+            for (dataset, rate, _), gain in gains[costs].items():
+                cells.setdefault((dataset, rate), []).append(gain)
+            means = [float(np.mean(part)) for (dataset, _), part in cells.items() if dataset != name]
+            return sum(mean if mean > 0 else LOSS_WEIGHT * mean for mean in means)
 
         best = max(gains, key=elsewhere)
         own = {

@@ -15,6 +15,10 @@ from lmssc.datasets import make_multiview
 N = 60
 
 
+# Files that `lmssc classify` writes for `make_problem(24)`, in which a label looks wrong.
+RESULTS = ["check_labels.csv", "model.lmssc", "predictions.csv", "report.html", "to_label.csv"]
+
+
 def make_problem(n_samples=N):
     """Two views of numbers that survive being written, ids, and labels with blanks."""
     data = make_multiview(n_samples, n_views=2, n_features=[6, 5], labelled=0.3, random_state=3)

@@ -48,7 +48,7 @@ def test_links_help(fitted):
 
 @pytest.mark.parametrize("kind", ["dense", "bool", "list", "coo", "frame", "directed", "loops", "unit"])
 def test_every_kind_of_graph_gives_the_same_answer(fitted, kind):
-    text, cites, _topic, y, clf = fitted
+    text, cites, _, y, clf = fitted
     dense = cites.toarray()
     ids = [f"p{i}" for i in range(len(y))]
     A = {

@@ -19,10 +19,9 @@ from lmssc.cli import main
 from lmssc.io.staging import staged_folder
 from lmssc.io.swap import replace_together
 from lmssc.persistence.temporary import lock, temporary_path, unlock
-from small_files import label_text, make_problem, table_text, write_csv
+from small_files import RESULTS, label_text, make_problem, table_text, write_csv
 
 VIEWS, IDS, LABELS = make_problem(24)
-RESULTS = ["model.lmssc", "predictions.csv", "report.html", "to_label.csv"]
 CALL = "classify a.csv b.csv --labels labels.csv --out out"
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 

@@ -11,11 +11,10 @@ import pytest
 from lmssc.cli import main
 from lmssc.io.labelled_files import read_labelled_files
 from lmssc.io.options import Options
-from small_files import label_text, make_problem, write_csv
+from small_files import RESULTS, label_text, make_problem, write_csv
 
 VIEWS, IDS, LABELS = make_problem(24)
 CALL = "classify a.csv b.csv --labels labels.csv --out out -q"
-RESULTS = ["model.lmssc", "predictions.csv", "report.html", "to_label.csv"]
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
 

@@ -115,7 +115,7 @@ def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, 
 @pytest.mark.parametrize("direct", [True, False])
 def test_scores_are_the_minimiser_with_the_opinion(direct, monkeypatch):
     """Components without a label included: there the opinion decides alone."""
-    monkeypatch.setattr(propagation, "MAX_DIRECT", 400 if direct else 0)
+    monkeypatch.setattr(propagation, "MAX_DIRECT_WITH_OPINION", 400 if direct else 0)
     rng = np.random.default_rng(3)
     Z = rng.normal(size=(60, 2)) + 50 * (np.arange(60) >= 50)[:, None]
     S, _ = learn_graph(Z, 4, 1.0)

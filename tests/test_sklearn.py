@@ -20,10 +20,11 @@ from lmssc import LMSSC, LMSSCCV, stack_views
 from lmssc.datasets import make_multiview
 from lmssc.model_selection import LabelledKFold, labelled_scorer
 
+WEIGHTS = "a weight is the trust in a label, from 0 to 1, not a number of copies"
 REASONS = {
     "check_classifiers_classes": "it names a class −1, which marks unlabelled samples in integer labels",
-    "check_sample_weight_equivalence_on_dense_data": "a weight is the trust in a label, from 0 to 1, not a number of copies",
-    "check_sample_weight_equivalence_on_sparse_data": "a weight is the trust in a label, from 0 to 1, not a number of copies",
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
     "check_array_api_input": "needs SCIPY_ARRAY_API in the environment; arrays are numpy's here",
 }
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import lmssc
-from lmssc import GFHF, LMSSC, LMSSCCV
+from lmssc import GFHF, LMSSC, LMSSCCV, Graph
 from lmssc.core.influence import label_weights
 from lmssc.datasets import make_multiview
 from lmssc.estimators.trust_state import label_solver
@@ -55,6 +56,19 @@ def test_the_second_opinion_is_a_line_of_its_own(data):
         assert (why.regression > 0.1).all()
         np.testing.assert_allclose(why.weights.sum(axis=1) + why.regression, 1, atol=1e-9)
         assert "the regression on the features" in str(why)
+
+
+def test_links_between_samples_are_edges_too(data):
+    rng = np.random.default_rng(0)
+    alike = data.target[:, None] == data.target
+    cites = sparse.csr_array(np.triu(rng.random((300, 300)) < np.where(alike, 0.05, 0.002), k=1).astype(float))
+    views = {"text": data.views[0], "cites": Graph(cites)}
+    clf = LMSSC(balance=0, calibrate=False, second_opinion=0.0).fit(views, data.y)
+    assert clf.link_weights_["cites"] > 0
+    Y = (data.y[:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose(clf.explain().weights @ Y, clf.label_distributions_, atol=1e-5)
+    np.testing.assert_array_equal(clf.novelty(views), clf.novelty_)
+    assert clf.predict_set(views).shape == (300, 3)
 
 
 def test_an_explanation_in_words_and_as_a_table(clf, data):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from lmssc.data.graph_view import Graph
 from lmssc.data.labels import known_labels
 
 
@@ -176,6 +177,9 @@ def take_rows(X: Any, order: NDArray) -> Any:
         return {name: take_rows(view, order) for name, view in X.items()}
     if _is_views(X):
         return [take_rows(view, order) for view in X]
+    if isinstance(X, Graph):  # links among these rows
+        rows = take_rows(X.affinity, order)
+        return Graph(rows.iloc[:, order] if hasattr(rows, "iloc") else rows[:, order])
     if sparse.issparse(X):
         return X.tocsr()[order]
     if hasattr(X, "iloc"):

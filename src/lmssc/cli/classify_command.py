@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
-from lmssc.cli.shared_options import EXIT_CODES, add_command, add_jobs, add_reading, add_seed, check_jobs, one_line
+from lmssc.cli.shared_options import (
+    EXIT_CODES,
+    add_command,
+    add_graphs,
+    add_jobs,
+    add_reading,
+    add_seed,
+    check_jobs,
+    one_line,
+)
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -25,6 +34,8 @@ examples:
       one file: views by column names (* matches anything, A..B is a range), labels in the column "kind"
   lmssc classify all.parquet --prefix-sep _ --out result
       columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
+  lmssc classify papers.csv --graph cites.csv --labels labels.csv --out result
+      links between the samples, such as citations; cites.csv has the columns source and target, which are ids
   lmssc classify reviews.csv --out result --dry-run
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
@@ -62,7 +73,7 @@ columns of tables (anything but plain numbers and text is reported):
   categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
                        and lower case are the same; blank cells are a value of their own
   text                 word counts with tf-idf weights
-  dates, ids           not used, nor are columns with a single value
+  dates, ids, codes    not used, nor are columns with a single value
   --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
   '#DIV/0!', are filled in with the median of their column (--impute).
 
@@ -71,6 +82,12 @@ rows:
   such a column, another column that the files share and whose values are all different is used. A sample
   may be missing from some views: it has no row there, or a blank one. Files without any ids must have the
   same samples in the same order.
+
+links:
+  --graph names a file of links between the samples, such as citations or friendships. A table has a line for
+  each link: source and target, which are ids of samples, and a weight if links differ. Its first two columns
+  are taken if they have other names. Without ids, samples are numbered from 1. A matrix (.npz, .mtx, .npy) has
+  a row and a column for each sample. How much the links count is learned from the data.
 
 labels:
   Either --labels FILE with the columns id and label, for some of the samples; or a column of a view
@@ -111,6 +128,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
     add_labels(parser)
+    add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; new or empty (not needed with --dry-run)"
     )
@@ -160,11 +178,13 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
 
     paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
-        refuse_inputs([args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)], [*paths, *args.labels])
+        links = [split_argument(graph)[1] for graph in args.graph]
+        written = [args.out / name for name in (PREDICTIONS, MODEL, REPORT, CHECK_LABELS)]
+        refuse_inputs(written, [*paths, *links, *args.labels])
     target = _target(paths) if args.in_place else None
     options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, labels, options, args.unlabelled)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled, args.graph)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)

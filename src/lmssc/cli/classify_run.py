@@ -279,7 +279,7 @@ def _write_report(
         write_report(
             path,
             model,
-            joined.views,
+            data.views,
             data.labels.y,
             ids=joined.ids.tolist(),
             title=title,
@@ -302,12 +302,12 @@ def _fit(
     if not search:
         with progress_bar("LMSSC", show=show) as advance:
             plain.callback = None if advance is None else iterations(advance)
-            plain.fit(joined.views, y, joined.sparse_masks)
+            plain.fit(data.views, y, joined.sparse_masks)
         plain.callback = None
         return plain, []
     with progress_bar("choosing parameters", show=show) as advance:
         cv = lmssc.LMSSCCV(estimator=plain, n_jobs=jobs, random_state=seed, callback=_fits(advance))
-        cv.fit(joined.views, y, joined.sparse_masks)
+        cv.fit(data.views, y, joined.sparse_masks)
     chosen = ", ".join(f"{name}={value}" for name, value in cv.best_params_.items()) or "the defaults"
     score = _say_score(cv.best_score_, y[data.labels.known])
     return cv.best_estimator_, [f"Parameters chosen by cross-validation: {chosen}{score}."]

@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
         help=f"one of {', '.join(DATASET_NAMES)} (see 'lmssc datasets'), synthetic, or files of views (see below)",
     )
     add_labels(parser)
+    shared.add_graphs(parser, "links between the samples")
     shared.add_methods(parser, _method_names)
     shared.add_rates(parser, [0.1, 0.2, 0.3, 0.5])
     shared.add_repeats(parser, 20)
@@ -88,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
         if unknown:
             raise ValueError(f"--metric {unknown[0]} is not one of {', '.join(METRICS)}")
         check_columns(args)
-        views, y, lines = load_for_comparison(args.data, label_files(args), read_options(args), args.unlabelled)
+        views, y, lines = load_for_comparison(
+            args.data, label_files(args), read_options(args), args.unlabelled, args.graph
+        )
         if lines and not args.quiet:
             print("\n".join(lines), end="\n\n", flush=True)
         prepare_folder(args.out)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lmssc.cli.shared_options import EXIT_CODES, add_command, add_reading, one_line, split_names
+from lmssc.cli.shared_options import EXIT_CODES, add_command, add_graphs, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -20,6 +20,10 @@ the same way, too: an unknown category value counts as none of the known ones, a
 numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not all; a
 view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
 got then.
+
+A model with links (--graph of 'lmssc classify') also takes those of new samples: a table with the columns
+source and target, ids of a new and of a known sample in either order, or a matrix with a row for each new
+and a column for each known sample. Links between new samples are not used. A sample may have no links.
 
 The output has the columns id (under its name in the files), label, confidence, runner_up, p_<class> for
 each class, and novelty: a p-value, small for samples that are like none of the classes. It cannot be one of
@@ -40,6 +44,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="model file written by 'lmssc classify'")
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE")
+    add_graphs(parser, "links of the new samples to those of the model")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV file to write")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     add_reading(parser)
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
 
-    refuse_inputs([args.out], [args.model, *(split_argument(view)[1] for view in args.views)])
+    refuse_inputs([args.out], [args.model, *(split_argument(view)[1] for view in [*args.views, *args.graph])])
     texts = args.format == "text" and not args.quiet
     try:
         model = lmssc.load(args.model)
@@ -71,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
             id_column=args.id, delimiter=args.delimiter, decimal=args.decimal, drop=split_names(args.drop)
         )
         with progress_bar("reading", show=texts):
-            samples = read_new_samples(args.views, model, options)
+            samples = read_new_samples(args.views, model, options, args.graph)
         if texts:
             print("\n".join([*describe_views(samples.joined, samples.facts), *samples.notes]), flush=True)
         labels = predict(model, samples, args.out, force=args.force, show=texts)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.progress import progress_bar
+from lmssc.data.graph_view import Graph
+from lmssc.io.graph_files import Ids, read_new_links
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.labelled_files import ViewFacts, make_facts
@@ -30,9 +32,10 @@ class NewSamples:
     joined: Joined
     facts: list[ViewFacts]
     notes: list[str]
+    graphs: dict[str, Graph]
 
 
-def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> NewSamples:
+def read_new_samples(arguments: Sequence[str], model: Any, options: Options, graphs: Sequence[str] = ()) -> NewSamples:
     """Read files of new samples as views of a model.
 
     Parameters
@@ -43,6 +46,8 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
         Fitted.
     options : Options
         What the user said about the files.
+    graphs : sequence of str
+        Files of links to the samples of the model, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
@@ -55,7 +60,8 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options) -> 
     sources, options = find_keys(sources, [], options, notes)
     views = match_views(sources, model, options, notes)
     joined = join(views)
-    return NewSamples(joined, make_facts(views, joined), notes)
+    links, lines = read_new_links(graphs, Ids(joined.ids, joined.one_order), model._link_columns, options)
+    return NewSamples(joined, make_facts(views, joined), [*lines, *notes], links)
 
 
 def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, show: bool = False) -> NDArray:
@@ -94,7 +100,8 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
         for start in range(0, count, batch):
             rows = slice(start, min(start + batch, count))
             masks = joined.sparse_masks
-            part = {name: view[rows] for name, view in joined.views.items()}
+            part: dict[str, Any] = {name: view[rows] for name, view in joined.views.items()}
+            part |= {name: Graph(graph.affinity[rows]) for name, graph in samples.graphs.items()}
             present = None if masks is None else {name: mask[rows] for name, mask in masks.items()}
             distributions[rows] = model.predict_proba(part, present)
             if novelty is not None:

@@ -161,6 +161,18 @@ def resumable(out: Path) -> Iterator[Stop]:
         stop.exit_code = exit_code(error)
 
 
+def add_graphs(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option for files of links."""
+    parser.add_argument(
+        "--graph",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"{what}: a table with the columns source, target (ids) and, if there are any, weight; or a matrix "
+        "(.npz, .mtx and the like); FILE or NAME=FILE, repeat for each graph",
+    )
+
+
 def add_reading(parser: argparse.ArgumentParser, *, formats: bool = True) -> None:
     """Add what commands can be told about their input files, --quiet, and --format if they print JSON as well."""
     parser.add_argument("--id", type=readable, metavar="NAME", help='column with the sample ids (default: "id")')

@@ -17,6 +17,7 @@ from lmssc.core.alternation import alternate
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
+from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
@@ -67,12 +68,12 @@ class FitResult:
         Whether F changed by less than the tolerance at the end.
     neighbor_recall : float
         Measured recall of the last neighbour search; 1 if it is exact.
-    links : LinkWeights or None
-        How the graphs are used; None if there is none, or none says anything.
-    link_loadings : list of ndarray of shape (d_v, r)
-        W of the smoothed views; empty without them.
+    links : LinkMemory or None
+        How the graphs are used, and what new samples need of them; None if there is none, or none says anything.
     targets : Targets
         The labels, with the trust that the fit had in each.
+    link_laplacian : csr_array of shape (n, n), or None
+        What links add to the Laplacian of S in the system that the scores solve.
     """
 
     scores: NDArray
@@ -92,9 +93,9 @@ class FitResult:
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float
-    links: LinkWeights | None
-    link_loadings: list[NDArray]
+    links: LinkMemory | None
     targets: Targets
+    link_laplacian: sparse.csr_array | None
 
 
 def fit(
@@ -161,8 +162,10 @@ def fit(
     if state.alpha is None:  # interrupted before the end of the first iteration
         state = replace(state, alpha=start.objective.update_graph(state).alpha)
     result = _finish(linked.smoothed(weights), start, state, config, terms, converged)
-    loadings = result.loadings
-    return replace(result, links=weights, loadings=loadings[: len(views)], link_loadings=loadings[len(views) :])
+    if weights is None:
+        return result
+    loadings, smoothed = result.loadings[: len(views)], result.loadings[len(views) :]
+    return replace(result, loadings=loadings, links=replace(linked.memory(weights)[0], loadings=smoothed))
 
 
 def _finish(
@@ -174,7 +177,7 @@ def _finish(
     converged: bool,
 ) -> FitResult:
     """The result in canonical order: final scores calibrated, predictions for new samples judged."""
-    objective, undo = start.objective, start.permutation.undo
+    objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
     latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
     groups = None if objective.groups is None else undo(objective.groups)
     embedded = start.embedding.embed(latent)
@@ -226,9 +229,16 @@ def _finish(
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
         links=None,
-        link_loadings=[],
         targets=start.permutation.undo_targets(objective.targets),
+        link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
     )
+
+
+def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The same with its entries in order, so that sums over a row do not depend on the order of the fit."""
+    result = matrix.copy()
+    result.sum_duplicates()
+    return result
 
 
 # Parts of a state that are computed from the others, or saved separately.

@@ -22,6 +22,7 @@ from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
@@ -83,6 +84,9 @@ class HiddenLabels:
         Empty if no class has two labels.
     complete : bool
         Whether these are all samples of the fit.
+    consistency : list of (scores, classes)
+        With next to no labels: scores of samples from labels that are answers, and the classes that they are taken to
+        have; see `self_consistency`.
     """
 
     views: Views
@@ -91,6 +95,7 @@ class HiddenLabels:
     prior_power: float
     folds: list[Fold]
     complete: bool
+    consistency: Sequence[tuple[NDArray, NDArray]] = ()
 
     @cached_property
     def rows(self) -> NDArray:
@@ -105,8 +110,14 @@ class HiddenLabels:
         return np.concatenate(parts)
 
     def calibrate(self, scores: NDArray) -> GroupedCalibration:
-        """Calibration of the balanced scores of the held-out samples."""
-        return fit_by_missing(scores, self._known, self.n_missing[self.rows], self._abundance)
+        """Calibration by the balanced scores of the held-out samples, and by self-consistency if labels are few."""
+        known, n_missing = self._known, self.n_missing[self.rows]
+        if self.consistency:
+            found, classes = (np.concatenate(part) for part in zip(*self.consistency, strict=True))
+            known = np.concatenate([known, classes * (WEIGHT / len(classes))])
+            scores = np.concatenate([scores, found])
+            n_missing = np.concatenate([n_missing, np.zeros(len(found), dtype=n_missing.dtype)])
+        return fit_by_missing(scores, known, n_missing, self._abundance)
 
     def log_likelihood(self, scores: NDArray) -> float:
         """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
@@ -160,22 +171,33 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
-    learn = partial(objective.connect, search=search)
+    run = partial(
+        warm_start,
+        first.embedded,
+        first.graph,
+        weight=first.label_weight,
+        learn=partial(objective.connect, search=search),
+        features=first.features,
+        tol=tol,
+        make_laplacian=objective.laplacian,
+    )
     folds = []
     for held in held_out_folds(targets.codes):
         known = targets.hide(held)
-        again = warm_start(
-            first.embedded,
-            first.graph,
-            known,
-            first.label_weight,
-            learn,
-            first.features,
-            tol,
-            make_laplacian=objective.laplacian,
-        )
-        folds.append(Fold(held, known, again))
-    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete)
+        folds.append(Fold(held, known, run(targets=known)))
+    consistency = []
+    if has_few_labels(targets):
+
+        def label(known: Targets) -> NDArray:
+            return balance(run(targets=known).scores, known.codes, config.balance)
+
+        answers = label(targets).argmax(axis=1)
+        for drawn in draw_labels(answers, targets):
+            rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
+            if len(rows):
+                scores = np.maximum(label(drawn)[rows], 0)
+                consistency.append((scores, expected_classes(scores, answers[rows])))
+    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete, consistency)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

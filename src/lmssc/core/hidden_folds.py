@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.calibration import balance
-from lmssc.core.graph import learn_graph, separate_groups
+from lmssc.core.graph import laplacian, learn_graph, separate_groups
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import warm_start
@@ -48,6 +48,8 @@ class LatentProblem:
         Group of linked views of each sample, if there is more than one group.
     tol : float
         Relative residual of the propagation.
+    links : csr_array of shape (n, n), or None
+        What links between the samples add to the Laplacian of S.
     """
 
     embedded: NDArray
@@ -59,6 +61,7 @@ class LatentProblem:
     recall: float = 0.95
     groups: NDArray | None = None
     tol: float = 1e-6
+    links: sparse.csr_array | None = None
 
     @cached_property
     def graph(self) -> sparse.csr_array:
@@ -78,10 +81,24 @@ class LatentProblem:
         k = min(self.n_neighbors, len(points) - 1)
         return learn_graph(points, k, self.beta, shared_alpha=self.shared_alpha, search=search)[0]
 
+    def laplacian(self, graph: sparse.csr_array) -> sparse.csr_array:
+        """L of the graph S, plus that of the links."""
+        own = laplacian(graph)
+        return own if self.links is None else (own + self.links.astype(own.dtype)).tocsr()
+
     def label(self, targets: Targets) -> NDArray:
         """Class scores of all samples with these labels, balanced; rows sum to 1."""
         weight = self.label_weight * self.features.features.energy
-        start = warm_start(self.embedded, self.graph, targets, weight, self.connect, self.features, self.tol)
+        start = warm_start(
+            self.embedded,
+            self.graph,
+            targets,
+            weight,
+            self.connect,
+            self.features,
+            self.tol,
+            make_laplacian=self.laplacian,
+        )
         return balance(start.scores, targets.codes, self.prior_power)
 
 

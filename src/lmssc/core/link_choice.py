@@ -1,8 +1,8 @@
 """Whether and how much a fit uses the links between the samples: held-out labels decide."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.fit_config import FitConfig, FitContext
-from lmssc.core.links import Links, LinkWeights, join_affinities, join_walks, smooth_view, weigh_graphs
+from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_graphs
 from lmssc.core.start import Start, begin, resume
 from lmssc.core.targets import Targets
-from lmssc.data.views import MappedView, Views
+from lmssc.data.views import MappedView, View, Views
 
 WEIGHTS = (0.03, 0.3, 3.0)
 """Weights w of the links beside S; the first unless held-out labels prefer more."""
@@ -36,17 +37,21 @@ class LinkedViews:
     views: Views
     graphs: Sequence[sparse.csr_array]
 
-    @cached_property
-    def can_be_smoothed(self) -> bool:
-        """Whether the views are in memory; views on disk are not smoothed."""
-        return not any(isinstance(view, MappedView) for view in self.views)
+    _cache: dict[tuple[float, ...], tuple[LinkMemory, list[View]]] = field(default_factory=dict)
+
+    def memory(self, weights: LinkWeights) -> tuple[LinkMemory, list[View]]:
+        """What new samples need, and the smoothed views; views on disk are not smoothed."""
+        if any(isinstance(view, MappedView) for view in self.views):
+            return LinkMemory(weights, [], [], [], np.empty(0)), []
+        key = tuple(weights.shares.tolist())
+        if key not in self._cache:
+            self._cache[key] = LinkMemory.of(self.views, self.graphs, weights)
+        memory, smoothed = self._cache[key]
+        return replace(memory, weights=weights), smoothed
 
     def smoothed(self, weights: LinkWeights | None) -> Views:
         """The views, and beside them their smoothed copies."""
-        if weights is None or not self.can_be_smoothed:
-            return self.views
-        step = join_walks(self.graphs, weights)
-        return Views([*self.views, *(smooth_view(view, step) for view in self.views)])
+        return self.views if weights is None else Views([*self.views, *self.memory(weights)[1]])
 
     def links(self, weights: LinkWeights | None) -> Links | None:
         """The links in the objective."""
@@ -88,6 +93,8 @@ def begin_with_links(
         return plain, None
     weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0])
     views = linked.smoothed(weights)
+    # All weights share one SVD.
+    context = replace(context, cache={} if context.cache is None else context.cache)
     context = context.for_data(*context.data_key, "links", *weights.shares.tolist())
     config = _with_components(config, targets)
     attempt = partial(begin, views, targets, config, context, groups)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.links import LinkWeights, energy_of, join_new_walks, join_walks, smooth
+from lmssc.core.links import LinkWeights, join_new_walks, join_walks, scale_view, smooth_twice
 from lmssc.core.predict import ViewEncoder
 from lmssc.data.scaling import scale_views
 from lmssc.data.views import RawView, View, Views
@@ -37,22 +37,12 @@ class LinkMemory:
 
     @classmethod
     def of(
-        cls,
-        views: Views,
-        graphs: Sequence[sparse.csr_array],
-        weights: LinkWeights,
-        loadings: list[NDArray],
-    ) -> "LinkMemory":
-        """The memory of a fit; empty but for the weights if its views were not smoothed."""
-        if not loadings:
-            return cls(weights, [], [], [], np.empty(0))
+        cls, views: Views, graphs: Sequence[sparse.csr_array], weights: LinkWeights
+    ) -> tuple["LinkMemory", list[View]]:
+        """The memory of a fit, but for the loadings; and the smoothed views."""
         step = join_walks(graphs, weights)
-        once = [smooth(view, step) for view in views]
-        factors = []
-        for view, smoothed in zip(views, once, strict=True):
-            energy = energy_of(smooth(smoothed, step))
-            factors.append(np.sqrt(energy_of(view) / energy) if energy > 0 else 1.0)
-        return cls(weights, loadings, list(views), once, np.array(factors))
+        once, twice, factors = zip(*(smooth_twice(view, step) for view in views), strict=True)
+        return cls(weights, [], list(views), list(once), np.array(factors)), list(twice)
 
     def smooth_new(self, views: Views, links: Sequence[sparse.csr_array] | None) -> list[View]:
         """The smoothed views of new samples.
@@ -81,8 +71,7 @@ def _smooth_twice(new: View, fitted: View, once: View, others: sparse.csr_array,
     """One view of new samples, smoothed twice over the sample itself and the samples of fit."""
     first = _mean(new, fitted, others, own)
     second = _mean(first, once, others, own)
-    scale = second.data.dtype.type(factor)
-    return View(second.data * scale, None if second.offset is None else second.offset * scale, second.present)
+    return scale_view(second, factor)
 
 
 def _mean(new: View, fitted: View, others: sparse.csr_array, own: NDArray) -> View:

@@ -18,6 +18,8 @@ from lmssc.numerics.two_level_preconditioner import coarse_correction
 
 # Largest number of samples without a label for which a dense Cholesky factor is considered.
 MAX_DIRECT = 5000
+# The same with a second opinion, with which conjugate gradients need few steps.
+MAX_DIRECT_WITH_OPINION = 300
 # An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
 ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 2.5e8, 1e4
 # Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
@@ -96,8 +98,11 @@ def propagate(
     n_unknown = len(known) - int(known.sum())
     direct = None
     # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
-    cheaper = n_unknown and _is_cheaper_directly(n_unknown, *scores.shape)
-    if cheaper and (opinion is not None or components.unreached.all()):
+    if opinion is None:
+        cheaper = _is_cheaper_directly(n_unknown, *scores.shape) and bool(components.unreached.all())
+    else:
+        cheaper = n_unknown <= MAX_DIRECT_WITH_OPINION
+    if n_unknown and cheaper:
         direct = _solve_directly(laplacian, scores, labelled, known, opinion)
     if direct is not None:
         scores[~known] = direct

@@ -251,9 +251,12 @@ class OpinionRegression:
         """What predicts Q, fitted to all labels."""
         return SecondOpinion(self.kernel, self.coefficients(), self.temperature, trust)
 
-    def opinion(self, views: Views, trust: float) -> Opinion:
-        """Q of all samples of fit, and η."""
-        scores = self.finish(trust)(views)
+    def opinion(self, views: Views, trust: float, kernel: NDArray | None = None) -> Opinion:
+        """Q of all samples of fit, and η; `kernel` is that between the samples and the landmarks, if it is known."""
+        if kernel is None:
+            scores = self.finish(trust)(views)
+        else:
+            scores = self.distributions(kernel, self.coefficients()).astype(views.dtype, copy=False)
         scores[self.rows] = self.left_out_distributions()
         return Opinion(scores, anchor_weight(trust))
 
@@ -264,7 +267,7 @@ def fit_temperature(scores: NDArray, targets: NDArray) -> float:
     Examples
     --------
     >>> round(fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([[1.0, 0.0], [0.0, 1.0]] * 20)), 2)
-    0.1
+    0.14
     >>> fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.full((40, 2), 0.5)) > 1
     True
     """

@@ -218,6 +218,7 @@ def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutat
         config.shared_alpha,
         config.neighbor_recall,
         None if objective.groups is None else undo(objective.groups),
+        links=None if objective.links is None else permutation.undo_graph(objective.links.laplacian),
     )
     # Samples without a label play no part here, so their folds do not matter.
     folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
@@ -250,11 +251,12 @@ def _second_opinion(
     objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, calibration, losses = config.second_opinion, None, None, None
+    trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None
     if config.calibrate:
         held = hold_out(objective, first, permutation, config)
-        trust, scores, regression = judge_opinion(held, config.second_opinion)
-        regression = regression if held.complete else None
+        trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
+        if not held.complete:
+            regression = kernel = None
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration) if len(scores) else None
     second_opinion = None
@@ -262,7 +264,7 @@ def _second_opinion(
         if regression is None:
             regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
         second_opinion = regression.finish(trust)
-        opinion = regression.opinion(objective.views, trust)
+        opinion = regression.opinion(objective.views, trust, kernel)
         objective = replace(objective, opinion=opinion)
         tol, targets = objective.tolerance(), objective.targets
         start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)

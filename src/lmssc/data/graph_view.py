@@ -1,11 +1,14 @@
 """Views that are links between the samples."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from lmssc.data.views import RawView
 
 
 class Graph:
@@ -22,6 +25,8 @@ class Graph:
         neither do links of a sample to itself. A row of zeros is a sample without links. For new samples, rows are
         the new samples and columns the samples of `fit`, in their order. The columns of a data frame are brought into
         the order of its index.
+    ids : sequence of str, optional
+        Names of the samples of the columns. If `fit` had names, the columns of new samples are matched by them.
 
     See Also
     --------
@@ -43,8 +48,9 @@ class Graph:
     array([0, 0])
     """
 
-    def __init__(self, affinity: Any) -> None:
+    def __init__(self, affinity: Any, ids: Sequence[str] | None = None) -> None:
         self.affinity = affinity
+        self.ids = ids
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,6 +60,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(shape={self.shape})"
+
+
+@dataclass(frozen=True)
+class LinkRows(RawView):
+    """The links of a graph as rows: a view of features for methods that take no graphs."""
+
+    def take(self, rows: NDArray | slice) -> "LinkRows":
+        """The links among some of the samples."""
+        return LinkRows(self.name, self.data[rows][:, rows].tocsr(), None)
 
 
 @dataclass(frozen=True)

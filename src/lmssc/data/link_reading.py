@@ -72,7 +72,7 @@ def read_graphs(graphs: Mapping[str, Graph], n_samples: int) -> list[GraphView]:
                 f"graph {name!r} has the shape {links.shape}, but there are {n_samples} samples: it needs a row and a "
                 "column for each"
             )
-        columns = _sample_names(graph)
+        columns = _checked_names(graph, name, n_samples)
         index = index_of(graph.affinity)
         if columns is not None and index is not None and not is_default(index):
             place = _places(list(map(str, index)), columns, f"graph {name!r}: the index and the columns")
@@ -112,7 +112,7 @@ def read_new_graphs(
                 f"graph {name!r} has the shape {links.shape}, but it needs a row for each of the {n_new} new samples "
                 f"and a column for each of the {n_fitted} samples of fit"
             )
-        own, fitted = _sample_names(graph), columns.get(name)
+        own, fitted = _checked_names(graph, name, n_fitted), columns.get(name)
         if own is not None and fitted is not None and own != fitted:
             links = links[:, _places(fitted, own, f"graph {name!r}: the samples of fit and the columns")].tocsr()
         views.append(GraphView(name, links))
@@ -158,8 +158,17 @@ def _without_loops(links: sparse.csr_array) -> sparse.csr_array:
     return links
 
 
+def _checked_names(graph: Graph, name: str, n_columns: int) -> list[str] | None:
+    names = _sample_names(graph)
+    if names is not None and len(names) != n_columns:
+        raise ValueError(f"graph {name!r} has {len(names)} ids for {n_columns} columns")
+    return names
+
+
 def _sample_names(graph: Graph) -> list[str] | None:
-    """Names of the columns of a data frame; None for an array, or columns that are numbered from 0."""
+    """Names of the samples of the columns; None for an array, or a frame with columns that are numbered from 0."""
+    if graph.ids is not None:
+        return [str(name) for name in graph.ids]
     if not is_frame(graph.affinity):
         return None
     if is_default(graph.affinity.columns):

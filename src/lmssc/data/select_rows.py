@@ -33,7 +33,7 @@ def take_rows(X: Any, rows: NDArray) -> Any:
             return {name: take_rows(part, rows) for name, part in X.items()}
         return [take_rows(part, rows) for part in X]
     if isinstance(X, Graph):  # links of these rows to all samples
-        return Graph(take_rows(X.affinity, rows))
+        return Graph(take_rows(X.affinity, rows), X.ids)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "take") and hasattr(X, "column_names"):  # pyarrow, which has columns at [ ]

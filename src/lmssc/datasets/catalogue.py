@@ -24,6 +24,12 @@ class Facts:
         Description and origin of the views and classes.
     licence : str
         Licence, as far as known.
+    graphs : tuple of str
+        Views that are links between the samples.
+    cells : tuple of int
+        Place of each view in the file; by default the views are all that it has, in order.
+    by_class : bool
+        Whether the rows are sorted by class.
     """
 
     title: str
@@ -32,6 +38,9 @@ class Facts:
     sparse: bool = False
     about: str = ""
     licence: str = ""
+    graphs: tuple[str, ...] = ()
+    cells: tuple[int, ...] = ()
+    by_class: bool = True
 
     @property
     def n_samples(self) -> int:
@@ -45,6 +54,8 @@ _SEGMENTS = (
     "Not stated for this copy. The segments come from D. Greene (http://mlg.ucd.ie/datasets/segment.html), "
     '"for non-commercial and research purposes only"; the rights in the articles are with their authors (BBC).'
 )
+
+MOVIE_GENRES = (21, 37, 45, 7, 36, 46, 41, 35, 44, 39, 36, 35, 39, 42, 40, 33, 41)
 
 FACTS: dict[str, Facts] = {
     "bbc": Facts(
@@ -127,6 +138,56 @@ texture. Not in the LMSSC paper; for development. The classes have the names tha
 one leaf is missing at UCI: in this file it (row 0) is the mean of the other fifteen leaves of its class.""",
         licence=f"{_UCI} {_ZHANG_COPY}",
     ),
+    "cora": Facts(
+        "Cora: papers and their citations",
+        {"words": 1433, "citations": 2708},
+        {"1": 818, "2": 180, "3": 217, "4": 426, "5": 351, "6": 418, "7": 298},
+        sparse=True,
+        about="""\
+2708 papers on machine learning in seven topics (A. McCallum et al., 2000; P. Sen et al., 2008): which of 1433 words
+each has, and which papers cite each other, in either direction. The file has two more views, the same citations by
+direction with two papers missing among the columns; they are left out. Not in the LMSSC paper; for development. The
+classes have the names that they have in the file.""",
+        licence=f"Not stated. {_ZHANG_COPY}",
+        graphs=("citations",),
+        cells=(1, 0),
+        by_class=False,
+    ),
+    "acm": Facts(
+        "ACM: papers and four kinds of links",
+        {"words": 1870, "graph1": 3025, "graph2": 3025, "graph3": 3025, "graph4": 3025},
+        {"1": 1061, "2": 965, "3": 999},
+        sparse=True,
+        about="""\
+3025 papers of three fields, with 1870 words and four graphs; what their links are (shared authors, subjects, and the
+like) is not stated. graph1 joins 0.3 % of the pairs, graph2 and graph3 a quarter, graph4 all. Every paper is linked to
+itself. Not in the LMSSC paper; for development. The classes have the names that they have in the file.""",
+        licence=f"Not stated. {_ZHANG_COPY}",
+        graphs=("graph1", "graph2", "graph3", "graph4"),
+    ),
+    "3sources": Facts(
+        "3Sources: news stories by three sources",
+        {"bbc": 3560, "reuters": 3631, "guardian": 3068},
+        {"1": 56, "2": 21, "3": 11, "4": 18, "5": 51, "6": 12},
+        sparse=True,
+        about="""\
+Word counts of 169 news stories that the BBC, Reuters and the Guardian all reported in 2009 (D. Greene), one view per
+source; the sources are named in the order of the original collection. Not in the LMSSC paper; for development. The
+classes have the names that they have in the file.""",
+        licence=f"{_SEGMENTS} {_ZHANG_COPY}",
+        by_class=False,
+    ),
+    "movies": Facts(
+        "Movies: films by keywords and actors",
+        {"keywords": 1878, "actors": 1398},
+        dict(zip(map(str, range(1, 18)), MOVIE_GENRES, strict=True)),
+        sparse=True,
+        about="""\
+617 films in 17 genres, with counts of keywords and of actors. Not in the LMSSC paper; for development. The classes have
+the names that they have in the file.""",
+        licence=f"Not stated. {_ZHANG_COPY}",
+        by_class=False,
+    ),
     "digits": Facts(
         "Handwritten digits of scikit-learn",
         {"pixels": 61, "fourier": 34, "profiles": 46, "gradients": 128, "zernike": 24, "morphology": 13},
@@ -163,17 +224,22 @@ def describe(name: str) -> str:
 
 {facts.about}
 
-Classes: {_describe_classes(facts.classes)}.
+{textwrap.fill(f"Classes: {_describe_classes(facts.classes)}.", 118)}
 Always answering the largest class is right for {largest} of {facts.n_samples} samples ({100 * share:.1f} %).
-The rows are sorted by class: shuffle them before any experiment.
+{"The rows are sorted by class: shuffle them" if facts.by_class else "Shuffle the rows"} before any experiment.
 
 Views ({kind} of float64, samples x features):
-{chr(10).join(f"- {view}: {facts.n_samples} x {width}" for view, width in facts.views.items())}
+{chr(10).join(_describe_view(facts, view) for view in facts.views)}
 
 {textwrap.fill("Licence: " + facts.licence, 118)}
 File: {file.filename}, {file.size} bytes, sha256 {file.sha256}
 From: {file.address}
 """
+
+
+def _describe_view(facts: Facts, view: str) -> str:
+    links = ", links between the samples (lmssc.Graph)" if view in facts.graphs else ""
+    return f"- {view}: {facts.n_samples} x {facts.views[view]}{links}"
 
 
 def _describe_classes(classes: dict[str, int]) -> str:

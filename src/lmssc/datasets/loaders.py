@@ -1,4 +1,4 @@
-"""Load the paper's four data sets and three more for development; `load` takes any of them by name."""
+"""Load the paper's four data sets and seven more for development; `load` takes any of them by name."""
 
 import csv
 import inspect
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from lmssc._optional import import_optional
+from lmssc.data.graph_view import Graph
 from lmssc.datasets.catalogue import DATASET_NAMES, FACTS, describe
 from lmssc.datasets.digits import load_digits_views
 from lmssc.datasets.fetch import DataFileError, fetch
@@ -35,7 +36,7 @@ Returns
 Bunch
     ``views`` : {views};
     ``view_names`` : list of str;
-    ``target`` : integer array of shape ({n_samples},), {target}; the rows are sorted by class;
+    ``target`` : integer array of shape ({n_samples},), {target}{order};
     ``target_names`` : list of str, {target_names};
     ``DESCR`` : origin, licence and sizes.
 
@@ -51,8 +52,11 @@ def _describe_bunch(*, views: str, target: str, target_names: str) -> Callable[[
     """Insert the sections that all loaders share into a docstring, before its examples."""
 
     def describe_loader(loader: Loader) -> Loader:
-        n_samples = FACTS[loader.__name__.removeprefix("load_")].n_samples
-        sections = _SECTIONS.format(views=views, target=target, target_names=target_names, n_samples=n_samples)
+        facts = FACTS[loader.__name__.removeprefix("load_")]
+        order = "; the rows are sorted by class" if facts.by_class else ""
+        sections = _SECTIONS.format(
+            views=views, target=target, target_names=target_names, n_samples=facts.n_samples, order=order
+        )
         summary, heading, examples = inspect.cleandoc(loader.__doc__ or "").partition("Examples\n")
         loader.__doc__ = summary + sections + heading + examples
         return loader
@@ -196,6 +200,78 @@ def load_leaves(*, download: bool = True) -> Bunch:
     return _load("leaves", _read_cells, download)
 
 
+@_describe_bunch(
+    views="list of a CSR array of shape (2708, 1433) and a `Graph` of shape (2708, 2708)",
+    target="0 to 6",
+    target_names='``"1"`` to ``"7"`` as in the file',
+)
+def load_cora(*, download: bool = True) -> Bunch:
+    """Load Cora: 2708 papers by their words and their citations, seven classes of 180 to 818. For development.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_cora
+    >>> data = load_cora()
+    >>> dict(zip(data.view_names, data.views))["citations"]
+    Graph(shape=(2708, 2708))
+    """
+    return _load("cora", _read_cells, download)
+
+
+@_describe_bunch(
+    views="list of a CSR array of shape (3025, 1870) and four `Graph` of shape (3025, 3025)",
+    target="0 to 2",
+    target_names='``"1"`` to ``"3"`` as in the file',
+)
+def load_acm(*, download: bool = True) -> Bunch:
+    """Load ACM: 3025 papers by their words and four kinds of links, three classes of 965 to 1061. For development.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_acm
+    >>> data = load_acm()
+    >>> data.view_names, data.views[1]
+    (['words', 'graph1', 'graph2', 'graph3', 'graph4'], Graph(shape=(3025, 3025)))
+    """
+    return _load("acm", _read_cells, download)
+
+
+@_describe_bunch(
+    views="list of three CSR arrays of shape (169, n_features), one for each source",
+    target="0 to 5",
+    target_names='``"1"`` to ``"6"`` as in the file',
+)
+def load_3sources(*, download: bool = True) -> Bunch:
+    """Load 3Sources: 169 news stories as word counts of three sources, six classes of 11 to 56. For development.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_3sources
+    >>> data = load_3sources()
+    >>> [view.shape for view in data.views]
+    [(169, 3560), (169, 3631), (169, 3068)]
+    """
+    return _load("3sources", _read_cells, download)
+
+
+@_describe_bunch(
+    views="list of two CSR arrays of shape (617, n_features)",
+    target="0 to 16",
+    target_names='``"1"`` to ``"17"`` as in the file',
+)
+def load_movies(*, download: bool = True) -> Bunch:
+    """Load Movies: 617 films by their keywords and their actors, 17 classes of 7 to 46. For development.
+
+    Examples
+    --------
+    >>> from lmssc.datasets import load_movies
+    >>> data = load_movies()
+    >>> [view.shape for view in data.views], len(data.target_names)
+    ([(617, 1878), (617, 1398)], 17)
+    """
+    return _load("movies", _read_cells, download)
+
+
 _LOADERS: dict[str, Callable[..., Bunch]] = {
     "bbc": load_bbc,
     "sonar": load_sonar,
@@ -204,6 +280,10 @@ _LOADERS: dict[str, Callable[..., Bunch]] = {
     "msrc": load_msrc,
     "bbcsport": load_bbcsport,
     "leaves": load_leaves,
+    "cora": load_cora,
+    "acm": load_acm,
+    "3sources": load_3sources,
+    "movies": load_movies,
 }
 
 
@@ -213,7 +293,8 @@ def load(name: str, *, download: bool = True) -> Bunch:
     Parameters
     ----------
     name : str
-        "bbc", "sonar", "handwritten", "reuters", "msrc", "bbcsport", "leaves" or "digits".
+        "bbc", "sonar", "handwritten", "reuters", "msrc", "bbcsport", "leaves", "cora", "acm", "3sources", "movies"
+        or "digits".
     download : bool, default=True
         Download the file if it is neither in $LMSSC_DATA nor in the cache; if False, a missing file is an error. The
         digits come with scikit-learn and need no download.
@@ -248,16 +329,20 @@ def _load(name: str, read: Callable[[bytes], Content], download: bool) -> Bunch:
     facts = FACTS[name]
     path = fetch(FILES[name], download=download)
     views, numbers = read(path.read_bytes())
+    views = [views[cell] for cell in facts.cells or range(len(views))]
     expected = [(facts.n_samples, width) for width in facts.views.values()]
     shapes = [view.shape for view in views]
     if shapes != expected:
         raise DataFileError(f"{path} has views of shapes {shapes} instead of {expected}")
     target = numbers.astype(np.intp) - 1
     sizes = list(facts.classes.values())
-    if not np.array_equal(target, np.repeat(np.arange(len(sizes)), sizes)):
-        raise DataFileError(f"{path} does not have classes 1 to {len(sizes)} of sizes {sizes}, one after the other")
+    in_order = target if facts.by_class else np.sort(target)
+    if not np.array_equal(in_order, np.repeat(np.arange(len(sizes)), sizes)):
+        after = ", one after the other" if facts.by_class else ""
+        raise DataFileError(f"{path} does not have classes 1 to {len(sizes)} of sizes {sizes}{after}")
+    arrays = [sp.csr_array(view, dtype=np.float64) if facts.sparse else view.astype(np.float64) for view in views]
     return Bunch(
-        views=[sp.csr_array(view, dtype=np.float64) if facts.sparse else view.astype(np.float64) for view in views],
+        views=[Graph(view) if name in facts.graphs else view for name, view in zip(facts.views, arrays, strict=True)],
         view_names=list(facts.views),
         target=target,
         target_names=list(facts.classes),

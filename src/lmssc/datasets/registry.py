@@ -59,4 +59,28 @@ FILES: dict[str, DataFile] = {
         "4af6d9f6588a720df763580d273dc08014476ac5f64570b0bada8b63b9952f45",
         1048799,
     ),
+    "cora": DataFile(
+        "Cora.mat",
+        _ZHANG + "Cora.mat",
+        "6c7ad492ef75f94035eec3bb374cd12c1f56e26db6b7ebcbf873e5863686336f",
+        250167,
+    ),
+    "acm": DataFile(
+        "ACM.mat",
+        _ZHANG + "ACM.mat",
+        "026829f1ca80cae76c0298b2cd135dc851b9dfcf927a9550f0db543b9ecfbd89",
+        1784927,
+    ),
+    "3sources": DataFile(
+        "3Sources.mat",
+        _ZHANG + "3Sources.mat",
+        "8a94f0e554c5782bc87561314f1bad8ca206910125734f4dbe2492956528c9ae",
+        114521,
+    ),
+    "movies": DataFile(
+        "Movies.mat",
+        _ZHANG + "Movies.mat",
+        "7922e27da06361c0d74b5dd6477e6485d1f73a96cf0164e280e5b38864ffcbad",
+        54712,
+    ),
 }

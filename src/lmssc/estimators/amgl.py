@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
 from lmssc.core.graph import connect_new, laplacian, learn_graph, roughness
+from lmssc.core.links import mean_over_links
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
@@ -119,6 +120,8 @@ class AMGL(FixedNeighborsClassifier):
         Σ_v a_v·D_v^−½·W_v·D_v^−½ / Σ_v a_v: symmetric, without self-loops.
     view_weights_ : ndarray of shape (V,)
         a_v, in the order of the views; only their ratios matter.
+    link_weights_ : dict of str to float
+        a_v of each graph.
     objective_ : ndarray of shape (n_iterations,)
         Σ_v √Tr(FᵀL_vF) after each iteration; it never rises.
 
@@ -131,6 +134,8 @@ class AMGL(FixedNeighborsClassifier):
     -----
     The published program multiplies F_u by ½, unlike the minimiser in the paper. That changes the weights, because the
     labelled rows stay as they are. Here F_u is that of the paper.
+
+    A `Graph` is one more Laplacian.
 
     A sample that lacks a view is not in that view's graph. A view whose graph fits the labels perfectly would get an
     infinite weight; no weight is more than 10⁶ times another.
@@ -152,6 +157,7 @@ class AMGL(FixedNeighborsClassifier):
     """
 
     _default_neighbors = 5
+    _takes_graphs = True
     _rules: ClassVar[dict[str, Rule]] = ITERATIVE_RULES
 
     def __init__(
@@ -175,6 +181,11 @@ class AMGL(FixedNeighborsClassifier):
         self.callback = callback
         self.verbose = verbose
 
+    @classmethod
+    def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
+        super()._upgrade(parameters, fitted, saved_by)
+        fitted.setdefault("link_weights_", {})
+
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
         self.n_neighbors_ = self._choose_neighbors(views.n_samples)
@@ -183,6 +194,8 @@ class AMGL(FixedNeighborsClassifier):
             laplacian(view_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)
             for view in views
         ]
+        # A graph is one more Laplacian.
+        laplacians += [laplacian(graph.links.astype(views.dtype), normalised=True) for graph in problem.graphs]
         model = AMGLObjective(laplacians, problem.targets)
         state, terms, _ = alternate(
             model.start(),
@@ -193,7 +206,8 @@ class AMGL(FixedNeighborsClassifier):
             callback=self._progress(),
             by_objective=True,
         )
-        self.view_weights_ = np.array(in_input_order(state.weights, self._order))
+        self.view_weights_ = np.array(in_input_order(state.weights[: len(views)], self._order))
+        self.link_weights_ = self._by_graph(state.weights[len(views) :])
         self.objective_ = terms["labels"]
         self.n_iter_ = len(self.objective_)
         joint = combine(laplacians, state.weights / state.weights.sum())
@@ -205,11 +219,18 @@ class AMGL(FixedNeighborsClassifier):
         return Solution(np.where(unreached[:, None], frequencies, state.scores), graph, unreached)
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
+        return self._predict_linked(raws, [])
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
         distributions = self._known_distributions()
         queries = self._scale_new(raws)
         scores = np.zeros((queries.n_samples, distributions.shape[1]), dtype=distributions.dtype)
         weights = self.view_weights_[self._order.views]
-        weights = weights / weights.sum()
+        total = weights.sum() + sum(self.link_weights_.values())
+        weights = weights / total
+        for graph, one in zip(self._graph_order, links, strict=True):
+            weight = self.link_weights_[self.graph_names_[graph]] / total
+            scores += scores.dtype.type(weight) * (mean_over_links(one).astype(scores.dtype) @ distributions)
         for weight, known, new in zip(weights, self._scaled, queries, strict=True):
             there = present_rows(known)
             asked = present_rows(new)

@@ -21,11 +21,10 @@ from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, sample_keys
 from lmssc.data.dataset import Dataset, frame_columns_by_view, validate
-from lmssc.data.graph_view import GraphView
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.labels import known_labels
-from lmssc.data.link_order import link_keys, merge_columns
-from lmssc.data.link_reading import read_new_graphs, split_graphs
+from lmssc.data.link_order import link_keys
+from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.scorer_guard import warn_of_scored_unlabelled
@@ -34,6 +33,7 @@ from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_vi
 from lmssc.data.views import RawView
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
+from lmssc.estimators.graph_links import GraphLinksMixin
 from lmssc.estimators.origin import OriginMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 from lmssc.estimators.view_scaling import ViewScalingMixin
@@ -46,7 +46,13 @@ MEAN_LABELS_TO_WARN = 3
 
 
 class MultiViewClassifier(
-    DocumentationLinkMixin, OriginMixin, ActiveLearningMixin, ViewScalingMixin, ClassifierMixin, BaseEstimator
+    DocumentationLinkMixin,
+    OriginMixin,
+    ActiveLearningMixin,
+    ViewScalingMixin,
+    GraphLinksMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Semi-supervised classifier of several views.
 
@@ -59,8 +65,6 @@ class MultiViewClassifier(
     _rules: ClassVar[dict[str, Rule]] = {}
     # Whether `_fit_method` accesses views only through their products, so that they can stay on disk.
     _maps_views = False
-    # Whether `_fit_method` uses links between the samples; `_predict_linked` then scores new samples that have links.
-    _takes_graphs = False
 
     def fit(self, X: Any, y: ArrayLike, present: Masks = None) -> Self:
         """Label every sample.
@@ -123,8 +127,7 @@ class MultiViewClassifier(
         """Store what predictions have to match: names and columns of the views."""
         self._layout, self._view_columns = dataset.layout, dataset.column_names
         self.view_names_ = list(dataset.names)
-        self.graph_names_ = dataset.graph_names
-        self._link_columns = {graph.name: graph.columns for graph in dataset.graphs if graph.columns is not None}
+        self._check_graphs(dataset)
         self.n_features_in_ = sum(dataset.layout.widths)
         if dataset.feature_names is not None:
             self.feature_names_in_ = dataset.feature_names
@@ -133,17 +136,10 @@ class MultiViewClassifier(
 
     def _fit(self, dataset: Dataset, context: FitContext) -> None:
         self._set_input(dataset)
-        if dataset.graphs and not self._takes_graphs:
-            raise ValueError(
-                f"{type(self).__name__} takes views of features only, but {', '.join(map(repr, dataset.graph_names))} "
-                "is a Graph: leave it out, or use LMSSC, AMGL or GFHF"
-            )
         dataset = self._impute(dataset)
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
-        self._graph_order, self._link_keys = numbering.graph_order, None
-        if problem.graphs:
-            self._link_keys = link_keys(sample_keys(problem.views), [graph.links for graph in problem.graphs])
+        self._set_graphs(problem, numbering)
         self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
@@ -247,10 +243,6 @@ class MultiViewClassifier(
 
         `_known_distributions` has the answers for the samples of `fit`, `_scale_new` scales the views.
         """
-        raise NotImplementedError
-
-    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
-        """`_predict_new` of a method that takes graphs: `links` has a column for each distinct sample of `fit`."""
         raise NotImplementedError
 
     def _known_distributions(self) -> NDArray:
@@ -359,24 +351,6 @@ class MultiViewClassifier(
         for rows in gen_batches(n_samples, batch_size):
             result[rows] = self._answer([raw.take(rows) for raw in raws], [one[rows] for one in links])
         return result
-
-    def _read_links(self, X: Any, n_new: int) -> list[sparse.csr_array]:
-        """Links of samples to the distinct samples of `fit`, graphs in canonical order; a missing graph has none."""
-        if not self.graph_names_:
-            return []
-        graphs = split_graphs(X)[1] if is_view_collection(X) else {}
-        absent = [name for name in self.graph_names_ if name not in graphs]
-        if absent:
-            warnings.warn(
-                f"X does not have the graph{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: samples count as "
-                "without links there",
-                UserWarning,
-                stacklevel=4,
-            )
-        views = {view.name: view for view in read_new_graphs(graphs, n_new, len(self._nodes), self._link_columns)}
-        nothing = GraphView("", sparse.csr_array((n_new, len(self._nodes))))
-        ordered = [views.get(self.graph_names_[g], nothing).links for g in self._graph_order]
-        return [merge_columns(links, self._nodes) for links in ordered]
 
     def _answer(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
         """Distributions over the classes; views and graphs in canonical order."""

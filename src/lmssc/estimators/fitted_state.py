@@ -119,6 +119,7 @@ LMSSC: Table = {
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),
+    "_link_laplacian": optional(csr("m", "m")),
     "_targets": Check(are_targets, "labels of m samples, and the trust in each"),
     "_probe": optional(Check(is_probe, "samples of fit, with r products and an energy per view")),
     "objective_terms_": Check(are_terms, "named arrays with one number per iteration"),
@@ -132,7 +133,11 @@ POINTS: Table = {
         lambda value, sizes: matrix("m", sum(sizes.used_widths)).accepts(value, sizes), "a point for each of m samples"
     ),
 }
-AMGL: Table = {**NEIGHBORS, "_scaled": by_view("content_widths", is_scaled_view, "the scaled view")}
+AMGL: Table = {
+    **NEIGHBORS,
+    "link_weights_": LMSSC["link_weights_"],
+    "_scaled": by_view("content_widths", is_scaled_view, "the scaled view"),
+}
 MLAN: Table = {**NEIGHBORS, "alpha_": number(), "objective_terms_": LMSSC["objective_terms_"]}
 USED: Table = {"_used": Check(lambda value, _: type(value) is list, "the numbers of the views that are used")}
 GFHF: Table = {"_frequencies": array("c", least=0, most=1)}

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from lmssc.core.graph import connect_new, graph_from_rows, laplacian, learn_graph, roughness
+from lmssc.core.links import mean_over_links, normalise_degrees
 from lmssc.core.propagation import propagate
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.imputation import IMPUTE
@@ -89,6 +90,9 @@ class GFHF(FixedNeighborsClassifier):
 
     Notes
     -----
+    Each `Graph` beside the views is added to W, with its degrees normalised: D^−½·A·D^−½. A new sample with links gets
+    the mean over these too.
+
     A missing view of a sample counts as zeros after scaling, which is the mean of a standardised view. A new sample
     gets the weighted mean of its neighbours' distributions, with weights like those of the graph.
 
@@ -111,6 +115,7 @@ class GFHF(FixedNeighborsClassifier):
     """
 
     _default_neighbors = 10
+    _takes_graphs = True
     _rules: ClassVar[dict[str, Rule]] = {
         "impute": IMPUTE,
         "view": VIEW,
@@ -140,11 +145,15 @@ class GFHF(FixedNeighborsClassifier):
 
     def _fit_method(self, problem: Problem) -> Solution:
         if self.graph == "precomputed":
+            if problem.graphs:
+                raise ValueError("graph='precomputed' takes one affinity as X, without a Graph beside it")
             graph = self._read_affinity(problem.views, square=True)
             self.scalings_ = {}
             self.scaling_reasons_ = {}
         else:
             graph = self._learn(self._embed(problem))
+            for one in problem.graphs:
+                graph = (graph + normalise_degrees(one.links).astype(graph.dtype)).tocsr()
         fields = laplacian(graph)
         scores, unreached = propagate(fields, problem.targets)
         self.objective_ = np.array([roughness(fields, scores)])
@@ -227,6 +236,12 @@ class GFHF(FixedNeighborsClassifier):
 
     def _empty_key(self) -> NDArray:
         return sample_keys([RawView("X", sparse.csr_array((1, self.n_features_in_)), None)])[0]
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
+        distributions = self._known_distributions()
+        scores = np.maximum(self._predict_new(raws), 0)
+        scores = scores / scores.sum(axis=1, keepdims=True)
+        return scores + sum(mean_over_links(one).astype(scores.dtype) @ distributions for one in links)
 
     def _predict_new(self, raws: list[RawView]) -> NDArray:
         samples = self._order.samples

@@ -351,7 +351,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
         # Models of versions without graphs.
-        fitted.update({"_links": None, "link_weights_": {}} | fitted)
+        fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
         fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
         if "latent_" in fitted:
@@ -376,7 +376,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             [graph.links for graph in problem.graphs],
         )
         self._set_result(result)
-        self._set_links(result, views, problem)
+        self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached)
 
     def _adjusts_confidence(self) -> bool:
@@ -458,22 +458,17 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
-        self._targets = result.targets
+        self._targets, self._link_laplacian = result.targets, result.link_laplacian
         self.__dict__.pop("_novelty", None)  # of an earlier fit
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
 
-    def _set_links(self, result: FitResult, views: Views, problem: Problem) -> None:
+    def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
-        shares = np.zeros(len(problem.graphs)) if result.links is None else result.links.shares * result.links.weight
-        names = [self.graph_names_[g] for g in self._graph_order]
-        weights = dict(zip(names, shares.tolist(), strict=True))
-        self.link_weights_ = {name: weights[name] for name in self.graph_names_}
-        self._links = None
-        if result.links is not None:
-            graphs = [graph.links for graph in problem.graphs]
-            self._links = LinkMemory.of(views, graphs, result.links, result.link_loadings)
+        none = np.zeros(len(self.graph_names_))
+        self.link_weights_ = self._by_graph(none if memory is None else memory.weights.shares * memory.weights.weight)
+        self._links = memory
         unused = [name for name, weight in self.link_weights_.items() if not weight]
         if unused:
             warnings.warn(

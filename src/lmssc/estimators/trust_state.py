@@ -13,6 +13,7 @@ from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import sample_keys
+from lmssc.data.link_order import link_keys
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.numerics.scale import is_large
@@ -70,6 +71,7 @@ def latent_problem(model: Any) -> LatentProblem:
         model.alpha == "mean",
         model.neighbor_recall,
         None if model._groups is None else model._groups[samples],
+        links=model._link_laplacian,
     )
 
 
@@ -94,6 +96,8 @@ def label_system(model: Any) -> LabelSystem:
     graph = model.graph_[samples][:, samples].tocsr().astype(np.float64)
     graph.sort_indices()  # sums over a row must not depend on the order of the input
     L = laplacian(graph)
+    if model._link_laplacian is not None:
+        L = (L + model._link_laplacian).tocsr()
     trust = np.where(targets.labelled, np.inf, 0.0)
     if targets.trust is not None:
         trust[targets.labelled] = targets.trust[targets.labelled]
@@ -134,12 +138,15 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     """Samples given after the fit: recognised, or embedded and joined to their neighbours."""
     raws = model._read_views(X, present=present)
     raws = [raws[v] for v in model._order.views]
-    keys = sample_keys(raws)
-    place = np.searchsorted(model._order.keys, keys, side="right") - 1
-    nodes = np.where(model._order.keys[place] == keys, place, -1)
+    links = model._read_links(X, raws[0].data.shape[0])
+    keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
+    known_keys = model._order.keys if model._link_keys is None else model._link_keys
+    by_key = np.argsort(known_keys, kind="stable")
+    place = by_key[np.searchsorted(known_keys[by_key], keys, side="right") - 1]
+    nodes = np.where(known_keys[place] == keys, place, -1)
     samples = model._order.samples
     groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
-    latent = model._encoder()(raws)[0]
+    latent = model._encoder(links)(raws)[0]
     weights, distances = model._average().connect(latent, groups)
     known = nodes >= 0
     latent[known], distances[known] = model.latent_[samples[nodes[known]]], 0

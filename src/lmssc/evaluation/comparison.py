@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmssc._optional import import_optional
+from lmssc.data.graph_view import LinkRows
 from lmssc.evaluation.methods import resolve_methods
 from lmssc.evaluation.runs import RECORD, Data, Run, do_runs
 from lmssc.evaluation.store import Store
@@ -154,7 +155,7 @@ def compare(
     Parameters
     ----------
     views : list or dict of 2-D arrays, data frames or sparse matrices
-        The views; rows of NaN where a sample lacks one.
+        The views; rows of NaN where a sample lacks one. A method that takes no `Graph` sees its rows as features.
     y : array-like of shape (n,)
         Labels of all rows; each split hides most of them from the methods.
     methods : list of names, or dict of name → classifier, optional
@@ -195,7 +196,8 @@ def compare(
     """
     data = Data.read(views, y)
     check_numbers(rates, repeats, random_state)
-    estimators = resolve_methods(methods, [raw.name for raw in data.raws], random_state)
+    features = [raw.name for raw in data.raws if not isinstance(raw, LinkRows)]
+    estimators = resolve_methods(methods, features, random_state)
     runs = [
         Run(data, name, estimator, float(rate), repeat, random_state + repeat)
         for rate in rates

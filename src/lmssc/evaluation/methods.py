@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
+from lmssc.data.graph_view import Graph, LinkRows
 from lmssc.data.scaling import fit_scalings, scale_views
 from lmssc.data.views import RawView
 from lmssc.estimators.amgl import AMGL
@@ -172,8 +173,9 @@ def _predict_hidden(
 ) -> tuple[NDArray, NDArray]:
     hidden = labels < 0
     if isinstance(estimator, MultiViewClassifier):
-        named = {view.name: view.data for view in views}
-        estimator.fit(named, labels, present={view.name: view.present for view in views})
+        graphs = {view.name for view in views if isinstance(view, LinkRows) and estimator._takes_graphs}
+        named = {view.name: Graph(view.data) if view.name in graphs else view.data for view in views}
+        estimator.fit(named, labels, present={view.name: view.present for view in views if view.name not in graphs})
         return estimator.label_distributions_[hidden], estimator.transduction_[hidden]
     if isinstance(estimator, PerViewClassifier):
         scaled = scaled_one_by_one(views)

@@ -12,6 +12,7 @@ from scipy import sparse
 from lmssc.data.graph_view import Graph
 from lmssc.datasets import load, make_multiview
 from lmssc.datasets.catalogue import DATASET_NAMES
+from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.labelled_files import describe, read_labelled_files
 from lmssc.io.options import Options
 
@@ -21,6 +22,7 @@ def load_for_comparison(
     labels: Sequence[str] = (),
     options: Options | None = None,
     unlabelled: str | None = None,
+    graphs: Sequence[str] = (),
 ) -> tuple[dict[str, Any], NDArray, list[str]]:
     """Views and labels of a named data set, of "synthetic", or of files as `lmssc classify` reads them.
 
@@ -35,10 +37,13 @@ def load_for_comparison(
         What the user said about the files.
     unlabelled : str, optional
         Text that marks an unlabelled sample.
+    graphs : sequence of str
+        Files of links, as ``FILE`` or ``NAME=FILE``. The samples of a named data set, or of an .npz file, are numbered
+        from 1.
 
     Returns
     -------
-    views : dict of ndarray or CSR array
+    views : dict of ndarray, CSR array or Graph
     y : ndarray
     lines : list of str
         What was understood of the files, to print.
@@ -52,15 +57,15 @@ def load_for_comparison(
     paths = [data] if isinstance(data, str) else list(data)
     if len(paths) == 1 and (paths[0] in DATASET_NAMES or paths[0] == "synthetic"):
         bunch = make_multiview(1000, random_state=0) if paths[0] == "synthetic" else load(paths[0])
-        return dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target, []
+        return _with_links(dict(zip(bunch.view_names, bunch.views, strict=True)), bunch.target, graphs)
     options = Options() if options is None else options
     if len(paths) == 1 and paths[0].endswith(".npz") and not labels and options.label_column is None:
-        return *_load_npz(paths[0]), []
+        return _with_links(*_load_npz(paths[0]), graphs)
     if len(paths) == 1 and "." not in Path(paths[0]).name and not Path(paths[0]).exists():
         raise ValueError(f"DATA must be {', '.join(DATASET_NAMES)}, synthetic, or files of views, got {paths[0]!r}")
-    found = read_labelled_files(paths, labels, options, unlabelled)
+    found = read_labelled_files(paths, labels, options, unlabelled, graphs)
     known = found.labels.known
-    views = {name: _complete(view, options.impute) for name, view in found.joined.views.items()}
+    views = {name: _complete(view, options.impute) for name, view in found.views.items()}
     views = {
         name: Graph(view.affinity[known][:, known]) if isinstance(view, Graph) else view[known]
         for name, view in views.items()
@@ -69,6 +74,13 @@ def load_for_comparison(
     if not known.all():
         lines.append(f"Compared on the {int(known.sum()):,} samples with a label.")
     return views, found.labels.y[known], lines
+
+
+def _with_links(views: dict[str, Any], y: NDArray, graphs: Sequence[str]) -> tuple[dict[str, Any], NDArray, list[str]]:
+    """Views with the links of files added to them; samples are numbered from 1."""
+    numbers = np.array([str(number) for number in range(1, len(y) + 1)], dtype=object)
+    links, lines = read_graph_files(graphs, Ids(numbers, one_order=True), Options(), list(views))
+    return views | links, y, lines
 
 
 def _complete(view: Any, impute: str | None) -> Any:

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.folds import labelled_folds
+from lmssc.data.graph_view import LinkRows
 from lmssc.data.labels import encode_labels
+from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import make_raw_views
-from lmssc.data.validation import read_collection
+from lmssc.data.validation import name_parts, read_collection
 from lmssc.data.views import RawView
 from lmssc.evaluation.jobs import do_missing
 from lmssc.evaluation.methods import fit_and_answer, scaled_concatenation
@@ -42,7 +44,13 @@ class Data:
     @classmethod
     def read(cls, views: Sequence[Any] | Mapping[str, Any], y: ArrayLike) -> "Data":
         """Validate views and labels; every row needs a label, to be scored."""
-        raws = make_raw_views(read_collection(views, min_samples=2), None)
+        features, graphs = split_graphs(views)
+        raws = make_raw_views(read_collection(features, min_samples=2), None)
+        links = {
+            graph.name: LinkRows(graph.name, graph.links, None) for graph in read_graphs(graphs, raws[0].data.shape[0])
+        }
+        by_name = {raw.name: raw for raw in raws} | links
+        raws = [by_name[name] for name in name_parts(views)]
         codes = encode_labels(y, raws[0].data.shape[0]).codes
         if (codes < 0).any():
             raise ValueError(

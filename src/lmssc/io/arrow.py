@@ -21,8 +21,11 @@ from lmssc.io.unpacking import Unpacked, open_bytes
 
 # The name that pandas gives to an unnamed index.
 PANDAS_INDEX = "__index_level_0__"
-# Rows of a column of lists, and bytes of a file, read at a time.
+# Rows and bytes of a column of lists, and bytes of a file, read at a time.
 BATCH_ROWS = 1 << 14
+BATCH_BYTES = 1 << 24
+# Rows read at a time to see how long the lists are.
+FIRST_ROWS = 64
 PIECE = 1 << 18
 
 
@@ -101,27 +104,32 @@ def open_lists(path: str, name: str, unpacked: Unpacked) -> Iterator[tuple[int, 
     batches : iterator of ndarray
         The rows, a batch at a time.
     """
+    arrow = import_optional("pyarrow", purpose="Parquet files", extra="files")
     parquet = import_optional("pyarrow.parquet", purpose="Parquet files", extra="files")
     where = f"{path}, column {name!r}"
     # Otherwise pyarrow reads the whole file ahead.
     with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as content:
 
-        def columns() -> Iterator[Any]:
-            for batch in content.iter_batches(BATCH_ROWS, columns=[name], use_threads=False):
+        def columns(n_rows: int) -> Iterator[Any]:
+            for batch in content.iter_batches(n_rows, columns=[name], use_threads=False):
                 yield batch.column(0)
 
         def matrices(width: int) -> Iterator[NDArray]:
             start = 0
-            for column in columns():
+            for column in columns(max(1, min(BATCH_ROWS, BATCH_BYTES // (8 * width)))):
                 unpacked.add(column.nbytes)
                 yield arrow_lists(column, where, width, start)
                 start += len(column)
+            arrow.default_memory_pool().release_unused()
 
-        known = (column.drop_null() for column in columns())
-        first = next((column for column in known if len(column)), None)
-        if first is None:
-            raise InputFileError(f"{where}: all its lists are missing")
-        width = arrow_lists(first[:1], where).shape[1]
+        width = getattr(content.schema_arrow.field(name).type, "list_size", None)
+        for column in columns(FIRST_ROWS) if width is None else ():
+            known = column.drop_null()
+            if len(known):
+                width = arrow_lists(known[:1], where).shape[1]
+                break
+        if not width:
+            raise InputFileError(f"{where}: all its lists are {'missing' if width is None else 'empty'}")
         yield content.metadata.num_rows, width, matrices(width)
 
 

@@ -1,16 +1,20 @@
 """Views and labels read from files, joined and described, before anything is computed."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmssc.data.graph_view import Graph
 from lmssc.io.column_types import CATEGORY, YES_NO
+from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
+from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
 from lmssc.io.options import Options
-from lmssc.io.sources import read_sources
+from lmssc.io.sources import Source, read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
@@ -49,6 +53,8 @@ class LabelledFiles:
         What was left out or assumed.
     reading : dict of str to object
         How the files were read, for `predict`.
+    graphs : dict of str to Graph
+        Links between the samples.
     """
 
     joined: Joined
@@ -57,6 +63,12 @@ class LabelledFiles:
     facts: list[ViewFacts]
     notes: list[str]
     reading: dict[str, Any] = field(default_factory=dict)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+
+    @property
+    def views(self) -> dict[str, Any]:
+        """Views and graphs by name, the X of `fit`."""
+        return {**self.joined.views, **self.graphs}
 
     @property
     def scaling(self) -> str | dict[str, str]:
@@ -80,7 +92,11 @@ def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str
 
 
 def read_labelled_files(
-    arguments: Sequence[str], labels: str | Sequence[str] | None, options: Options, unlabelled: str | None = None
+    arguments: Sequence[str],
+    labels: str | Sequence[str] | None,
+    options: Options,
+    unlabelled: str | None = None,
+    graphs: Sequence[str] = (),
 ) -> LabelledFiles:
     r"""Read views and labels, and join their rows.
 
@@ -94,6 +110,8 @@ def read_labelled_files(
         What the user said about the files.
     unlabelled : str, optional
         Text that marks an unlabelled sample.
+    graphs : sequence of str
+        Files of links, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
@@ -118,6 +136,7 @@ def read_labelled_files(
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]
     paths = [labels] if isinstance(labels, str) else labels or []
+    _check_label_files(paths, sources)
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
@@ -127,7 +146,16 @@ def read_labelled_files(
     decimals = {source.table.decimal for source in sources} - {None}
     reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     recipes = {view.name: view.recipe for view in views}
-    return LabelledFiles(joined, known, recipes, make_facts(views, joined), notes, reading)
+    links, lines = read_graph_files(graphs, Ids(joined.ids, joined.one_order), options, list(recipes))
+    return LabelledFiles(joined, known, recipes, make_facts(views, joined), [*lines, *notes], reading, links)
+
+
+def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:
+    """Refuse the name of a column of obs in the place of a file, with the way to write it."""
+    columns = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
+    for path in paths:
+        if f"obs:{path}" in columns and not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; for the column of obs, write obs:{path}")
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
@@ -213,5 +241,6 @@ def as_data(data: LabelledFiles) -> dict[str, Any]:
         "labelled": int(data.labels.known.sum()),
         "labels_from": data.labels.source,
         "labels_per_class": data.labels.counts,
+        "graphs": list(data.graphs),
         "notes": data.notes,
     }

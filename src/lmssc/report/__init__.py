@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lmssc.data.dataset import make_dataset
 from lmssc.data.folds import count_folds
+from lmssc.data.graph_view import GraphView
 from lmssc.data.labels import encode_labels
+from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.views import RawView
@@ -99,6 +101,7 @@ def write_report(
     check_is_fitted(clf)
     n_samples = len(clf.transduction_)
     raws = _raw_views(clf, views, y, present)
+    graphs = read_graphs(split_graphs(views)[1], n_samples) if is_view_collection(views) else []
     if ids is None:
         ids = _row_names(views, n_samples)
     if len(ids) != n_samples:
@@ -116,7 +119,7 @@ def write_report(
         else {raw.name: 0 if raw.present is None else int((~raw.present).sum()) for raw in raws},
         notes=notes,
         command=f"{clf!r}.fit(X, y)" if command is None else command,
-        **({} if raws is None else _hide_labels(clf, raws, codes, random_state, n_jobs, progress)),
+        **({} if raws is None else _hide_labels(clf, raws, graphs, codes, random_state, n_jobs, progress)),
         first=[int(row) for row in first[: page.LISTED]],
         shares=view_shares(clf),
         random_state=random_state,
@@ -172,6 +175,7 @@ def _row_names(views: Any, n_samples: int) -> list[str]:
 def _hide_labels(
     clf: Any,
     raws: list[RawView],
+    graphs: list[GraphView],
     codes: NDArray,
     random_state: int,
     n_jobs: int | None,
@@ -193,7 +197,7 @@ def _hide_labels(
     )
     n_fits = plan.n_folds + plan.n_view_folds * (1 + len(removable))
 
-    data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes)
+    data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes, graphs=graphs)
 
     def refit(model: Any, rows: NDArray, n_folds: int, without: Sequence[str | None], done_before: int) -> Any:
         return hold_out_labels(
@@ -230,7 +234,7 @@ def _rows_rich_in_labels(codes: NDArray, n: int, random_state: int) -> NDArray:
 
 
 def _fill(subject: Subject, title: str) -> str:
-    script = source("map.js")
+    script = "".join(map(source, ("sample_map.js", "map.js", "tables.js")))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         environment()

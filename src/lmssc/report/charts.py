@@ -1,4 +1,4 @@
-"""The chart and the map of a report as SVG: coordinates from here, elements from templates, no drawing library."""
+"""The chart of a report as SVG, and where the map has its dots and names; no drawing library."""
 
 import json
 from collections.abc import Sequence
@@ -85,74 +85,6 @@ def place(coordinates: NDArray) -> tuple[NDArray, int]:
     size = np.array([inner[0], max(scale * (high - low)[1], 0.4 * inner[0])])
     centred = (coordinates - (low + high) / 2) * scale * [1, -1]
     return (MARGIN + size / 2 + centred).round(1), round(size[1]) + 2 * MARGIN
-
-
-def map_svg(
-    positions: NDArray,
-    height: int,
-    codes: NDArray,
-    given: NDArray,
-    first: Sequence[int],
-    label: str,
-    names: Sequence[str] = (),
-) -> Markup:
-    """Draw the samples as dots of constant size, with class names on their clusters.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, 2)
-        From `place`.
-    height : int
-        Height of the picture.
-    codes : ndarray of int of shape (n,)
-        Class of each sample, for its colour and shape.
-    given : ndarray of bool of shape (n,)
-        Samples whose label was given; they get a black rim.
-    first : sequence of int
-        Samples that the tab key reaches, in this order.
-    label : str
-        What the map shows, for screen readers.
-    names : sequence of str
-        Names of the classes.
-
-    Returns
-    -------
-    Markup
-        An SVG element.
-
-    Examples
-    --------
-    >>> drawn = map_svg(np.array([[5.0, 7.5]]), 100, np.array([0]), np.array([True]), [0], "a map", ["<b>"])
-    >>> '<path class="rim" d="M5 7.5h.01"/>' in drawn, '<text x="5" y="7.5" data-class="0">&lt;b&gt;</text>' in drawn
-    (True, True)
-    """
-    dots = [f"M{x:g} {y:g}h.01" for x, y in positions.tolist()]
-    layers = []
-    # Unlabelled samples first: the few labelled ones stay visible on top.
-    for rim in (False, True):
-        for code in np.unique(codes).tolist():
-            here = np.flatnonzero((codes == code) & (given == rim))
-            if len(here):
-                layers.append(
-                    {
-                        "path": "".join(dots[i] for i in here),
-                        "rim": rim,
-                        "code": code,
-                        "colour": colour(code),
-                        "ends": " square" if shape(code) in ("square", "frame") else "",
-                        "hole": shape(code) in ("ring", "frame"),
-                    }
-                )
-    return render_macro(
-        "charts.html",
-        "map",
-        WIDTH,
-        height,
-        label,
-        layers,
-        place_names(positions, codes, names),
-        [{"dot": i, "path": dots[i]} for i in first],
-    )
 
 
 def place_names(positions: NDArray, codes: NDArray, names: Sequence[str]) -> list[dict[str, Any]]:

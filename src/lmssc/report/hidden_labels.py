@@ -13,6 +13,8 @@ from lmssc.report.rendering import between, percent
 from lmssc.report.subject import Subject
 
 BINS = 10
+# A confusion matrix of more classes is too wide to read; "mistaken for" in the table of classes says the most of it.
+MAX_CONFUSED = 40
 
 
 def hidden_labels(subject: Subject) -> dict[str, Any] | None:
@@ -20,7 +22,12 @@ def hidden_labels(subject: Subject) -> dict[str, Any] | None:
     found = subject.held_out
     if found is None or not len(found.rows):
         return None if found is None else {}
-    return {**_accuracy(subject, found), "by_class": _by_class(subject, found), **_calibration(found)}
+    return {
+        **_accuracy(subject, found),
+        "by_class": _by_class(subject, found),
+        "confusion": confusion(subject, found),
+        **_calibration(found),
+    }
 
 
 def say_confidence(claimed: float, rate: float, n: int) -> str:
@@ -90,14 +97,37 @@ def _by_class(subject: Subject, found: HeldOut) -> list[list[Any]]:
     for code, label in enumerate(subject.labels):
         mine = found.codes == code
         if not mine.any():
-            rows.append([label, "0", "–", "", "–", "only one label: could not be hidden"])
+            rows.append([label, "0", "–", "", "–", "–", "–", "only one label: could not be hidden"])
             continue
         wrong = np.bincount(answers[mine & ~found.right], minlength=len(subject.labels))
         taken = [f"{subject.labels[other]} ({wrong[other]})" for other in np.argsort(-wrong, kind="stable")[:3]]
         share, n = float(found.right[mine].mean()), int(mine.sum())
         mistakes = ", ".join(taken[: np.count_nonzero(wrong)]) or "–"
-        rows.append([label, f"{n:,}", percent(share), share, between(share, n), mistakes])
+        # Of the answers that name the class: how sure they are, and how often they are right.
+        named = answers == code
+        sure, hit = (float(part[named].mean()) if named.any() else 0.0 for part in (found.confidence, found.right))
+        claims = [percent(sure), f"{percent(hit)} ({between(hit, int(named.sum()))})"] if named.any() else ["–", "–"]
+        rows.append([label, f"{n:,}", percent(share), share, between(share, n), *claims, mistakes])
     return rows
+
+
+def confusion(subject: Subject, found: HeldOut) -> dict[str, Any]:
+    """Hidden labels by true class and answer: counts, and the share of the true class, for the shade of the cell."""
+    n_classes = len(subject.labels)
+    if not 2 <= n_classes <= MAX_CONFUSED:
+        return {}
+    answered = found.answered
+    counts = np.zeros((n_classes, n_classes), dtype=int)
+    np.add.at(counts, (found.codes[answered], found.distributions[answered].argmax(axis=1)), 1)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    rows = []
+    for code, label in enumerate(subject.labels):
+        cells = [
+            {"count": int(n), "shade": round(4 * float(share)), "right": code == other}
+            for other, (n, share) in enumerate(zip(counts[code], shares[code], strict=True))
+        ]
+        rows.append({"label": label, "cells": cells})
+    return {"labels": subject.labels, "rows": rows}
 
 
 def _calibration(found: HeldOut) -> dict[str, Any]:

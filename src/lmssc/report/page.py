@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lmssc.model_selection.intervals import judge_change
+from lmssc.model_selection.intervals import judge_change, judge_confidence, wilson
 from lmssc.model_selection.refit import HeldOut
 from lmssc.plotting.graph_matrix import homophily
 from lmssc.plotting.latent_map import map_positions
 from lmssc.plotting.style import COLOURS
-from lmssc.report.charts import SHAPES, as_data, colour, map_svg, place, shape
+from lmssc.report.charts import SHAPES, WIDTH, as_data, colour, place, place_names, shape
 from lmssc.report.hidden_labels import BINS, hidden_labels
 from lmssc.report.rendering import between, percent
 from lmssc.report.subject import Subject
 from lmssc.report.trust_section import because, can_judge, labels_to_check, none_of_these
 
 # More dots than this are slow to draw and hide each other.
-MAX_DOTS = 5000
+MAX_DOTS = 100_000
 # Samples listed as those to label next.
 LISTED = 20
 # Pairs of a colour and a shape: more classes than this look alike.
@@ -42,6 +42,7 @@ def page_context(subject: Subject) -> dict[str, Any]:
     drawn, dot_of = draw_map(subject)
     return {
         "n_samples": f"{len(subject.codes):,}",
+        "verdict": verdict(subject),
         "facts": facts(subject),
         "n_unreached": f"{len(subject.clf.unreached_):,}" if len(subject.clf.unreached_) else "",
         "from_files": subject.from_files,
@@ -60,6 +61,29 @@ def page_context(subject: Subject) -> dict[str, Any]:
         "command": subject.command,
         "model": model(subject),
     }
+
+
+def verdict(subject: Subject) -> dict[str, Any]:
+    """What was found and whether to trust it: a sentence, and what speaks against it."""
+    unknown = int((~subject.given).sum())
+    found, doubts = subject.held_out, []
+    measured = found is not None and len(found.rows) > 0
+    if found is None:
+        trust = "How often they are right was not checked: the page was made from the model alone."
+    elif not measured:
+        trust = "How often they are right cannot be checked: every class has one label only."
+    else:
+        n = len(found.rows)
+        trust = f"Of {n:,} labels that were hidden, {percent(found.accuracy)} were found again"
+        trust += f" (95 % interval: {between(found.accuracy, n)}): trust the predicted labels about as far."
+        constant = np.bincount(found.codes).max() / n
+        if wilson(found.accuracy, n)[0] <= constant:
+            doubts.append("These labels do not show that the model is better than always answering the largest class.")
+        if judge_confidence(float(found.confidence.mean()), found.accuracy, n) == "too sure":
+            doubts.append("The model is too sure of itself: its answers are right less often than its confidence says.")
+    if len(subject.clf.unreached_):
+        doubts.append(f"{len(subject.clf.unreached_):,} samples are reached by no label; their answers say nothing.")
+    return {"n": f"{unknown:,}", "trust": trust, "doubts": doubts, "checked": measured}
 
 
 def facts(subject: Subject) -> list[tuple[str, str]]:
@@ -140,19 +164,15 @@ def draw_map(subject: Subject) -> tuple[dict[str, Any], dict[int, int]]:
     rows = rows.astype(np.intp)
     positions, height = place(map_positions(subject.clf)[rows])
     dot_of = dict(zip(subject.first, np.searchsorted(rows, subject.first).tolist(), strict=True))
-    stops = [dot_of[row] for row in subject.first]
-    predicted = subject.predicted[rows]
-    label = f"Map of {len(rows)} samples, with a colour and a shape for each class"
     return {
         "n": n,
         "n_dots": len(rows),
-        "n_stops": len(stops),
+        "ratio": f"{WIDTH} / {height}",
         "repeated": len(subject.labels) > PAIRS,
-        "drawn": map_svg(positions, height, predicted, subject.given[rows], stops, label, subject.labels),
         "legend": [
             {"name": name, "shape": shape(code), "colour": colour(code)} for code, name in enumerate(subject.labels)
         ],
-        "data": as_data(_map_data(subject, rows, positions)),
+        "data": as_data(_map_data(subject, rows, positions) | {"height": height}),
     }, dot_of
 
 
@@ -165,6 +185,12 @@ def _map_data(subject: Subject, rows: Any, positions: Any) -> dict[str, Any]:
     return {
         "ids": [str(subject.ids[row]) for row in rows.tolist()],
         "classes": subject.labels,
+        "colours": list(COLOURS),
+        "width": WIDTH,
+        "names": [
+            {**name, "x": float(name["x"]), "y": float(name["y"])}
+            for name in place_names(positions, predicted, subject.labels)
+        ],
         "x": positions[:, 0].tolist(),
         "y": positions[:, 1].tolist(),
         "label": predicted.tolist(),

@@ -1,0 +1,71 @@
+"""Graphs of an estimator: what `fit` stores of them, and the links of samples given later."""
+
+import warnings
+from typing import Any
+
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.data.canonical_order import sample_keys
+from lmssc.data.dataset import Dataset
+from lmssc.data.link_order import link_keys, merge_columns
+from lmssc.data.link_reading import read_new_graphs, split_graphs
+from lmssc.data.validation import is_view_collection
+from lmssc.data.views import RawView
+from lmssc.estimators.problem import Numbering, Problem
+
+
+class GraphLinksMixin:
+    """Checks the graphs of `fit`, and reads the links of other samples to those of `fit`."""
+
+    # Whether `_fit_method` uses links between the samples; `_predict_linked` then scores new samples that have links.
+    _takes_graphs = False
+    graph_names_: list[str]
+    _graph_order: list[int]
+    _link_columns: dict[str, list[str]]
+    _link_keys: NDArray | None
+    _nodes: NDArray
+
+    def _check_graphs(self, dataset: Dataset) -> None:
+        """Store the names of the graphs; refuse them if the method has no use for them."""
+        self.graph_names_ = dataset.graph_names
+        self._link_columns = {graph.name: graph.columns for graph in dataset.graphs if graph.columns is not None}
+        if dataset.graphs and not self._takes_graphs:
+            raise ValueError(
+                f"{type(self).__name__} takes views of features only, but {', '.join(map(repr, dataset.graph_names))} "
+                "is a Graph: leave it out, or use LMSSC, AMGL or GFHF"
+            )
+
+    def _set_graphs(self, problem: Problem, numbering: Numbering) -> None:
+        """Store the order of the graphs, and what recognises the samples of `fit` by features and links."""
+        self._graph_order, self._link_keys = numbering.graph_order, None
+        if problem.graphs:
+            self._link_keys = link_keys(sample_keys(problem.views), [graph.links for graph in problem.graphs])
+
+    def _by_graph(self, values: NDArray) -> dict[str, float]:
+        """Values of the graphs in canonical order, by name in the order of the input."""
+        names = [self.graph_names_[g] for g in self._graph_order]
+        named = dict(zip(names, values.tolist(), strict=True))
+        return {name: named[name] for name in self.graph_names_}
+
+    def _read_links(self, X: Any, n_new: int) -> list[sparse.csr_array]:
+        """Links of samples to the distinct samples of `fit`, graphs in canonical order; a missing graph has none."""
+        if not self.graph_names_:
+            return []
+        graphs = split_graphs(X)[1] if is_view_collection(X) else {}
+        absent = [name for name in self.graph_names_ if name not in graphs]
+        if absent:
+            warnings.warn(
+                f"X does not have the graph{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: samples count as "
+                "without links there",
+                UserWarning,
+                stacklevel=4,
+            )
+        views = {view.name: view for view in read_new_graphs(graphs, n_new, len(self._nodes), self._link_columns)}
+        nothing = sparse.csr_array((n_new, len(self._nodes)))
+        links = [views[name].links if name in views else nothing for name in self.graph_names_]
+        return [merge_columns(links[g], self._nodes) for g in self._graph_order]
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
+        """`_predict_new` of a method that takes graphs: `links` has a column for each distinct sample of `fit`."""
+        raise NotImplementedError
