@@ -157,19 +157,34 @@ def least_correlation(raw: RawView) -> float:
     """
     if sparse.issparse(raw.data) or raw.data.shape[1] < 2:
         return 1.0
-    blocks = [np.asarray(block, dtype=np.float64) for block in distinct_rows(raw, CRITERIA.max_rows)]
-    if sum(map(len, blocks)) < CRITERIA.min_rows:
+    deviation, n_rows = _deviations(raw)
+    if n_rows < CRITERIA.min_rows:
         return 1.0
-    rows = np.vstack(blocks)
-    deviation = rows.std(axis=0)
     order = np.argsort(-deviation, kind="stable")[: CRITERIA.max_columns]
     order = order[deviation[order] > CRITERIA.min_relative_deviation * deviation.max()]
-    rows = rows[:, order]
+    # Only these columns are kept: a view on disk may be far wider than memory.
+    rows = np.vstack([block[:, order].astype(np.float64) for block in distinct_rows(raw, CRITERIA.max_rows)])
     distinct = np.array([len(np.unique(column)) for column in rows.T])
     rows = rows[:, distinct >= CRITERIA.min_distinct_share * len(rows)]
     if rows.shape[1] < 2:
         return 1.0
     return min(_less_than_chance(rows - rows.mean(axis=0)), _less_than_chance(rows))
+
+
+def _deviations(raw: RawView) -> tuple[NDArray, int]:
+    """Standard deviation of each column of the first distinct rows, and their number."""
+    n_rows, shift = 0, None
+    total, squares = np.zeros(raw.data.shape[1]), np.zeros(raw.data.shape[1])
+    for block in distinct_rows(raw, CRITERIA.max_rows):
+        if not len(block):
+            continue
+        shift = block[0].astype(np.float64) if shift is None else shift  # keeps the digits of columns far from zero
+        away = block - shift
+        total += away.sum(axis=0)
+        squares += np.einsum("ij,ij->j", away, away)
+        n_rows += len(block)
+    mean = total / max(n_rows, 1)
+    return np.sqrt(np.maximum(squares / max(n_rows, 1) - mean**2, 0)), n_rows
 
 
 def _less_than_chance(rows: NDArray) -> float:
