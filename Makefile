@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh other-methods bench bench-active bench-confidence bench-million bench-classify bench-disk test lint types \
+.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh other-methods bench bench-active bench-studio bench-confidence bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -62,6 +62,9 @@ other-methods: $(VENV)/.ready-demo  ## all other methods on all development sets
 
 bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves over random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
+
+bench-studio: $(VENV)/.ready-demo  ## lmssc label from zero labels against random labels, into results/studio (an hour)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studio.py
 
 bench-confidence: $(VENV)/.ready-demo  ## calibration on hard cases, into results/confidence (five minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/confidence.py

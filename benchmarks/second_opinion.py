@@ -31,6 +31,8 @@ LOSO_FIELDS = ("dataset", "min_gain", "gain_of_full_trust", "at 5 %", "at 10 %",
 # Costs of trust to choose from: of any trust, and of full trust on top.
 MIN_GAINS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 FULL_GAINS = (0.0, 2.0, 4.0, 6.0, 8.0)
+# A point that is lost in a cell counts as much as so many that are gained: nobody expects a default to harm.
+LOSS_WEIGHT = 3.0
 
 
 def judge_all(found, held, _trust):
@@ -99,12 +101,11 @@ def leave_one_set_out(records):
     for name in dict.fromkeys(dataset for dataset, _, _ in by_split):
 
         def elsewhere(costs, name=name):
-            sets = {}
-            for (dataset, _, _), gain in gains[costs].items():
-                sets.setdefault(dataset, []).append(gain)
-            # A loss counts twice: nobody expects a default to harm.
-            means = [float(np.mean(part)) for dataset, part in sets.items() if dataset != name]
-            return sum(mean + min(mean, 0.0) for mean in means)
+            cells = {}
+            for (dataset, rate, _), gain in gains[costs].items():
+                cells.setdefault((dataset, rate), []).append(gain)
+            means = [float(np.mean(part)) for (dataset, _), part in cells.items() if dataset != name]
+            return sum(mean if mean > 0 else LOSS_WEIGHT * mean for mean in means)
 
         best = max(gains, key=elsewhere)
         own = {

@@ -199,6 +199,8 @@ def main():
             for split in range(args.splits):
                 drawn = draw(views, target, split)
                 lines += [{"dataset": name, "split": split, **line} for line in PARTS[part](*drawn, split)]
+            if not lines:  # of two classes none can be left out
+                continue
             path = args.out / f"{part}.csv"
             kept = list(csv.DictReader(path.read_text("utf-8").splitlines())) if path.exists() else []
             write_csv(path, list(lines[0]), [line for line in kept if line["dataset"] != name] + lines)

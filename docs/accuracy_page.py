@@ -231,7 +231,10 @@ def scaling_markdown(path: Path) -> str:
                 untouched.append(name)
                 continue
             errors = [float(row["error"] or "nan") for row in cells]
-            found = " / ".join(f"{one:+.1f} ± {error:.1f}" for one, error in zip(gain, errors, strict=True))
+            found = " / ".join(
+                f"{one:+.1f}" if np.isnan(error) else f"{one:+.1f} ± {error:.1f}"
+                for one, error in zip(gain, errors, strict=True)
+            )
             lines.append((rule, name, cells[0]["n"], found, " / ".join(f"{one:+.1f}" for one in without)))
         if untouched:
             lines.append((rule, f"not touched: {', '.join(untouched)}", "", "0", "0"))

@@ -271,3 +271,19 @@ def test_samples_that_lack_views_are_calibrated_apart():
     for count in (0, 1, 2):
         rows = (y < 0) & (lacking == count)
         assert right[rows].mean() == pytest.approx(sure[rows].mean(), abs=0.08), count
+
+
+def test_classes_without_score_and_target_are_counted_and_not_computed(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = np.zeros((80, 60))
+    codes = rng.integers(60, size=80)
+    for row, code in enumerate(codes):
+        scores[row, rng.choice(60, 4, replace=False)] = rng.dirichlet(np.ones(4))
+        scores[row, code] += rng.random()
+    scores[0] = np.eye(60)[(codes[0] + 1) % 60]  # its own class has no score
+    targets = np.eye(60)[codes]
+    merged = fit_calibration(scores, targets)
+    monkeypatch.setattr("lmssc.core.calibration._merge_floor", lambda logs, targets: (logs, targets, np.ones(60)))
+    whole = fit_calibration(scores, targets)
+    assert (merged.temperature, merged.doubt) == pytest.approx((whole.temperature, whole.doubt), rel=1e-4)
+    assert merged.doubt > 0

@@ -1,7 +1,9 @@
 """AnnData and MuData: views and labels from objects and files of all versions, and answers written back."""
 
 import os
+import signal
 import stat
+import sys
 from types import SimpleNamespace
 
 import h5py
@@ -324,39 +326,60 @@ def test_in_place_checks_the_space_first(tmp_path, clf, monkeypatch):
         TargetFile(str(path)).write(annotation(clf, clf.ids_))
 
 
+def killed_at(step, work):
+    """Do the work in another process, which is killed at some call of a function; the number of calls if it ends."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        calls = 0
+
+        def count(frame, event, argument):
+            nonlocal calls
+            calls += 1
+            if calls == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(count)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+            os.write(writing, str(calls).encode())
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return int(pipe.read() or 0)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_any_moment_the_file_is_whole(tmp_path, clf):
     """50 processes are killed while they write: each leaves the old file or the new one, whole."""
-    import signal
-    import time
-
     path = tmp_path / "cells.h5ad"
+    answer = annotation(clf, clf.ids_)
+
+    def write():
+        TargetFile(str(path)).write(answer)
+
     FILES["dense"](path)
     old = contents(path)
-    answer = annotation(clf, clf.ids_)
-    started = time.perf_counter()
-    TargetFile(str(path)).write(answer)
-    takes = time.perf_counter() - started
+    n_calls = killed_at(0, write)
     new = contents(path)
-    rng = np.random.default_rng(0)
-    seen = set()
-    for _ in range(50):
+    assert new != old
+    left = []
+    for step in np.linspace(1, n_calls - 1, 50).astype(int):
+        for file in tmp_path.iterdir():
+            file.unlink()
         FILES["dense"](path)
-        child = os.fork()
-        if not child:
-            try:
-                TargetFile(str(path)).write(answer)
-            finally:
-                os._exit(0)
-        time.sleep(rng.uniform(0, 1.5 * takes))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        left = contents(path)
-        assert left in (old, new)
-        seen.add(left == new)
-    assert seen == {True, False}  # some were killed before the end, some after it
+        assert killed_at(step, write) == 0
+        left.append(contents(path))
+        assert left[-1] in (old, new)
+    assert left[0] == old
+    assert left[-1] == new
     FILES["dense"](path)
-    TargetFile(str(path)).write(answer)  # and what they left behind is removed
+    killed_at(n_calls // 2, write)
+    assert len(list(tmp_path.iterdir())) == 2
+    write()  # what was left behind is removed
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -376,7 +399,10 @@ def test_the_label_column_is_asked_for_by_name(tmp_path, capsys):
     write_h5ad(tmp_path / "a.h5ad", IDS, {"depth": np.arange(N), "cell_type": KIND}, A)
     assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run"]) == 2
     assert "--label-column obs:cell_type" in capsys.readouterr().err
-    assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", "--label-column", "obs:cell_type"]) == 0
+    assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", "--labels", "cell_type"]) == 2
+    assert "no such file; for the column of obs, write obs:cell_type" in capsys.readouterr().err
+    for option in ("--labels", "--label-column"):
+        assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", option, "obs:cell_type"]) == 0
 
 
 def test_a_file_without_x_asks_for_views(tmp_path, capsys):

@@ -161,11 +161,11 @@ def test_wrong_names_are_found():
 
 
 def test_options_in_the_pages_exist(capsys):
-    from lmssc.cli import main
+    from lmssc.cli import COMMANDS, main
 
-    for command in ("audit", "classify", "compare", "datasets", "demo", "info", "predict", "reproduce"):
+    for module in COMMANDS:
         with pytest.raises(SystemExit):
-            main([command, "--help"])
+            main([module.__name__.rpartition(".")[2].removesuffix("_command"), "--help"])
     option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
     known = set(option.findall(capsys.readouterr().out))
     for page in [*PAGES, ROOT / "README.md"]:

@@ -33,9 +33,8 @@ def page(tmp_path_factory):
 def positions(browser):
     """Where each sample is on the screen."""
     return browser.execute_script(
-        "const d = JSON.parse(document.getElementById('map-data').textContent);"
-        "const s = document.getElementById('map-svg'), m = s.getScreenCTM();"
-        "return d.x.map((x, i) => [m.a * x + m.e, m.d * d.y[i] + m.f]);"
+        "const c = document.getElementById('map-canvas'), m = c.sampleMap, b = c.getBoundingClientRect();"
+        "return m.data.x.map((x, i) => m.toScreen(x, m.data.y[i])).map(([x, y]) => [x + b.left, y + b.top]);"
     )
 
 
@@ -51,12 +50,12 @@ def lonely(browser):
 
 def to_map(browser):
     browser.execute_script("document.getElementById('map-frame').scrollIntoView({block: 'center'})")
-    return browser.find_element(By.ID, "map-svg")
+    return browser.find_element(By.ID, "map-canvas")
 
 
 def view_box(browser):
-    box = browser.execute_script("return document.getElementById('map-svg').getAttribute('viewBox')")
-    return [float(x) for x in box.split()]
+    script = "const v = document.getElementById('map-canvas').sampleMap.view; return [v.x, v.y, v.width, v.height]"
+    return browser.execute_script(script)
 
 
 def move_to(browser, spot):
@@ -114,7 +113,7 @@ def test_buttons_zoom_and_dragging_moves(browser, page):
     browser.find_element(By.ID, "map-in").click()
     closer = view_box(browser)
     assert closer[2] == pytest.approx(whole[2] / 1.5**2)
-    assert closer[0] + closer[2] / 2 == pytest.approx(whole[2] / 2)
+    assert closer[0] + closer[2] / 2 == pytest.approx(whole[0] + whole[2] / 2)
     svg = to_map(browser)
     ActionChains(browser, duration=0).drag_and_drop_by_offset(svg, 60, 0).perform()
     moved = view_box(browser)
@@ -130,7 +129,7 @@ def test_buttons_zoom_and_dragging_moves(browser, page):
 
 
 def lonely_on_screen(browser):
-    box = browser.execute_script("return document.getElementById('map-svg').getBoundingClientRect().toJSON()")
+    box = browser.execute_script("return document.getElementById('map-canvas').getBoundingClientRect().toJSON()")
     spots = np.array(positions(browser))
     apart = np.hypot(*(spots[:, None] - spots).transpose(2, 0, 1)) + np.where(np.eye(len(spots)), np.inf, 0)
     seen = (
@@ -157,23 +156,16 @@ def test_the_keyboard_zooms_moves_and_walks_from_sample_to_sample(browser, page)
     svg.send_keys("0")
     assert view_box(browser) == whole
     said = browser.find_element(By.ID, "map-said")
-    svg.send_keys(Keys.TAB)
-    first = said.text
-    stop = browser.switch_to.active_element
-    assert stop.get_attribute("class") == "stop"
-    assert stop.get_attribute("aria-label") == first
-    assert first.split(": ")[0] in IDS
-    stop.send_keys(Keys.TAB)
-    assert said.text != first
+    svg.send_keys(Keys.ENTER)
     here = said.text
-    browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
+    assert here.split(": ")[0] in IDS
+    svg.send_keys(Keys.ARROW_LEFT)
     assert said.text.split(": ")[0] in IDS
     assert said.text != here
-    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert browser.find_element(By.ID, "map-tip").is_displayed()
+    svg.send_keys(Keys.ESCAPE)
     assert said.text == ""
     assert not browser.find_element(By.ID, "map-tip").is_displayed()
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
-    assert said.text.split(": ")[0] in IDS
     assert complaints(browser) == []
 
 
@@ -184,6 +176,15 @@ def test_a_sample_can_be_found_by_its_name(browser, page):
     said = browser.find_element(By.ID, "map-said")
     field.send_keys("sample 42", Keys.ENTER)
     assert said.text.startswith("sample 42: ")
+    view, (x, y) = (
+        view_box(browser),
+        browser.execute_script(
+            "const m = document.getElementById('map-canvas').sampleMap; return [m.data.x[42], m.data.y[42]]"
+        ),
+    )
+    assert abs(view[0] + view[2] / 2 - x) < 0.26 * view[2]  # in the middle, as far as the edge of the map allows
+    assert view[0] < x < view[0] + view[2]
+    assert view[1] < y < view[1] + view[3]
     field.clear()
     field.send_keys("nobody", Keys.ENTER)
     assert said.text == "nobody is not on the map"
@@ -201,32 +202,84 @@ def test_the_list_leads_to_the_map(browser, page):
     name = link.text
     link.click()
     assert browser.find_element(By.ID, "map-said").text.startswith(f"{name}: ")
-    assert browser.switch_to.active_element.get_attribute("id") == "map-svg"
+    assert browser.switch_to.active_element.get_attribute("id") == "map-canvas"
 
 
 def test_a_class_can_be_seen_alone(browser, page):
     show(browser, page, 1200)
     button = browser.find_elements(By.CSS_SELECTOR, "button[data-class]")[1]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-    faint = "return [...document.querySelectorAll('.dots.faint')].map(e => e.dataset.class)"
+    shown = (
+        "const m = document.getElementById('map-canvas').sampleMap;"
+        "return [...new Set(m.data.label.filter((code, i) => m.shown(i)))].sort()"
+    )
     button.click()
-    assert set(browser.execute_script(faint)) == {"0", "2"}
+    assert browser.execute_script(shown) == [1]  # given labels of the other classes are faint too
     assert button.get_attribute("aria-pressed") == "true"
     button.click()
-    assert browser.execute_script(faint) == []
+    assert browser.execute_script(shown) == [0, 1, 2]
+
+
+def test_the_tooltip_goes_with_the_mouse(browser, page):
+    show(browser, page, 1200)
+    to_map(browser)
+    _, spot = lonely(browser)
+    move_to(browser, spot).perform()
+    assert browser.find_element(By.ID, "map-tip").is_displayed()
+    box = browser.execute_script("return document.getElementById('map-canvas').getBoundingClientRect().toJSON()")
+    move_to(browser, (box["left"] + 3, box["top"] - 20)).perform()
+    assert not browser.find_element(By.ID, "map-tip").is_displayed()
+
+
+def test_the_lasso_lists_what_is_inside(browser, page):
+    show(browser, page, 1200)
+    svg = to_map(browser)
+    browser.find_element(By.ID, "map-lasso").click()
+    svg = to_map(browser)
+    width, height = svg.rect["width"], svg.rect["height"]
+    actions = ActionChains(browser, duration=0).move_to_element_with_offset(svg, -width / 2 + 2, -height / 2 + 2)
+    actions.click_and_hold()
+    for dx, dy in ((width - 4, 0), (0, height - 4), (4 - width, 0)):
+        actions.move_by_offset(int(dx), int(dy))
+    actions.release().perform()
+    assert browser.find_element(By.ID, "map-list-title").text.startswith(f"{N} samples: ")
+    assert "sample 42" in browser.find_element(By.ID, "map-list-ids").text
+    browser.find_element(By.ID, "map-lasso").click()
+    assert not browser.find_element(By.ID, "map-list").is_displayed()
+    assert complaints(browser) == []
+
+
+def test_tables_sort_and_filter(browser, page):
+    show(browser, page, 1200)
+    names = "return [...document.querySelectorAll('#first tbody tr:not([hidden]) th')].map(one => one.textContent)"
+    before = browser.execute_script(names)
+    button = browser.find_element(By.CSS_SELECTOR, "#first thead th:nth-child(3) button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    cells = "[...document.querySelectorAll('#first tbody tr td:nth-child(3)')]"
+    column = f"return {cells}.map(one => parseFloat(one.textContent))"
+    values = browser.execute_script(column)
+    assert values == sorted(values)
+    button.click()
+    assert browser.execute_script(column) == sorted(values, reverse=True)
+    field = browser.find_element(By.CSS_SELECTOR, "input[aria-label^='Filter: The samples to label next']")
+    field.send_keys(before[0])
+    assert before[0] in browser.execute_script(names)
+    assert len(browser.execute_script(names)) < len(before)
+    assert complaints(browser) == []
 
 
 def test_a_finger_scrolls_the_page_until_the_map_is_zoomed(browser, page):
     show(browser, page, 390)
     svg = to_map(browser)
-    touch = "return getComputedStyle(document.getElementById('map-svg')).touchAction"
+    touch = "return getComputedStyle(document.getElementById('map-canvas')).touchAction"
     assert browser.execute_script(touch) == "pan-y"
     browser.find_element(By.ID, "map-in").click()
     assert browser.execute_script(touch) == "none"
     width = view_box(browser)[2]
     box = svg.rect
     centre = browser.execute_script(
-        "const b = document.getElementById('map-svg').getBoundingClientRect();"
+        "const b = document.getElementById('map-canvas').getBoundingClientRect();"
         "return [b.left + b.width / 2, b.top + b.height / 2]"
     )
     for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 60), ("touchEnd", None)):
@@ -253,7 +306,7 @@ def test_boxes_that_scroll_can_be_reached_and_links_land(browser, page):
 def test_paper_has_room_for_every_table(browser, page):
     show(browser, page, 688, media="print")  # A4 between its margins
     ends = browser.execute_script(
-        "return [...document.querySelectorAll('main table, main svg:not(#map-svg), main p, #map-frame')]"
+        "return [...document.querySelectorAll('main table, main svg:not(#map-canvas), main p, #map-frame')]"
         ".map(e => e.getBoundingClientRect().right)"
     )
     assert max(ends) <= 688

@@ -1,7 +1,6 @@
 """The report of one model: what it says is checked against the model and the data."""
 
 import copy
-import html
 import json
 import re
 
@@ -217,8 +216,8 @@ def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
     start = next(i for i, row in enumerate(parsed.rows) if row[0] == "sample")
     listed = parsed.rows[start + 1 : start + 1 + page.LISTED]
     assert [row[0] for row in listed] == wanted
-    stops = [int(a["data-i"]) for t, a in parsed.tags if t == "path" and a.get("class") == "stop"]
-    assert [map_data(text)["ids"][i] for i in stops] == wanted
+    links = [int(a["data-i"]) for t, a in parsed.tags if t == "a" and "data-i" in a]
+    assert [map_data(text)["ids"][i] for i in links] == wanted
     row = names.index(wanted[0])
     assert listed[0][1:3] == [model.transduction_[row], f"{100 * model.label_distributions_[row].max():.1f} %"]
 
@@ -239,25 +238,38 @@ def test_class_names_stand_on_their_samples(report, model):
     text, _, _ = report
     drawn = map_data(text)
     spots = np.column_stack([drawn["x"], drawn["y"]])
-    names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" data-class="(\d)">([^<]*)<', text)
-    assert {html.unescape(name) for *_, name in names} <= {"ant", "bee <b>", "cow"}
+    names = drawn["names"]
+    assert {name["text"] for name in names} <= {"ant", "bee <b>", "cow"}
     assert len(names) >= 2
-    for x, y, code, name in names:
-        assert html.unescape(name) == drawn["classes"][int(code)]
-        nearest = np.argsort(np.linalg.norm(spots - [float(x), float(y)], axis=1))[:5]
-        assert (np.array(drawn["label"])[nearest] == int(code)).mean() > 0.5
+    for name in names:
+        assert name["text"] == drawn["classes"][name["code"]]
+        nearest = np.argsort(np.linalg.norm(spots - [name["x"], name["y"]], axis=1))[:5]
+        assert (np.array(drawn["label"])[nearest] == name["code"]).mean() > 0.5
+
+
+def test_the_first_screen_says_what_was_found_and_whether_to_trust_it(report, model, views, y):
+    text, parsed, _ = report
+    found = hold_out(model, views, y, n_folds=2)[None]
+    first = text[text.index('id="short"') : text.index('id="input"')]
+    assert "labels were predicted." in first
+    assert f"Of {len(found.rows)} labels that were hidden, {100 * found.accuracy:.1f} % were found again" in first
+    ids = [a.get("id") for _, a in parsed.tags]
+    assert ids.index("short") < ids.index("input")
+
+
+def test_the_confusion_matrix_counts_the_hidden_labels(report, model, views, y):
+    text, _, _ = report
+    found = hold_out(model, views, y, n_folds=2)[None]
+    table = text[text.index('<table id="confusion">') :]
+    table = table[: table.index("</table>")]
+    counts = [int(n or 0) for n in re.findall(r'<td class="shade\d[^"]*">(\d*)</td>', table)]
+    expected = np.zeros((3, 3), dtype=int)
+    np.add.at(expected, (found.codes, found.distributions.argmax(axis=1)), 1)
+    assert counts == expected.ravel().tolist()
 
 
 def test_classes_are_told_apart_without_colours():
     codes = np.arange(PAIRS)
-    drawn = charts.map_svg(np.zeros((PAIRS, 2)), 100, codes, np.zeros(PAIRS, dtype=bool), [], "a map")
-    paths = re.findall(r'<path class="(dots|hole)( square)?" data-class="(\d+)"(?: stroke="(.*?)")?', drawn)
-    looks = {code: [] for code in codes.tolist()}
-    for part, square, code, colour in paths:
-        looks[int(code)].append((part, square, colour))
-    assert len({str(look) for look in looks.values()}) == PAIRS
-    shapes = [[(part, square) for part, square, _ in look] for look in looks.values()]
-    assert all(len({str(shape) for shape in shapes[code : code + 4]}) == 4 for code in range(PAIRS - 4))
     legend = [re.sub("#[0-9A-F]{6}", "", charts.mark(code)) for code in range(4)]
     assert len(set(legend)) == 4
     assert len({charts.mark(code) for code in codes.tolist()}) == PAIRS

@@ -86,7 +86,8 @@ def test_words_that_fit_never_saw_say_nothing():
     data = make_multiview(300, n_views=1, sparse=True, labelled=0.3, random_state=0)
     clf = LMSSC(scaling="tfidf").fit(data.views, data.y)
     known = clf.transduction_[clf._labelled]
-    proba = clf.predict_proba([0 * data.views[0][:1]])
+    with pytest.warns(UserWarning, match="get the class frequencies"):
+        proba = clf.predict_proba([0 * data.views[0][:1]])
     np.testing.assert_allclose(proba[0], [(known == code).mean() for code in clf.classes_])
 
 
@@ -195,10 +196,7 @@ def test_a_text_without_a_known_word_gets_the_class_frequencies(texts, method, f
     words, numbers, y = texts
     clf = method(scaling="tfidf").fit([form(words)], y)
     new = np.vstack([np.zeros(200), words[:1] * 2, np.zeros(200)])
-    with pytest.warns(UserWarning, match="2 new samples have only zeros in their views") as told:
-        clf.predict([form(new)])
-    assert told[0].filename == __file__
-    with pytest.warns(UserWarning, match="get the class frequencies"):
+    with pytest.warns(UserWarning, match="2 new samples have only zeros in their views"):
         found = clf.predict_proba([form(new)])
     np.testing.assert_allclose(found[[0, 2]], [[0.6, 0.4]] * 2, atol=1e-6)
     assert abs(found[1, 0] - 0.6) > 0.1

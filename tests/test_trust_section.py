@@ -5,9 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from lmssc import GFHF, LMSSC
 from lmssc.datasets import make_multiview
+from lmssc.plotting import CalibrationDisplay
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +52,25 @@ def test_other_methods_have_a_page_too(tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "GFHF does not judge single labels" in text
     assert "more likely wrong" not in text
+
+
+def test_confidence_by_class_has_intervals(tmp_path):
+    data = make_multiview(90, labelled=0.5, random_state=0)
+    clf = LMSSC(max_iter=1).fit(data.views, data.y)
+    clf.report(tmp_path / "report.html", data.views, data.y)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "right when named (95 % interval)" in text
+    row = re.search(r'id="by-class".*?<tbody><tr>(.*?)</tr>', text, re.S).group(1)
+    assert re.search(r"\d %</td><td>[\d.]+ % \([\d.]+ % to [\d.]+ %\)</td>", row)
+
+
+def test_calibration_is_drawn_by_class():
+    data = make_multiview(90, labelled=0.3, random_state=0)
+    clf = LMSSC(max_iter=1).fit(data.views, data.y)
+    axes = Figure().subplots(2)
+    display = CalibrationDisplay.from_estimator(clf, data.target, y=data.y, by_class=True, ax=axes)
+    hidden = data.y < 0
+    assert list(display.lines_) == ["0", "1", "2"]
+    right, _ = display.answers["1"]
+    named = hidden & (clf.transduction_ == 1)
+    assert right.tolist() == (data.target[named] == 1).tolist()

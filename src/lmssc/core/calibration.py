@@ -219,13 +219,15 @@ def fit_calibration(
     doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
     rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
     centre = float(np.log(prior_temperature))
+    logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else _merge_floor(logs, targets)
+    offsets = offsets[: len(repeats)]
 
     def loss(parameters: NDArray) -> tuple[float, NDArray]:
         log_temperature, doubt, power = parameters
         scaled = logs / np.exp(log_temperature)
         exponents = scaled + power * offsets
         powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        powers /= powers.sum(axis=1, keepdims=True)
+        powers /= (powers * repeats).sum(axis=1, keepdims=True)
         probabilities = np.maximum((1 - doubt) * powers + doubt / n_classes, np.finfo(float).tiny)
         away = (log_temperature - centre) / PRIOR.log_temperature_std
         value = -(targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_penalty * doubt + rarity_penalty * power
@@ -233,7 +235,7 @@ def fit_calibration(
         inner = (1 - doubt) * powers * slopes
         inner -= powers * inner.sum(axis=1, keepdims=True)
         gradient = [
-            away / PRIOR.log_temperature_std - (inner * scaled).sum(),
+            away / PRIOR.log_temperature_std - (inner * repeats * scaled).sum(),
             doubt_penalty + (slopes * (1 / n_classes - powers)).sum(),
             rarity_penalty + (inner * offsets).sum(),
         ]
@@ -249,6 +251,30 @@ def fit_calibration(
     tries = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
     found = min(tries, key=lambda result: result.fun).x
     return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+
+
+def _merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Logarithms and targets with most classes that have neither score nor target as one column, and its multiplicity.
+
+    With many classes nearly all of them have the smallest score in each row, and all of these the same probability.
+
+    Examples
+    --------
+    >>> low = np.log(PRIOR.min_score)
+    >>> logs, targets, repeats = _merge_floor(np.array([[-1.0] + [low] * 9]), np.array([[0.0, 1.0] + [0.0] * 8]))
+    >>> logs.round(1), targets, repeats
+    (array([[-1. , -9.2, -9.2]]), array([[0., 1., 0.]]), array([1., 1., 8.]))
+    """
+    floor = np.log(PRIOR.min_score)
+    matters = (logs > floor) | (targets > 0)
+    width, n_classes = int(matters.sum(axis=1).max()), logs.shape[1]
+    if n_classes < 2 * (width + 1):
+        return logs, targets, np.ones(n_classes)
+    order = np.argsort(~matters, axis=1, kind="stable")[:, :width]
+    logs, targets = (np.take_along_axis(part, order, 1) for part in (logs, targets))
+    rest = np.ones((len(logs), 1))
+    repeats = np.append(np.ones(width), n_classes - width)
+    return np.hstack([logs, floor * rest]), np.hstack([targets, 0 * rest]), repeats
 
 
 @dataclass(frozen=True)

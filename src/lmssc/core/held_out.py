@@ -194,8 +194,9 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         answers = label(targets).argmax(axis=1)
         for drawn in draw_labels(answers, targets):
             rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
-            scores = np.maximum(label(drawn)[rows], 0)
-            consistency.append((scores, expected_classes(scores, answers[rows])))
+            if len(rows):
+                scores = np.maximum(label(drawn)[rows], 0)
+                consistency.append((scores, expected_classes(scores, answers[rows])))
     return HiddenLabels(views, targets, n_missing, config.balance, folds, complete, consistency)
 
 

@@ -267,7 +267,7 @@ def fit_temperature(scores: NDArray, targets: NDArray) -> float:
     Examples
     --------
     >>> round(fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([[1.0, 0.0], [0.0, 1.0]] * 20)), 2)
-    0.1
+    0.14
     >>> fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.full((40, 2), 0.5)) > 1
     True
     """

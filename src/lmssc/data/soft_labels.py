@@ -28,8 +28,9 @@ def is_soft(y: Any) -> bool:
     >>> is_soft([[0.5, 0.5], [1.0, 0.0]]), is_soft([0, 1]), is_soft([[0], [1]])
     (True, False, False)
     """
-    shape = np.shape(y) if not hasattr(y, "shape") else y.shape
-    return len(shape) == 2 and shape[1] > 1
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+    return len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
 
 
 def read_soft_labels(y: Any, n_samples: int) -> SoftLabels:
@@ -80,7 +81,8 @@ def read_trust(sample_weight: ArrayLike | None, labels: Labels) -> tuple[NDArray
     Parameters
     ----------
     sample_weight : array-like of shape (n,), optional
-        Probability that each label is right: 1 is certain, 0 is no label. Those of unlabelled samples do not count.
+        Probability that each label is right: 1 or more is certain, 0 is no label. Those of unlabelled samples do not
+        count.
     labels : Labels
         Classes and codes.
 
@@ -100,8 +102,10 @@ def read_trust(sample_weight: ArrayLike | None, labels: Labels) -> tuple[NDArray
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != codes.shape:
         raise ValueError(f"sample_weight has the shape {weights.shape}, but there are {len(codes)} samples")
-    weights = np.where(codes >= 0, weights, 1.0)
-    bad = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number: sample_weight is all zeros")
+    weights = np.minimum(np.where(codes >= 0, weights, 1.0), 1.0)
+    bad = np.flatnonzero(~(weights >= 0))
     if len(bad):
         raise ValueError(
             f"sample_weight[{bad[0]}] is {weights[bad[0]]:g}: the trust in a label is from 0 (no label) to 1 (certain)"

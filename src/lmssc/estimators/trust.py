@@ -46,10 +46,11 @@ class TrustMixin:
             classes, otherwise they are 0, 1, ...
         present : list or dict of boolean arrays, optional
             For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views.
+            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
+            GridSearchCV takes along with the samples if metadata routing is enabled.
         sample_weight : array-like of shape (n,), optional
-            Trust in each label: the probability that it is right, from 0 (no label) to 1 (certain). A label below 1
-            can be overruled by its neighbours (`overruled_`).
+            Trust in each label: the probability that it is right, from 0 (no label) to 1 or more (certain). A label
+            below 1 can be overruled by its neighbours (`overruled_`).
 
         Returns
         -------
@@ -57,6 +58,7 @@ class TrustMixin:
         """
         with self._fitting():  # type: ignore[attr-defined]
             self._fit(self._validate(X, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
+            self._set_origin(X)  # type: ignore[attr-defined]
         return self
 
     def explain(

@@ -15,6 +15,7 @@ from lmssc.data.dataset import Dataset
 from lmssc.data.view_linkage import group_of_samples, linked_views
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.problem import make_problem
+from lmssc.estimators.trust_state import label_system
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class SampleGraph:
         The second opinion on the distinct samples, columns as in `classes`; None without one.
     classes : list of str
         Classes of the model; none without labels.
+    laplacian : csr_array of shape (m, m), or None
+        L of the system that the scores of the fit solve, with the links between samples; None is that of `graph`.
     """
 
     graph: sparse.csr_array
@@ -43,6 +46,7 @@ class SampleGraph:
     points: NDArray
     opinion: Opinion | None = None
     classes: Sequence[str] = ()
+    laplacian: sparse.csr_array | None = None
 
     @classmethod
     def of(cls, clf: LMSSC) -> "SampleGraph":
@@ -51,7 +55,8 @@ class SampleGraph:
         if opinion is not None:  # its columns are in canonical order
             opinion = opinion.take(lambda rows: rows[samples][:, np.argsort(clf._class_order)])
         graph = clf.graph_[samples][:, samples].tocsr()
-        return cls(graph, clf._nodes, samples, clf.latent_[samples], opinion, [str(name) for name in clf.classes_])
+        names = [str(name) for name in clf.classes_]
+        return cls(graph, clf._nodes, samples, clf.latent_[samples], opinion, names, label_system(clf).laplacian)
 
 
 def graph_without_labels(clf: LMSSC, dataset: Dataset, context: FitContext | None = None) -> SampleGraph:

@@ -15,7 +15,7 @@ from lmssc.io.anndata_elements import names_in_order
 from lmssc.io.anndata_parts import PartOfFile
 from lmssc.io.errors import CommandError, InputFileError, OutputError
 from lmssc.io.hdf5 import SafeHDF5
-from lmssc.io.read_anndata import Annotation, places_of
+from lmssc.io.read_anndata import Annotation
 from lmssc.io.unpacking import Unpacked, show_size
 from lmssc.persistence.signals import raise_if_stopped, uninterrupted
 from lmssc.persistence.temporary import lock, making_temporary, remove_leftovers, temporary_path, unlock
@@ -68,12 +68,13 @@ class TargetFile:
         """
         h5py = import_optional("h5py", purpose="AnnData files", extra="files")
         self._check_space(found)
+        spread = found.at(PartOfFile(str(self.real)).names, self.path)
         try:
             remove_leftovers(self.real.parent, self.real.name)
             with _copy(self.real) as copy:
                 # The copy has a lock already, which says that it is in use.
                 with h5py.File(copy, "r+", locking=False) as content:
-                    _add(SafeHDF5(h5py, content, Unpacked(str(copy))), content, self._spread(found), key)
+                    _add(SafeHDF5(h5py, content, Unpacked(str(copy))), content, spread, key)
                 _flush(copy)
                 with uninterrupted():
                     raise_if_stopped()
@@ -93,27 +94,6 @@ class TargetFile:
                 f"--in-place: {self.path} needs {show_size(needed - os.path.getsize(self.real))} beside it for a copy, "
                 f"but only {show_size(free)} are free"
             )
-
-    def _spread(self, found: Annotation) -> Annotation:
-        """The answers in the order of the cells of the file; cells without one are blank."""
-        names = PartOfFile(str(self.real)).names
-        places = places_of(found, names, self.path)
-        known = places >= 0
-
-        def spread(values: NDArray) -> NDArray:
-            filled = np.full((len(names), *values.shape[1:]), np.nan)
-            filled[known] = values[places[known]]
-            return filled
-
-        return Annotation(
-            names,
-            np.array([found.labels[row] if row >= 0 else None for row in places.tolist()], dtype=object),
-            spread(found.confidence),
-            known & found.given[places],
-            spread(found.distributions),
-            None if found.latent is None else spread(found.latent),
-            found.about,
-        )
 
 
 @contextmanager

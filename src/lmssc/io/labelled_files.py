@@ -1,18 +1,20 @@
 """Views and labels read from files, joined and described, before anything is computed."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmssc.data.graph_view import Graph
 from lmssc.io.column_types import CATEGORY, YES_NO
+from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
 from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
 from lmssc.io.options import Options
-from lmssc.io.sources import read_sources
+from lmssc.io.sources import Source, read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
 
@@ -134,6 +136,7 @@ def read_labelled_files(
     sources = read_sources(arguments, options)
     notes += [source.table.note for source in sources if source.table.note]
     paths = [labels] if isinstance(labels, str) else labels or []
+    _check_label_files(paths, sources)
     sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
@@ -145,6 +148,14 @@ def read_labelled_files(
     recipes = {view.name: view.recipe for view in views}
     links, lines = read_graph_files(graphs, Ids(joined.ids, joined.one_order), options, list(recipes))
     return LabelledFiles(joined, known, recipes, make_facts(views, joined), [*lines, *notes], reading, links)
+
+
+def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:
+    """Refuse the name of a column of obs in the place of a file, with the way to write it."""
+    columns = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
+    for path in paths:
+        if f"obs:{path}" in columns and not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; for the column of obs, write obs:{path}")
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:

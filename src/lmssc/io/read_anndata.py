@@ -179,6 +179,44 @@ class Annotation:
     latent: NDArray | None
     about: dict[str, Any]
 
+    def at(self, names: NDArray, where: str) -> "Annotation":
+        """Bring the rows into the order of some cells; cells that the classifier has not seen are blank.
+
+        Parameters
+        ----------
+        names : ndarray of str
+            Names of the cells to annotate.
+        where : str
+            How messages call them.
+
+        Returns
+        -------
+        Annotation
+        """
+        numbers = {name: row for row, name in enumerate(self.ids.tolist())}
+        places = np.array([numbers.get(name, -1) for name in names.tolist()], dtype=np.int64)
+        known = places >= 0
+        if not known.any():
+            raise ValueError(
+                f"{where}: none of its cells is one that clf was fitted to (the first is {names[0]!r}, that of clf "
+                f"{self.ids[0]!r}). To label new cells: clf.predict(lmssc.read_anndata(new, views=...).views)"
+            )
+
+        def spread(values: NDArray) -> NDArray:
+            filled = np.full((len(names), *values.shape[1:]), np.nan)
+            filled[known] = values[places[known]]
+            return filled
+
+        return Annotation(
+            names,
+            np.array([self.labels[row] if row >= 0 else None for row in places.tolist()], dtype=object),
+            spread(self.confidence),
+            known & self.given[places],
+            spread(self.distributions),
+            None if self.latent is None else spread(self.latent),
+            self.about,
+        )
+
 
 def annotation(clf: Any, ids: NDArray) -> Annotation:
     """Gather what a fitted classifier knows of its cells.
@@ -212,32 +250,6 @@ def annotation(clf: Any, ids: NDArray) -> Annotation:
         getattr(best, "latent_", None),
         about,
     )
-
-
-def places_of(found: Annotation, names: NDArray, where: str) -> NDArray:
-    """Row of the annotation for each cell, −1 for cells that the classifier has not seen.
-
-    Parameters
-    ----------
-    found : Annotation
-        What is known of cells.
-    names : ndarray of str
-        Names of the cells to annotate.
-    where : str
-        How messages call them.
-
-    Returns
-    -------
-    ndarray of int
-    """
-    numbers = {name: row for row, name in enumerate(found.ids.tolist())}
-    places = np.array([numbers.get(name, -1) for name in names.tolist()], dtype=np.int64)
-    if (places < 0).all():
-        raise ValueError(
-            f"{where}: none of its cells is one that clf was fitted to (the first is {names[0]!r}, that of clf "
-            f"{found.ids[0]!r}). To label new cells: clf.predict(lmssc.read_anndata(new, views=...).views)"
-        )
-    return places
 
 
 def annotate(adata: Any, clf: Any, key_added: str = "lmssc", *, ids: Sequence[str] | None = None) -> None:
@@ -279,24 +291,14 @@ def annotate(adata: Any, clf: Any, key_added: str = "lmssc", *, ids: Sequence[st
     (True, ['X_pca', 'lmssc_proba', 'X_lmssc'])
     """
     pandas = import_optional("pandas", purpose="annotations", extra="frames")
-    found = annotation(clf, _ids_of(clf, ids))
     names = np.array([str(name) for name in adata.obs_names], dtype=object)
-    places = places_of(found, names, "adata")
-    known = places >= 0
-
-    def spread(values: NDArray) -> NDArray:
-        filled = np.full((len(names), *values.shape[1:]), np.nan)
-        filled[known] = values[places[known]]
-        return filled
-
-    labels = np.where(known, found.labels[places], None)
-    given = known & found.given[places]
-    adata.obs[f"{key_added}_label"] = pandas.Categorical(labels, categories=found.about["classes"])
-    adata.obs[f"{key_added}_confidence"] = spread(found.confidence)
-    adata.obs[f"{key_added}_given"] = given
-    adata.obsm[f"{key_added}_proba"] = spread(found.distributions)
+    found = annotation(clf, _ids_of(clf, ids)).at(names, "adata")
+    adata.obs[f"{key_added}_label"] = pandas.Categorical(found.labels, categories=found.about["classes"])
+    adata.obs[f"{key_added}_confidence"] = found.confidence
+    adata.obs[f"{key_added}_given"] = found.given
+    adata.obsm[f"{key_added}_proba"] = found.distributions
     if found.latent is not None:
-        adata.obsm[f"X_{key_added}"] = spread(found.latent)
+        adata.obsm[f"X_{key_added}"] = found.latent
     adata.uns[key_added] = {
         name: np.array(value, dtype=object) if isinstance(value, list) else value for name, value in found.about.items()
     }

@@ -72,10 +72,10 @@ def suggest_transpose(name: str, columns: Iterable[str], ids: Iterable[str]) -> 
     Examples
     --------
     >>> suggest_transpose("gene", ["s1", "s2", "x"], ["s1", "s2"])
-    '. Its columns are the samples (s1, s2): --transpose gene'
+    '. The columns of gene are the samples (s1, s2): --transpose gene'
     """
     wanted, there = list(ids), set(columns)
     found = [value for value in wanted if value in there]
     if not wanted or len(found) <= MIN_SHARE * len(wanted):
         return ""
-    return f". Its columns are the samples ({some(found, 2)}): --transpose {name}"
+    return f". The columns of {name} are the samples ({some(found, 2)}): --transpose {name}"

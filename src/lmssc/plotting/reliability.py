@@ -71,6 +71,7 @@ class CalibrationDisplay:
         y: ArrayLike | None = None,
         name: str | None = None,
         n_bins: int = 10,
+        by_class: bool = False,
         ax: "tuple[Axes, Axes] | None" = None,
     ) -> Self:
         """Draw the calibration of a fitted model on the samples it was fitted to.
@@ -87,6 +88,8 @@ class CalibrationDisplay:
             Name in the legend; the class of the estimator if None.
         n_bins : int, default=10
             Bins of the confidence.
+        by_class : bool, default=False
+            Whether each class has a curve of its own: of the answers that name it.
         ax : pair of matplotlib Axes, default=None
             For the curves and the histogram; a new figure if None.
 
@@ -96,6 +99,8 @@ class CalibrationDisplay:
         """
         truth = np.asarray(y_true)
         counted = np.ones(len(truth), dtype=bool) if y is None else ~known_labels(y)[1]
+        if by_class:
+            return cls(answers_by_class(estimator, truth, counted), n_bins=n_bins).plot(ax=ax)
         return cls.from_distributions(
             {name or type(estimator).__name__: estimator.label_distributions_[counted]},
             truth[counted],
@@ -206,6 +211,40 @@ class CalibrationDisplay:
             each.grid(alpha=0.3)
         self.axes_, self.figure_ = (curve, histogram), curve.figure
         return self
+
+
+def answers_by_class(estimator: Any, truth: NDArray, counted: NDArray) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+    """Answers of a fitted model by the class that they name: whether each is right, and its confidence.
+
+    Parameters
+    ----------
+    estimator : classifier of lmssc
+        Fitted model.
+    truth : ndarray of shape (n,)
+        True labels of the samples of fit.
+    counted : ndarray of bool of shape (n,)
+        Samples that count.
+
+    Returns
+    -------
+    dict of str to (right, confidence)
+        Classes that no answer names are left out.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> clf = SimpleNamespace(
+    ...     classes_=np.array(["a", "b"]), transduction_=np.array(["a", "a"]), label_distributions_=np.full((2, 2), 0.5)
+    ... )
+    >>> answers_by_class(clf, np.array(["a", "b"]), np.ones(2, dtype=bool))
+    {'a': (array([ True, False]), array([0.5, 0.5]))}
+    """
+    found = {}
+    for name in estimator.classes_:
+        rows = counted & (estimator.transduction_ == name)
+        if rows.any():
+            found[str(name)] = (truth[rows] == name, estimator.label_distributions_[rows].max(axis=1))
+    return found
 
 
 def _checked(name: str, right: ArrayLike, confidence: ArrayLike) -> ScoredAnswers:

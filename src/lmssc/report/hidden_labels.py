@@ -97,13 +97,17 @@ def _by_class(subject: Subject, found: HeldOut) -> list[list[Any]]:
     for code, label in enumerate(subject.labels):
         mine = found.codes == code
         if not mine.any():
-            rows.append([label, "0", "–", "", "–", "only one label: could not be hidden"])
+            rows.append([label, "0", "–", "", "–", "–", "–", "only one label: could not be hidden"])
             continue
         wrong = np.bincount(answers[mine & ~found.right], minlength=len(subject.labels))
         taken = [f"{subject.labels[other]} ({wrong[other]})" for other in np.argsort(-wrong, kind="stable")[:3]]
         share, n = float(found.right[mine].mean()), int(mine.sum())
         mistakes = ", ".join(taken[: np.count_nonzero(wrong)]) or "–"
-        rows.append([label, f"{n:,}", percent(share), share, between(share, n), mistakes])
+        # Of the answers that name the class: how sure they are, and how often they are right.
+        named = answers == code
+        sure, hit = (float(part[named].mean()) if named.any() else 0.0 for part in (found.confidence, found.right))
+        claims = [percent(sure), f"{percent(hit)} ({between(hit, int(named.sum()))})"] if named.any() else ["–", "–"]
+        rows.append([label, f"{n:,}", percent(share), share, between(share, n), *claims, mistakes])
     return rows
 
 

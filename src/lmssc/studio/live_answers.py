@@ -68,7 +68,7 @@ class LiveAnswers:
     ) -> None:
         self.graph, self.classes, self.labels = graph, list(classes), dict(labels)
         self._calibrate = calibrate
-        self._laplacian = laplacian(graph.graph.astype(np.float64))
+        self._laplacian = laplacian(graph.graph.astype(np.float64)) if graph.laplacian is None else graph.laplacian
         self._order = spatial_order(graph.points) if is_large(len(graph.samples)) else None
         self._undo: deque[tuple[int, str | None, tuple, NDArray]] = deque(maxlen=MAX_UNDO)
         self._start()

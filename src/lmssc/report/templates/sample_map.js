@@ -5,6 +5,7 @@ class SampleMap {
   constructor(canvas, { colours, onPoint = () => {}, onChoose = () => {}, onLasso = () => {}, onView = () => {} }) {
     Object.assign(this, { canvas, colours, onPoint, onChoose, onLasso, onView });
     this.context = canvas.getContext("2d");
+    canvas.sampleMap = this;
     this.size = { width: 1000, height: 1000 };
     this.view = { x: 0, y: 0, scale: 1 };
     this.data = { x: [], y: [], label: [], given: [] };
@@ -169,7 +170,8 @@ class SampleMap {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.box.width, this.box.height);
     const many = data.x.length > 20000;
-    const size = many ? Math.min(1.6 + Math.log2(this.view.scale), 7) : Math.min(3.2 + 1.4 * Math.log2(this.view.scale), 9);
+    const least = many ? 1.6 : data.x.length > 2000 ? 3.2 : 5;
+    const size = Math.min(least + 1.2 * Math.log2(this.view.scale), 9);
     const groups = this.visible();
     for (const [code, members] of groups) this.paintClass(code, members, size, many);
     for (const [code, members] of groups) this.paintGiven(code, members, size);
