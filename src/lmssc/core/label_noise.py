@@ -12,6 +12,8 @@ from lmssc.core.targets import STIFFNESS, Targets
 
 MIN_NOISE = 0.1
 """Share of wrong labels that is tried if none shows."""
+CLEAR_NOISE = 0.05
+"""Estimated share of wrong labels that is believed at once; less has to find more of the hidden labels."""
 MIN_WRONG = 1e-3
 """No label is trusted more than if it were wrong with this probability, once there is noise at all."""
 
@@ -60,16 +62,17 @@ def doubt_labels(
     """
     plain = hidden_scores(problem, targets, folds)
     first = judge_labels(plain, targets, noise)
-    if noise is None and first.noise < MIN_NOISE:  # wrong labels that follow a rule look like classes that overlap
+    shown = noise is not None or first.noise >= CLEAR_NOISE
+    if not shown:  # wrong labels that follow a rule look like classes that overlap
         first = judge_labels(plain, targets, MIN_NOISE)
     if first.noise == 0:
         return first
     again = hidden_scores(problem, trust_labels(targets, first), folds)
-    if noise is None and not _finds_more(again, plain, targets):
+    if not shown and not _finds_more(again, plain, targets):
         # Nothing gained by doubt. One wrong label more is always possible: the ranking is worth having.
         return replace(judge_labels(plain, targets, 1 / (targets.n_labelled + 2)), noise=0.0)
     second = judge_labels(again, targets, noise)
-    return second if second.noise >= MIN_NOISE else judge_labels(again, targets, first.noise)
+    return second if second.noise >= CLEAR_NOISE else judge_labels(again, targets, first.noise)
 
 
 def _finds_more(scores: NDArray, others: NDArray, targets: Targets) -> bool:
