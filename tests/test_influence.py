@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lmssc.core.influence import LabelUpdater, label_weights, leave_one_out, solve_scores
+from lmssc.core.influence import label_weights, leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.label_updater import LabelUpdater
 from lmssc.numerics.spatial_order import spatial_order
 from oracles import dense_system_scores
 

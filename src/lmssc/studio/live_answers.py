@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from lmssc.core.active import uncertainties
 from lmssc.core.graph import laplacian
-from lmssc.core.influence import LabelUpdater, leave_one_out, solve_scores
+from lmssc.core.influence import leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.label_updater import LabelUpdater
 from lmssc.core.targets import Targets
 from lmssc.estimators.unlabelled_fit import SampleGraph
 from lmssc.numerics.scale import is_large
