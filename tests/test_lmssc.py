@@ -528,6 +528,17 @@ class TestStart:
         assert latent_start(few, 20, above_noise=True)[0].shape[1] == 20
 
 
+def test_components_are_kept_where_none_stands_out():
+    """Very many classes in all directions: ten components would lose most of them."""
+    rng = np.random.default_rng(0)
+    points = 2 * rng.normal(size=(200, 40)).repeat(5, axis=0) + 1.4 * rng.normal(size=(1000, 40))
+    y = np.where(np.arange(1000) % 5, -1, np.arange(1000) // 5)
+    found = [LMSSC(n_components=r, calibrate=False).fit([points], y) for r in ("auto", 10)]
+    right = [(clf.transduction_ == np.arange(1000) // 5)[y < 0].mean() for clf in found]
+    assert found[0].n_components_ == 40
+    assert right[0] > right[1] + 0.1
+
+
 class TestProgress:
     def test_callback_hears_every_iteration(self, small):
         heard = []

@@ -155,7 +155,8 @@ def latent_start(
         if views.complete and found > COMPONENTS.min_components:
             own = count_above_own_noise(views, directions)
             found = found if own is None else min(found, own)
-        directions = directions[:, : max(found, COMPONENTS.min_components)]
+        if found:  # where no component stands out, such as many classes in all directions, none can be told from noise
+            directions = directions[:, : max(found, COMPONENTS.min_components)]
     loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:
