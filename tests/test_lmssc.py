@@ -523,7 +523,10 @@ class TestStart:
         decaying = rng.normal(size=(400, 90)) * 0.93 ** np.arange(90)
         assert latent_start(Views.from_arrays([decaying]), 80, above_noise=True)[0].shape[1] > 25
         noise = rng.normal(size=(400, 90))
-        assert latent_start(Views.from_arrays([noise]), 80, above_noise=True)[0].shape[1] == 10
+        weak = noise + 2 * rng.normal(size=(400, 1)) @ rng.normal(size=(1, 90))
+        assert latent_start(Views.from_arrays([weak]), 80, above_noise=True)[0].shape[1] == 10
+        # Nothing stands out: noise cannot be told from many classes in all directions.
+        assert latent_start(Views.from_arrays([noise]), 80, above_noise=True)[0].shape[1] == 80
         few = Views.from_arrays([noise[:, :20]])
         assert latent_start(few, 20, above_noise=True)[0].shape[1] == 20
 
