@@ -70,21 +70,6 @@ def test_accuracies_are_those_of_the_csv(text, measured):
     assert f"{len({name for name, _ in cells[best]})} public data sets" in flat(text)
 
 
-def test_accuracies_without_the_sets_that_led_to_changes(text, measured):
-    from accuracy_page import POINTED_AT_CHANGES
-
-    cells = measured.cell_accuracies(ROOT)
-    means = {
-        method: 100 * np.mean([value for (name, _), value in one.items() if name not in POINTED_AT_CHANGES])
-        for method, one in cells.items()
-    }
-    best, second = sorted(means.values(), reverse=True)[:2]
-    assert best == means["LMSSC"]
-    count = _word(len(POINTED_AT_CHANGES)).capitalize()
-    assert f"{count} of the 22 sets later led to a change of the model." in flat(text)
-    assert f"Without them `LMSSC` has {best:.1f} % and the best other method {second:.1f} %." in flat(text)
-
-
 def test_speed_is_that_of_the_csv(text, measured):
     row = measured.speed(ROOT, "LMSSC", "1,000,000, float32")
     gigabytes = float(row["megabytes"]) / 1000
