@@ -53,7 +53,7 @@ release-check: $(BIN)/python  ## build sdist and wheel, check them, run the demo
 ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=docs $(BIN)/python benchmarks/ablation.py
 
-fresh: $(VENV)/.ready-demo  ## LMSSC and other methods on data that its defaults were not made on, into results/accuracy (half an hour; resumes if stopped)
+fresh: $(VENV)/.ready-demo  ## LMSSC and other methods on 24 more data sets, into results/accuracy (half an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py
 
 other-methods: $(VENV)/.ready-demo  ## all other methods on all development sets, into results/accuracy/peers.csv (an hour; resumes if stopped)

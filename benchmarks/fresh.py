@@ -1,4 +1,4 @@
-"""LMSSC and its peers on data that played no part in choosing its defaults, into results/accuracy.
+"""LMSSC and its peers on 24 more data sets, into results/accuracy.
 
 Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell
 nuclei (breast cancer), and the acids, phenols and colours of wines; all methods, into cancer.csv and wine.csv.
