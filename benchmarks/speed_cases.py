@@ -62,7 +62,7 @@ def whole_fit(args, data):
 
     times = PartTimes()
     times.watch(LMSSC, "_fit_scalings", "scaling")
-    times.watch(fit, "begin", "rest of start")
+    times.watch(fit, "begin_with_links", "rest of start")
     times.watch(initialization, "latent_start", "SVD")
     times.watch(start, "_second_opinion", "calibration")
     times.watch(objective.Objective, "update_loadings", "W")

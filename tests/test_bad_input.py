@@ -177,7 +177,7 @@ BAD_FITS = {
     "one class": (fit(y=np.where(Y == 0, 0, -1)), ValueError, r"y has one class only \('0' in all 5"),
     "y too long": (fit(y=np.append(Y, 0)), ValueError, r"20 rows.*21 labels"),
     "y too short for a list": (fit([A, B], Y[1:]), ValueError, r"20 rows.*19 labels"),
-    "2-D y": (fit(y=np.c_[Y, Y]), ValueError, r"y should be a 1d array"),
+    "2-D y": (fit(y=np.c_[Y, Y]), ValueError, r"row \d+ of y is not a distribution over the 2 classes"),
     "continuous y": (
         fit(y=np.linspace(0, 1, N)),
         ValueError,

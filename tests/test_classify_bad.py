@@ -203,7 +203,7 @@ TEXT_FILES = {
         "classify a.csv x --labels labels.csv --out out",
         r"x: no ending is not a supported format",
     ),
-    "a workbook by name": alone("x.xlsx", b"PK", r"x\.xlsx: \.xlsx is not a supported format"),
+    "a workbook by name": alone("x.xlsx", b"PK", r"x\.xlsx is not a complete Excel workbook"),
     "a pickle": alone("x.pkl", b"\x80\x04N.", r"x\.pkl: \.pkl is not a supported format"),
     "gzipped Parquet": alone("x.parquet.gz", b"", r"\.parquet\.gz is not a supported format"),
     "spaces and Unicode in the path": (
@@ -670,7 +670,7 @@ OPTIONS = {
         CALL + " --transpose c",
         r"--transpose c: there is no such view; the views are a, b",
     ),
-    "--transpose of a table": ({}, CALL + " --transpose a", r"--transpose a: a\.csv is a table with named columns"),
+    "--transpose of a table": ({}, CALL + " --transpose a", r"no id in common with a\.csv: its first id is"),
     "out is a file": ({"out": "mine"}, CALL, r"--out out is a file"),
     "out is below a file": (
         {"file": ""},

@@ -154,7 +154,7 @@ def choose_scaling(raw: RawView) -> str:
     >>> choose_scaling(RawView("a", 2 * np.eye(10), None))
     'log'
     >>> choose_scaling(RawView("a", np.diag(np.arange(10.0)), None))
-    'sqrt'
+    'zscore'
     """
     return choose_scalings([raw])[0].kind
 

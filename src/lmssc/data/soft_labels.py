@@ -29,7 +29,8 @@ def is_soft(y: Any) -> bool:
     (True, False, False)
     """
     if isinstance(y, list | tuple):
-        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+        rows = list | tuple | np.ndarray
+        return bool(y) and all(isinstance(row, rows) and len(row) == len(y[0]) > 1 for row in y)
     return len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
 
 

@@ -156,7 +156,7 @@ def has_topics(raw: RawView) -> bool:
     >>> rng = np.random.default_rng(0)
     >>> has_topics(RawView("a", (rng.random((200, 20)) < 0.2).astype(float), None))
     False
-    >>> has_topics(RawView("a", (rng.random((200, 2)) < 0.2).repeat(10, axis=1).astype(float), None))
+    >>> has_topics(RawView("a", (rng.random((200, 10)) < 0.2).repeat(2, axis=1).astype(float), None))
     True
     """
     texts = _distinct_texts(raw)

@@ -6,6 +6,7 @@ says what was found.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def least_correlation(raw: RawView) -> float:
     >>> least_correlation(RawView("a", np.linalg.svd(rows, full_matrices=False)[0], None)) < 1e-9
     True
     """
-    if sparse.issparse(raw.data) or raw.data.shape[1] < 2:
+    if raw.data.shape[1] < 2 or any(map(sparse.issparse, islice(distinct_rows(raw, 1), 1))):
         return 1.0
     deviation, n_rows = _deviations(raw)
     if n_rows < CRITERIA.min_rows:

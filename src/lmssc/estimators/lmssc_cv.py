@@ -134,7 +134,8 @@ class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     >>> from lmssc import LMSSCCV
     >>> from lmssc.datasets import make_multiview
     >>> data = make_multiview(200, labelled=0.2, random_state=0)
-    >>> clf = LMSSCCV(param_grid=[{}, {"n_neighbors": [150]}], n_repeats=1).fit(data.views, data.y)
+    >>> grid = [{}, {"n_neighbors": [150], "second_opinion": [0.0]}]
+    >>> clf = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
     >>> clf.best_params_, clf.cv_results_["rank_test_score"]
     ({}, array([1, 2]))
     >>> clf.transduction_.shape
