@@ -177,7 +177,7 @@ def test_with_a_second_opinion_every_label_gives_what_solving_again_gives(data):
 
 
 def test_labels_that_come_during_a_fit_are_not_lost(data, monkeypatch):
-    engine = engine_of(data)
+    engine = engine_of(data, estimator=LMSSC(second_opinion=0.0))
     engine.start([], {})
     label_some(engine, data, 8)
     original = LMSSC._fit_dataset
