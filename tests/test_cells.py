@@ -240,6 +240,8 @@ def test_annotate_refuses_what_it_cannot_align(clf, tmp_path):
         lmssc.annotate(like(), nameless, ids=["p", "q"])
     with pytest.raises(ValueError, match="not fitted"):
         lmssc.annotate(like(), lmssc.LMSSC())
+    with pytest.raises(TypeError, match="got str; for a file: lmssc classify FILE --in-place"):
+        lmssc.annotate("cells.h5ad", clf)
     adata = like()
     lmssc.annotate(adata, nameless, "mine", ids=IDS)
     assert adata.obs["mine_label"].tolist() == nameless.transduction_.tolist()
@@ -403,6 +405,9 @@ def test_the_label_column_is_asked_for_by_name(tmp_path, capsys):
     assert "no such file; for the column of obs, write obs:cell_type" in capsys.readouterr().err
     for option in ("--labels", "--label-column"):
         assert main(["classify", str(tmp_path / "a.h5ad"), "--dry-run", option, "obs:cell_type"]) == 0
+    words = ["classify", str(tmp_path / "a.h5ad"), "--dry-run", "--labels", "obs:cell_type", "--views", "obsm:pca"]
+    assert main(words) == 2
+    assert "--views obsm:pca: no file has" in capsys.readouterr().err
 
 
 def test_a_file_without_x_asks_for_views(tmp_path, capsys):

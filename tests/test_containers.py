@@ -342,6 +342,20 @@ def test_what_a_frame_lacks_or_adds_is_told():
         clf.predict(frame, present={"kind": np.ones(60, bool)})
 
 
+def test_a_column_of_labels_is_no_feature():
+    frame, y = mail()
+    plain, labelled = lmssc.views_from_frame(frame), lmssc.views_from_frame(frame.assign(label=y))
+    assert labelled.notes[:-1] == plain.notes
+    assert labelled.notes[-1].startswith("Not used in the frame: label (labels, by its name")
+    assert labelled.views.recipes == plain.views.recipes
+    clf = lmssc.LMSSC(**labelled.settings).fit(labelled.views, np.where(np.arange(60) % 3 == 0, y, None))
+    assert clf.predict(frame).shape == (60,)
+    asked_for = lmssc.views_from_frame(frame.assign(label=y), types={"label": "category"})
+    n_classes = len(set(y))
+    assert asked_for.views["numbers"].shape[1] == plain.views["numbers"].shape[1] + n_classes
+    assert lmssc.views_from_frame(frame.assign(label=y), {"a": "label"}).views["a"].shape == (60, n_classes)
+
+
 @pytest.mark.parametrize(
     ("views", "options", "error", "message"),
     [

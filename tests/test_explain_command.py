@@ -74,7 +74,7 @@ def test_explain_says_why(folder, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--id", "nobody"], "no sample has the id 'nobody'"), (["--id", "s0", "--top", "0"], "n must be")],
+    [(["--id", "nobody"], "no sample has the id 'nobody'"), (["--id", "s0", "--top", "0"], "--top must be at least 1")],
 )
 def test_explain_refuses(folder, capsys, arguments, message):
     path, _ = folder

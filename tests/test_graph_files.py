@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
+from lmssc import LMSSC, Graph
 from lmssc.cli import main
 from test_graph_views import papers, some_labels
 
@@ -68,6 +69,35 @@ def test_new_samples_by_their_links(folder, tmp_path, capsys):
     assert len(found) == 30
     right = [found[f"p{i}"] == topic[i] for i in range(90, 120)]
     assert np.mean(right) > 0.6
+    assert main([*words, str(tmp_path / "x.csv")]) == 0
+    said = capsys.readouterr()
+    assert "No file has the graph 'cites': samples count as without links there (--graph cites=FILE)." in said.out
+    assert not said.err
+    assert main([*words, str(tmp_path / "y.csv"), "--graph", str(where / "new_cites.csv")]) == 2
+    assert f"its graphs are: 'cites'; name it with --graph cites={where / 'new_cites.csv'}" in capsys.readouterr().err
+
+
+def test_links_to_a_model_from_python(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    topic = np.arange(60) % 2
+    features = rng.normal(size=(60, 4)) + topic[:, None]
+    links = sparse.csr_array((rng.random((60, 60)) < np.where(topic[:, None] == topic, 0.2, 0.01)).astype(float))
+    model = LMSSC().fit({"a": features, "cites": Graph(links)}, np.where(np.arange(60) < 20, topic, -1))
+    model.save(tmp_path / "m.lmssc")
+    np.save(tmp_path / "a.npy", features[:5] + 0.1)
+    sparse.save_npz(tmp_path / "cites.npz", links[:5])
+    words = [str(tmp_path / name) for name in ("m.lmssc", "a.npy")]
+    graph, out = str(tmp_path / "cites.npz"), str(tmp_path / "new.csv")
+    assert main(["predict", *words, "--graph", graph, "--out", out]) == 0
+    assert f"Links 'cites': {links[:5].nnz} links" in capsys.readouterr().out
+    with open(out, encoding="utf-8") as file:
+        found = [row["label"] for row in csv.DictReader(file)]
+    expected = model.predict({"a": features[:5] + 0.1, "cites": Graph(links[:5])})
+    assert found == [str(label) for label in expected]
+    with pytest.raises(ValueError, match="'cites' was a graph in fit, but is a matrix of features here"):
+        model.predict({"a": features[:5], "cites": links[:5]})
+    assert main(["info", words[0]]) == 0
+    assert f"cites  {model.link_weights_['cites']:>6.3g}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -280,3 +280,29 @@ def test_a_search_judges_by_its_best_estimator(data):
     np.testing.assert_array_equal(search.predict_set(), search.best_estimator_.predict_set())
     np.testing.assert_array_equal(search.novelty_, search.best_estimator_.novelty_)
     assert len(search.explain([0])) == 1
+
+
+@pytest.mark.filterwarnings("ignore:only one labelled sample")
+@pytest.mark.parametrize("n_single", [0, 1])
+def test_a_rejection_that_cannot_happen_is_told(data, n_single):
+    y = np.full(300, -1)
+    for label in range(3):
+        y[np.flatnonzero(data.target == label)[: 1 if label < n_single else 8]] = label
+    few = LMSSC(max_iter=2).fit(data.views, y)
+    n_labels = (y >= 0).sum()
+    least = (1 + n_single) / (n_labels + 1)  # a label that is alone in its class is never hidden
+    far = [np.full_like(view[:1], 1e3) for view in data.views]
+    assert few.novelty(far) == pytest.approx(least)
+    with pytest.warns(UserWarning, match="rejects nothing: with these labels no p-value is below"):
+        assert few.predict(far, reject=least * 0.9) != -1
+    assert few.predict(far, reject=least * 1.1) == -1
+
+
+def test_explain_takes_rows_or_samples_but_not_both(clf, data):
+    with pytest.raises(ValueError, match="not both"):
+        clf.explain([0], X=data.views)
+    with pytest.raises(TypeError, match=r"got booleans; use np\.flatnonzero"):
+        clf.explain(data.y == 0)
+    with pytest.raises(TypeError, match="use X=") as caught:
+        clf.explain(np.linspace(0, 1, 300))
+    assert len(str(caught.value)) < 200

@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     import lmssc
     from lmssc.cli.console import print_json
 
+    if args.top < 1:
+        raise CommandError(f"--top must be at least 1, got {args.top}")
     try:
         model = lmssc.load(args.model)
         rows = _rows_of(model, args.ids)

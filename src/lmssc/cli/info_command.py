@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
         help="show what a model file contains",
         description=(
             "Show what a model file of 'lmssc classify' or clf.save(path) contains: method, samples, views,\n"
-            "classes and parameters. Its checksum is verified; no code in it is executed."
+            "links, classes and parameters. Its checksum is verified; no code in it is executed."
         ),
         epilog="examples:\n  lmssc info out/model.lmssc\n  lmssc info out/model.lmssc --format json",
     )
@@ -56,6 +56,7 @@ def _lines(path: Path, facts: dict[str, Any]) -> list[str]:
             [[view["name"], f"{view['features']:,}", view["scaling"] or "–"] for view in facts["views"]],
         ),
         "",
+        *_graph_lines(facts["graphs"]),
         *_table(
             ["class", "labels given", "samples"],
             [[str(one["label"]), _count(one["labelled"]), f"{one['samples']:,}"] for one in facts["classes"]],
@@ -64,6 +65,13 @@ def _lines(path: Path, facts: dict[str, Any]) -> list[str]:
         "parameters",
     ]
     return lines + [f"  {name} = {value}" for name, value in facts["parameters"].items()]
+
+
+def _graph_lines(graphs: list[dict[str, Any]]) -> list[str]:
+    if not graphs:
+        return []
+    rows = [[graph["name"], "–" if graph["weight"] is None else f"{graph['weight']:.3g}"] for graph in graphs]
+    return [*_table(["links", "weight"], rows), ""]
 
 
 def _count(number: int | None) -> str:

@@ -19,7 +19,7 @@ may come in any order; further columns are ignored. Rows are joined as by 'lmssc
 the same way, too: an unknown category value counts as none of the known ones, and a blank cell among
 numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not all; a
 view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
-got then.
+got then, if they come with all their views and links.
 
 A model with links (--graph of 'lmssc classify') also takes those of new samples: a table with the columns
 source and target, ids of a new and of a known sample in either order, or a matrix with a row for each new

@@ -60,7 +60,14 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options, gra
     sources, options = find_keys(sources, [], options, notes)
     views = match_views(sources, model, options, notes)
     joined = join(views)
-    links, lines = read_new_links(graphs, Ids(joined.ids, joined.one_order), model._link_columns, options)
+    numbers = [str(number) for number in range(1, len(model.transduction_) + 1)]
+    fitted = {name: model._link_columns.get(name, numbers) for name in model.graph_names_}
+    links, lines = read_new_links(graphs, Ids(joined.ids, joined.one_order), fitted, options)
+    lines += [
+        f"No file has the graph {name!r}: samples count as without links there (--graph {name}=FILE)."
+        for name in fitted
+        if name not in links
+    ]
     return NewSamples(joined, make_facts(views, joined), [*lines, *notes], links)
 
 
@@ -96,7 +103,7 @@ def predict(model: Any, samples: NewSamples, out: Path, *, force: bool = False, 
         progress_bar("predict", show=show) as advance,
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings("ignore", message="X does not have the view")  # a note says so
+        warnings.filterwarnings("ignore", message="X does not have the (view|graph)")  # a note says so
         for start in range(0, count, batch):
             rows = slice(start, min(start + batch, count))
             masks = joined.sparse_masks

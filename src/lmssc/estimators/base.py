@@ -293,6 +293,9 @@ class MultiViewClassifier(
             unknown = [name for name in graphs if name not in self.graph_names_]
             if unknown:
                 raise ValueError(f"X has the graphs {unknown}, but the model was fitted with {self.graph_names_}")
+            for name in features if isinstance(X, Mapping) else []:
+                if name in self.graph_names_:
+                    raise ValueError(f"{name!r} was a graph in fit, but is a matrix of features here; pass lmssc.Graph")
             blocks = self._read_known(features if graphs or isinstance(X, Mapping) else X)
             self._match_columns(features)
         else:

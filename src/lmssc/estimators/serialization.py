@@ -117,8 +117,8 @@ def describe_model(clf: Any, about: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        class, made, format_version, bytes, samples, labelled, unreached, iterations, converged, views, classes and
-        parameters; None for what is not known.
+        class, made, format_version, bytes, samples, labelled, unreached, iterations, converged, views, graphs, classes
+        and parameters; None for what is not known.
     """
     labelled = getattr(clf, "_labelled", None)
     scalings = getattr(clf, "scalings_", {})
@@ -136,6 +136,7 @@ def describe_model(clf: Any, about: dict[str, Any]) -> dict[str, Any]:
             {"name": name, "features": width, "scaling": scalings.get(name)}
             for name, width in zip(clf.view_names_, clf._layout.widths, strict=True)
         ],
+        "graphs": [{"name": name, "weight": getattr(clf, "link_weights_", {}).get(name)} for name in clf.graph_names_],
         "classes": [
             {
                 "label": label if isinstance(label, bool | int | str) else str(label),

@@ -1,5 +1,7 @@
 """How far to trust each answer: why, what if a label is wrong, none of these, and sets that keep their promise."""
 
+import reprlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -78,7 +80,7 @@ class TrustMixin:
         Parameters
         ----------
         rows : array-like of int, optional
-            Rows of the X of `fit`; all of them if X is None, too.
+            Rows of the X of `fit`; all of them if X is None, too. Not together with X.
         n : int
             Number of labelled samples to name for each.
         X : as in `fit`, optional
@@ -100,6 +102,10 @@ class TrustMixin:
         if not COUNT.accepts(n):
             raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
         if X is not None:
+            if rows is not None:
+                raise ValueError(
+                    "pass rows (samples of fit) or X (other samples), not both; X[...] takes some rows of X"
+                )
             found, distributions = read_new(model, X, present), model.predict_proba(X, present)
             return explain_new(model, found, distributions, n, sample_names(model, ids))
         return explain_rows(model, _check_rows(rows, len(model.transduction_)), n, sample_names(model, ids))
@@ -176,7 +182,8 @@ class TrustMixin:
             Which samples have which view.
         reject : float, optional
             Samples whose `novelty` is at most this get no class: −1 if the classes are integers, otherwise None. 0.05
-            rejects about 5 % of the samples of labelled classes.
+            rejects about 5 % of the samples of labelled classes. With m labels no p-value is below 1 / (m + 1): 0.05
+            needs at least 19, and more if classes have a single label. A warning says if nothing can be rejected.
 
         Returns
         -------
@@ -187,6 +194,14 @@ class TrustMixin:
             return labels
         if not SHARE.accepts(reject):
             raise ValueError(f"reject must be {SHARE.wanted}, got {reject!r}")
+        least = _least_novelty(fitted_model(self))
+        if least > reject:
+            warnings.warn(
+                f"reject={reject:g} rejects nothing: with these labels no p-value is below {least:.2g}. Give more "
+                "labels, at least two of each class, or raise reject",
+                UserWarning,
+                stacklevel=2,
+            )
         rejected = self.novelty(X, present) <= reject
         if labels.dtype.kind not in "iu":
             labels = labels.astype(object)
@@ -273,8 +288,12 @@ def _check_rows(rows: ArrayLike | None, n_samples: int) -> NDArray:
     if rows is None:
         return np.arange(n_samples)
     asked = np.atleast_1d(np.asarray(rows))
+    if asked.dtype.kind == "b":
+        raise TypeError("rows must be row numbers of the X of fit, got booleans; use np.flatnonzero(rows)")
     if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
-        raise TypeError(f"rows must be row numbers of the X of fit, got {rows!r}; use X=... for other samples")
+        raise TypeError(
+            f"rows must be row numbers of the X of fit, got {reprlib.repr(rows)}; use X=... for other samples"
+        )
     if asked.size and not (asked.min() >= 0 and asked.max() < n_samples):
         raise ValueError(f"rows must be from 0 to {n_samples - 1}, got {asked.min()} to {asked.max()}")
     return asked.astype(np.intp)
@@ -302,6 +321,14 @@ def _novelty(model: Any, hidden: NDArray, rates: NDArray) -> NDArray:
     seen = ~np.isnan(known)
     result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
     return np.minimum(result, 1.0)
+
+
+def _least_novelty(model: Any) -> float:
+    """The least p-value that a sample can have; labels that cannot be hidden count as stranger than it."""
+    folds, labelled = label_folds(model), model._targets.labelled
+    n_hidden = int(np.isin(folds.number[labelled], folds.used).sum())
+    n_labels = int(labelled.sum())
+    return (n_labels - n_hidden + 1) / (n_labels + 1)
 
 
 def _new_scores(model: Any, problem: LatentProblem, folds: HiddenFolds, found: NewRows) -> tuple[NDArray, NDArray]:

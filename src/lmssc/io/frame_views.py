@@ -15,7 +15,7 @@ from lmssc.io.join import Joined, join
 from lmssc.io.labelled_files import choose_scaling
 from lmssc.io.match_model import match_views, options_of_model
 from lmssc.io.options import Options
-from lmssc.io.sources import Source
+from lmssc.io.sources import Source, find_label_column
 from lmssc.io.view_plans import make_named_views, make_views
 
 # What messages call options of the command line, and what they are called here.
@@ -72,7 +72,8 @@ def views_from_frame(
         One row per sample.
     views : dict of str to str or list of str, optional
         Columns of each view, by its name. Columns that are not named are not used. By default all columns: numbers and
-        categories are the view "numbers", each column of text or lists is a view; dates and ids are left out.
+        categories are the view "numbers", each column of text or lists is a view; dates, ids and a column "label" are
+        left out.
     types : dict of str to {"number", "category", "text"}, optional
         What columns hold, where the values do not say it.
     impute : {"median", "mean"} or None
@@ -103,8 +104,11 @@ def views_from_frame(
         if kind not in TYPES:
             raise ValueError(f"types[{column!r}] must be one of {', '.join(TYPES)}, got {kind!r}")
     table = table_of_frame(frame)
-    source = Source("numbers", False, table, None, None)
     options = Options(types=dict(types or {}), impute=impute)
+    labels = find_label_column(table, options) if views is None else None
+    if labels in options.types:
+        labels = None
+    source = Source("numbers", False, table, None, labels)
     notes: list[str] = []
     try:
         if views is None:
@@ -114,6 +118,8 @@ def views_from_frame(
         joined = join(made)
     except ValueError as error:
         raise ValueError(_in_python(str(error))) from error
+    if labels is not None:
+        notes.append(f"Not used in {FRAME}: {labels} (labels, by its name; views= and types= override this).")
     recipes = {view.name: view.recipe for view in made}
     return FrameData(
         ViewDict(joined.views, ids=ids_of_frame(frame), recipes=recipes),

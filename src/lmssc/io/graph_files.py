@@ -121,7 +121,8 @@ def read_new_links(
     for name, table in _tables(arguments, options, []):
         if name not in fitted:
             known = some(map(repr, fitted)) or "none"
-            raise InputFileError(f"{table.path}: the model has no graph {name!r}; its graphs are: {known}")
+            hint = f"; name it with --graph {next(iter(fitted))}={table.path}" if fitted else ""
+            raise InputFileError(f"{table.path}: the model has no graph {name!r}; its graphs are: {known}{hint}")
         known_ids = {one: place for place, one in enumerate(fitted[name])}
         if table.blocks:
             links = _matrix(table, len(ids.names), len(known_ids))

@@ -291,6 +291,11 @@ def annotate(adata: Any, clf: Any, key_added: str = "lmssc", *, ids: Sequence[st
     (True, ['X_pca', 'lmssc_proba', 'X_lmssc'])
     """
     pandas = import_optional("pandas", purpose="annotations", extra="frames")
+    if not hasattr(adata, "obs_names"):
+        raise TypeError(
+            f"adata must be an AnnData or MuData object, got {type(adata).__name__}; for a file: "
+            "lmssc classify FILE --in-place"
+        )
     names = np.array([str(name) for name in adata.obs_names], dtype=object)
     found = annotation(clf, _ids_of(clf, ids)).at(names, "adata")
     adata.obs[f"{key_added}_label"] = pandas.Categorical(found.labels, categories=found.about["classes"])

@@ -223,7 +223,8 @@ def _plan_selected(sources: Sequence[Source], options: Options) -> list[ViewPlan
             found = [(source, *_match(source, pattern, options)) for source in sources]
             found = [match for match in found if match[1] or match[2]]
             if not found:
-                raise InputFileError(f"--view {view}: no file has a column {pattern!r}{_near(pattern, sources)}")
+                option = f"--views {view}" if view == patterns else f"--view {view}"
+                raise InputFileError(f"{option}: no file has a column {pattern!r}{_near(pattern, sources)}")
             if len(found) > 1:
                 paths = some(match[0].table.path for match in found)
                 raise InputFileError(f"--view {view}: {pattern!r} is in more than one file: {paths}")
