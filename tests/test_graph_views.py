@@ -319,3 +319,18 @@ def test_features_that_look_like_links_get_a_hint(fitted):
     words = sparse.random_array((400, 400), density=0.05, rng=rng, format="csr")
     assert not looks_like_links(words)
     assert looks_like_links(papers(400, p_link=0.2)[1])
+
+
+@pytest.mark.parametrize("second_opinion", ["auto", 0.5])
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_file_keeps_links_and_second_opinion(fitted, tmp_path, second_opinion, sure):
+    text, cites, _, y, _ = fitted
+    views = {"text": text, "more": text[:, :3] ** 2, "cites": Graph(cites)}
+    trust = None if sure else np.where(np.arange(len(y)) % 2, 0.5, 1)
+    clf = LMSSC(second_opinion=second_opinion).fit(views, y, sample_weight=trust)
+    clf.save(tmp_path / "papers.lmssc")
+    again = lmssc.load(tmp_path / "papers.lmssc")
+    new = {"text": text[:9] + 0.1, "more": text[:9, :3] ** 2, "cites": Graph(cites[:9])}
+    np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
+    np.testing.assert_array_equal(again.predict_set(new), clf.predict_set(new))
+    np.testing.assert_array_equal(again.novelty(new), clf.novelty(new))

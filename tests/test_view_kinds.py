@@ -64,6 +64,17 @@ class TestComponents:
         assert found.count("zscore") >= 198  # independent columns: 0.1 % by chance
         assert {kind(mixtures(rng)) for _ in range(20)} == {"zscore"}
 
+    @pytest.mark.parametrize("width", [5, 30])
+    def test_rare_large_values_are_no_components(self, width):
+        """Columns with outliers in different rows do not correlate, and incomes and prices little."""
+        rng = np.random.default_rng(0)
+        units = np.logspace(0, 4, width)
+        for n_outliers in (1, 3, 6):
+            outlying = rng.permuted(np.tile(np.arange(100)[:, None] < n_outliers, (1, width)), axis=0)
+            assert kind((mixtures(rng, n=100, d=width) + 1e4 * outlying) * units) == "zscore"
+        heavy = [kind(np.exp(2 * rng.normal(size=(200, width))) * units) for _ in range(40)]
+        assert heavy.count("zscore") >= 39
+
     def test_a_designed_experiment_is_no_components(self):
         levels = np.array([[a, b, c] for a in (10, 20, 30) for b in (-1, 0, 1) for c in (100, 200, 500)] * 4, float)
         assert np.abs(np.corrcoef(levels.T)[np.triu_indices(3, 1)]).max() < 1e-12
@@ -71,14 +82,18 @@ class TestComponents:
 
     def test_the_statistic_by_loops(self):
         rows = np.random.default_rng(1).normal(size=(60, 4))
+        rows[:, :2] *= np.sqrt(np.abs(rows[:, :2]))  # large values are rarer, but no outliers
         sums = []
         for points in (rows, rows - rows.mean(axis=0)):
-            total = 0.0
+            total, variance = 0.0, 0.0
             for i in range(4):
                 for j in range(i):
                     a, b = points[:, i], points[:, j]
                     total += 60 * (a @ b) ** 2 / ((a @ a) * (b @ b))
-            sums.append(chi2.cdf(total, 6))
+                    excess = [60 * (c**4).sum() / (c @ c) ** 2 - 3 for c in (a, b)]
+                    variance += 2 + excess[0] * excess[1] / 60
+            scale = max(variance / 12, 1)
+            sums.append(chi2.cdf(total / scale, 6 / scale))
         assert least_correlation(raw_view(rows)) == pytest.approx(min(sums), abs=1e-9)
 
     def test_components_are_answered_like_what_they_are_made_of(self):

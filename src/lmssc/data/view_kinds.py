@@ -43,6 +43,10 @@ class KindCriteria:
         Probability of correlations as small as those found, if the columns were independent.
     min_distinct_share : float
         Distinct values of a column, as a share of the rows: designed experiments have few, components many.
+    max_kurtosis, min_effective_rows : float
+        Kurtosis of a column, Σ z⁴ / n of the standardised values, above which the effective number of rows that make up
+        its variance, n / kurtosis, must be this large: columns with a few outliers are uncorrelated unless these are in
+        the same rows.
     """
 
     max_text_density: float = 0.2
@@ -55,6 +59,8 @@ class KindCriteria:
     min_relative_deviation: float = 1e-6
     max_p_value: float = 1e-3
     min_distinct_share: float = 0.5
+    max_kurtosis: float = 10.0
+    min_effective_rows: float = 10.0
 
 
 CRITERIA = KindCriteria()
@@ -147,6 +153,7 @@ def least_correlation(raw: RawView) -> float:
     pairs is about χ² with m. The scores of a principal component analysis of the same samples have r = 0, and those of
     a singular value decomposition a cosine of 0; measurements have larger sums. In a part of the samples the sum is
     still below m. Columns with few distinct values do not count: in designed experiments they are uncorrelated too.
+    With rare large values chance alone makes small sums, which the test allows for.
 
     Examples
     --------
@@ -167,6 +174,8 @@ def least_correlation(raw: RawView) -> float:
     rows = np.vstack([block[:, order].astype(np.float64) for block in distinct_rows(raw, CRITERIA.max_rows)])
     distinct = np.array([len(np.unique(column)) for column in rows.T])
     rows = rows[:, distinct >= CRITERIA.min_distinct_share * len(rows)]
+    kurtosis = _kurtosis(_at_length_1(rows - rows.mean(axis=0)))
+    rows = rows[:, kurtosis <= max(CRITERIA.max_kurtosis, len(rows) / CRITERIA.min_effective_rows)]
     if rows.shape[1] < 2:
         return 1.0
     return min(_less_than_chance(rows - rows.mean(axis=0)), _less_than_chance(rows))
@@ -189,8 +198,23 @@ def _deviations(raw: RawView) -> tuple[NDArray, int]:
 
 
 def _less_than_chance(rows: NDArray) -> float:
-    """Probability of a sum of squared cosines between the columns as small as this, by chance."""
-    cosines = rows / np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    """Probability of a sum of squared cosines between the columns as small as this, by chance.
+
+    Rare large values make the variance of n·r² 2 + κ_j·κ_k/n, with κ the excess kurtosis (Pitman 1937): few pairs then
+    have most of the sum, and it is often small. A scaled χ² has this variance.
+    """
+    cosines = _at_length_1(rows)
     products = cosines.T @ cosines
     above = np.triu_indices(len(products), 1)
-    return float(chi2.cdf(len(rows) * (products[above] ** 2).sum(), len(above[0])))
+    excess_kurtosis = _kurtosis(cosines) - 3
+    excess = np.outer(excess_kurtosis, excess_kurtosis)[above].mean() / (2 * len(rows))
+    scale = 1 + max(float(excess), 0.0)
+    return float(chi2.cdf(len(rows) * (products[above] ** 2).sum() / scale, len(above[0]) / scale))
+
+
+def _at_length_1(columns: NDArray) -> NDArray:
+    return columns / np.sqrt(np.einsum("ij,ij->j", columns, columns))
+
+
+def _kurtosis(at_length_1: NDArray) -> NDArray:
+    return len(at_length_1) * (at_length_1**4).sum(axis=0)

@@ -171,7 +171,7 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array(n_views, count, least=0).accepts(value.energies, sizes)
         and array(n_views, count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
-        and optional(points("v", count, "c")).accepts(value.opinions, sizes)
+        and optional(points(n_views, count, "c")).accepts(value.opinions, sizes)
     )
 
 

@@ -244,8 +244,9 @@ class TrustMixin:
         Returns
         -------
         ndarray of bool of shape (n, c)
-            Columns as in `classes_`. A labelled sample has its label alone. A set may be empty: then the sample is
-            stranger than `coverage` of the hidden ones whichever class it is given.
+            Columns as in `classes_`. A labelled sample of `fit` has its label alone. A sample of X that is identical
+            to it may be another one: its set has that label, and what it would have without. A set may be empty: then
+            the sample is stranger than `coverage` of the hidden ones whichever class it is given.
 
         Examples
         --------
@@ -260,27 +261,43 @@ class TrustMixin:
         model = fitted_model(self)
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
-        folds, problem, targets = label_folds(model, groups), latent_problem(model), certain(model._targets)
+        folds, problem = label_folds(model, groups), latent_problem(model)
+        labelled, given = model._labelled, given_codes(model)
         if X is None:
-            hidden = hidden_scores(problem, targets, folds)
-            scores, nodes = hidden[model._nodes], model._nodes
+            hidden = hidden_scores(problem, certain(model._targets), folds)
+            scores = hidden[model._nodes]
         else:
             found = read_new(model, X, present)
             hidden, scores = _new_scores(model, problem, folds, found)
-            nodes = found.nodes
-        labelled = np.flatnonzero(targets.labelled)
-        p_values = class_p_values(hidden[labelled], targets.codes[labelled], scores, by_class=by_class)
+        nodes, codes = _hidden_labels(model)
+        p_values = class_p_values(hidden[nodes], codes, scores, by_class=by_class)
         result = np.empty(p_values.shape, dtype=bool)
         result[:, model._class_order] = p_values > 1 - coverage
-        own = np.flatnonzero((nodes >= 0) & targets.labelled[nodes])
-        result[own] = False
-        result[own, model._class_order[targets.codes[nodes[own]]]] = True
+        if X is None:
+            result[labelled] = np.arange(result.shape[1]) == given[labelled, None]
+        else:
+            labels = np.zeros((len(model._order.samples), result.shape[1]), dtype=bool)
+            labels[model._nodes[labelled], given[labelled]] = True
+            result |= labels[found.nodes] & (found.nodes >= 0)[:, None]
         return result
 
 
 def certain(targets: Targets) -> Targets:
     """The targets as they were given, all labels certain."""
     return replace(targets, trust=None)
+
+
+def _hidden_labels(model: Any) -> tuple[NDArray, NDArray]:
+    """Distinct sample and class of each given label, in canonical order: what the sets are calibrated on.
+
+    Identical samples count as often as they are labelled, each with its own label: where labels of copies differ, their
+    majority would be wrong less often than they are. If all labels are repeated equally often, they count once.
+    """
+    rows = np.flatnonzero(model._labelled)
+    codes = np.argsort(model._class_order)[given_codes(model)[rows]]
+    pairs, counts = np.unique(np.stack([model._nodes[rows], codes]), axis=1, return_counts=True)
+    nodes, codes = np.repeat(pairs, counts // np.gcd.reduce(counts), axis=1)
+    return nodes, codes
 
 
 def _check_rows(rows: ArrayLike | None, n_samples: int) -> NDArray:
@@ -341,6 +358,8 @@ def _new_scores(model: Any, problem: LatentProblem, folds: HiddenFolds, found: N
     )
     hidden = np.full((len(targets), targets.n_classes), np.nan)
     scores, fold_of_new = np.zeros((len(found.nodes), targets.n_classes)), folds.of_new(found.keys)
+    own_fold = np.where(found.nodes >= 0, folds.number[found.nodes], -1)  # where the labels of copies are hidden
+    fold_of_new = np.where(own_fold >= 0, own_fold, fold_of_new)
     for members, remaining in split_labels(targets, folds):
         answers = problem.label(remaining)
         here = folds.number[labelled] == folds.number[members[0]]
