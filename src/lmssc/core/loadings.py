@@ -177,6 +177,8 @@ def orthonormal_loadings(XtH: Sequence[NDArray]) -> list[NDArray]:
     [[[1.0, 0.0]], [[0.0, 1.0]]]
     """
     stacked = np.vstack(XtH)
+    # The factor does not depend on the scale. A power of two changes no digit, and squares of large numbers fit again.
+    stacked = np.ldexp(stacked, -np.frexp(np.abs(stacked).max(initial=0))[1])
     values, basis = linalg.eigh(stacked.T @ stacked)
     if values[0] > SETTINGS.min_eigenvalue_ratio * values[-1]:
         # C(CᵀC)^−½, several times faster than an SVD. One Newton step restores the digits that squaring lost.

@@ -271,12 +271,13 @@ class TrustMixin:
             hidden, scores = _new_scores(model, problem, folds, found)
         nodes, codes = _hidden_labels(model)
         p_values = class_p_values(hidden[nodes], codes, scores, by_class=by_class)
-        result = np.empty(p_values.shape, dtype=bool)
+        n_classes = len(model.classes_)
+        result = np.empty((len(p_values), n_classes), dtype=bool)
         result[:, model._class_order] = p_values > 1 - coverage
         if X is None:
-            result[labelled] = np.arange(result.shape[1]) == given[labelled, None]
+            result[labelled] = np.arange(n_classes) == given[labelled, None]
         else:
-            labels = np.zeros((len(model._order.samples), result.shape[1]), dtype=bool)
+            labels = np.zeros((len(model._order.samples), n_classes), dtype=bool)
             labels[model._nodes[labelled], given[labelled]] = True
             result |= labels[found.nodes] & (found.nodes >= 0)[:, None]
         return result
