@@ -120,3 +120,16 @@ def test_scores_and_refits_look_at_the_index_too():
             score()
     with pytest.raises(ValueError, match="view 'a' and y have the same index in another order"):
         hold_out(clf, frames(), y)
+
+
+def test_weights_and_a_table_of_masks_look_at_the_index_too():
+    weights = pd.Series(np.linspace(0.5, 1, N), index=IDS)
+    with pytest.raises(ValueError, match="view 'a' and sample_weight have the same index in another order"):
+        quick().fit(frames(), DATA.y, sample_weight=weights.iloc[SHUFFLED])
+    clf = quick().fit(frames(), DATA.y, sample_weight=weights)
+    with pytest.raises(ValueError, match="view 'a' and sample_weight have the same index in another order"):
+        clf.score(frames(), DATA.y, sample_weight=weights.iloc[SHUFFLED])
+    table = pd.DataFrame({"a": np.arange(N) % 5 > 0, "b": True}, index=IDS)
+    quick().fit(frames(), DATA.y, table)
+    with pytest.raises(ValueError, match="view 'a' and present have the same index in another order"):
+        quick().fit(frames(), DATA.y, table.iloc[SHUFFLED])

@@ -298,6 +298,23 @@ def test_a_rejection_that_cannot_happen_is_told(data, n_single):
     assert few.predict(far, reject=least * 1.1) == -1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": "90 %"}, "coverage must be a number between 0 and 1, got '90 %'"),
+        ({"coverage": None}, "coverage must be"),
+        (
+            {"groups": np.where(np.arange(300) == 7, np.nan, np.arange(300) % 4)},
+            "groups has no group for sample 7: nan",
+        ),
+        ({"groups": [None] * 300}, "groups has no group for sample 0: None"),
+    ],
+)
+def test_wrong_calls_of_predict_set(clf, options, message):
+    with pytest.raises(ValueError, match=message):
+        clf.predict_set(**options)
+
+
 def test_explain_takes_rows_or_samples_but_not_both(clf, data):
     with pytest.raises(ValueError, match="not both"):
         clf.explain([0], X=data.views)

@@ -225,7 +225,7 @@ def validate(
     >>> validate(np.eye(3), [0, 1, -1], views=[2, 1]).names
     ['view0', 'view1']
     """
-    check_rows(X, y, present)
+    check_rows(X, y, present, sample_weight)
     column_names: dict[str, list[str]] = {}
     graphs: list[GraphView] = []
     if is_view_collection(X):

@@ -72,7 +72,9 @@ def read_soft_labels(y: Any, n_samples: int) -> SoftLabels:
     codes = np.where(unknown, -1, shares.argmax(axis=1))
     absent = np.setdiff1d(np.arange(len(classes)), codes)
     if len(absent):
-        raise ValueError(f"class {classes[absent[0]]!r} is the likeliest one in no row of y: leave its column out")
+        raise ValueError(
+            f"class {classes.tolist()[absent[0]]!r} is the likeliest one in no row of y: leave its column out"
+        )
     return SoftLabels(classes, codes, shares)
 
 

@@ -227,8 +227,8 @@ def name_parts(X: Any) -> dict[str, Any]:
     return dict(zip(default_names(len(X)), X, strict=True))
 
 
-def check_rows(X: Any, y: Any = None, present: Masks = None) -> None:
-    """Refuse views, labels and masks whose pandas indexes belong to different samples.
+def check_rows(X: Any, y: Any = None, present: Masks = None, sample_weight: Any = None) -> None:
+    """Refuse views, labels, masks and weights whose pandas indexes belong to different samples.
 
     Examples
     --------
@@ -239,9 +239,11 @@ def check_rows(X: Any, y: Any = None, present: Masks = None) -> None:
     parts = {f"view {name!r}": part for name, part in name_parts(X).items()} if collection else {"X": X}
     # The rows of a graph are named by the frame that it was made of.
     parts = {name: part.affinity if isinstance(part, Graph) else part for name, part in parts.items()}
-    parts["y"] = y
+    parts |= {"y": y, "sample_weight": sample_weight}
     if isinstance(present, Mapping):
         parts |= {f"present[{name!r}]": mask for name, mask in present.items()}
     elif isinstance(present, list | tuple):
         parts |= {f"present[{v}]": mask for v, mask in enumerate(present)}
+    else:
+        parts["present"] = present
     check_indexes(parts)

@@ -421,7 +421,7 @@ class MultiViewClassifier(
         -------
         float
         """
-        check_rows(X, y, present)
+        check_rows(X, y, present, sample_weight)
         predicted = self.predict(X, present)
         labels, known = known_labels(y)
         if len(labels) != len(predicted):

@@ -259,7 +259,7 @@ class TrustMixin:
         True
         """
         model = fitted_model(self)
-        if not 0 < coverage < 1:
+        if not (SHARE.accepts(coverage) and coverage < 1):
             raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
         folds, problem = label_folds(model, groups), latent_problem(model)
         labelled, given = model._labelled, given_codes(model)

@@ -13,6 +13,7 @@ from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import sample_keys
+from lmssc.data.labels import is_missing
 from lmssc.data.link_order import link_keys
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
@@ -84,6 +85,9 @@ def label_folds(model: Any, groups: ArrayLike | None = None) -> HiddenFolds:
         raise ValueError(
             f"groups must have one entry for each of the {len(model._nodes)} samples of fit, got shape {names.shape}"
         )
+    for row, name in enumerate(names.tolist()):
+        if is_missing(name):
+            raise ValueError(f"groups has no group for sample {row}: {name!r}; give it one, or a group of its own")
     place = np.unique(names, return_inverse=True)[1]
     if place.max(initial=0) < 1:
         raise ValueError("groups must name at least 2 groups, so that one can be hidden from the others")
