@@ -259,9 +259,9 @@ class TrustMixin:
         result = np.empty(p_values.shape, dtype=bool)
         result[:, model._class_order] = p_values > 1 - coverage
         if X is None:
-            result[labelled] = np.arange(result.shape[1]) == given[labelled, None]
+            result[labelled] = np.arange(len(model.classes_)) == given[labelled, None]
         else:
-            labels = np.zeros((len(model._order.samples), result.shape[1]), dtype=bool)
+            labels = np.zeros((len(model._order.samples), len(model.classes_)), dtype=bool)
             labels[model._nodes[labelled], given[labelled]] = True
             result |= labels[found.nodes] & (found.nodes >= 0)[:, None]
         return result
