@@ -334,3 +334,16 @@ def test_a_file_keeps_links_and_second_opinion(fitted, tmp_path, second_opinion,
     np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
     np.testing.assert_array_equal(again.predict_set(new), clf.predict_set(new))
     np.testing.assert_array_equal(again.novelty(new), clf.novelty(new))
+
+
+@pytest.mark.parametrize("unlabelled_too", [False, True])
+def test_links_made_from_the_labels_are_not_used(unlabelled_too):
+    """They find every hidden label: on noise, answers had a confidence of 65 %, and 32 % of them were right."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=150)
+    y = np.where(np.arange(150) < 60, target, -1)
+    same = (y[:, None] == y) & ((y >= 0) | unlabelled_too)
+    X = rng.normal(size=(150, 6))
+    with pytest.warns(UserWarning, match="hardly linked to unlabelled"):
+        clf = LMSSC().fit({"x": X, "same": Graph(same)}, y)
+    np.testing.assert_array_equal(clf.label_distributions_, LMSSC().fit([X], y).label_distributions_)

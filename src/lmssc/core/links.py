@@ -33,6 +33,11 @@ class EvidenceLimits:
         Standard deviations by which the agreement of labels along links must exceed chance.
     n_components : int
         Leading components of Z that are compared.
+    min_share_across : float
+        Links between labelled and unlabelled samples, as a share of those expected by chance, below which a graph says
+        nothing about unlabelled samples.
+    min_links_across : float
+        Such links that must be expected, for their number to tell anything.
     """
 
     n_shifts: int = 16
@@ -40,6 +45,8 @@ class EvidenceLimits:
     min_assortativity: float = 0.01
     label_deviations: float = 3.0
     n_components: int = 20
+    min_share_across: float = 0.25
+    min_links_across: float = 10.0
 
 
 EVIDENCE = EvidenceLimits()
@@ -307,7 +314,8 @@ def weigh_graphs(graphs: Sequence[sparse.csr_array], embedded: NDArray, targets:
 
     Similarity is Moran's I of Z, 0 by chance and at most 1. What chance gives is measured by moving the samples along
     in their canonical order, which is as good as random. A graph that is not above chance counts by its labels, if
-    they agree along its links more often than chance; else it says nothing.
+    they agree along its links more often than chance; else it says nothing. Neither does a graph that links labelled
+    samples among themselves (`reaches_unlabelled`).
 
     Parameters
     ----------
@@ -337,7 +345,7 @@ def weigh_graphs(graphs: Sequence[sparse.csr_array], embedded: NDArray, targets:
 
 
 def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -> float:
-    if not affinity.nnz:
+    if not affinity.nnz or not reaches_unlabelled(affinity, targets):
         return 0.0
     found = assortativity(affinity, embedded)
     n_samples = len(embedded)
@@ -347,6 +355,25 @@ def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -
     if found >= max(EVIDENCE.min_noise_ratio * noise, EVIDENCE.min_assortativity):
         return found
     return label_assortativity(affinity, targets)
+
+
+def reaches_unlabelled(affinity: sparse.csr_array, targets: Targets) -> bool:
+    """Whether labelled samples have links to unlabelled ones, about as many as if the labels were given at random.
+
+    Links that were made from the labels find every held-out label, and say nothing about any other sample.
+
+    Examples
+    --------
+    >>> same_class = sparse.csr_array(np.kron(np.eye(2), np.ones((10, 10))))
+    >>> reaches_unlabelled(same_class, Targets.from_codes(np.repeat([0, -1], 10), 1))
+    False
+    >>> reaches_unlabelled(same_class, Targets.from_codes(np.tile([0, -1], 10), 1))
+    True
+    """
+    n_links = np.diff(affinity[targets.labelled].indptr).sum()
+    n_across = n_links - np.diff(affinity[targets.labelled][:, targets.labelled].indptr).sum()
+    expected = float(n_links) * (1 - targets.n_labelled / len(targets))
+    return expected < EVIDENCE.min_links_across or bool(n_across >= EVIDENCE.min_share_across * expected)
 
 
 def assortativity(affinity: sparse.csr_array, embedded: NDArray) -> float:

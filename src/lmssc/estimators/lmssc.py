@@ -473,8 +473,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         if unused:
             warnings.warn(
                 f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
-                "others, or hidden labels are found better without links. Check that rows and columns are in the order "
-                "of the other views",
+                "others, or hidden labels are found better without links, or labelled samples are hardly linked to "
+                "unlabelled ones. Check that rows and columns are in the order of the other views",
                 UserWarning,
                 stacklevel=6,
             )
