@@ -258,6 +258,22 @@ def opinion_markdown(path: Path) -> str:
     return markdown_table(("data", *(f"{column.removeprefix('at ')} labels" for column in shares)), lines)
 
 
+def again_markdown(path: Path) -> str:
+    """Accuracy of LMSSC now, and its change since the tables, by data set and share of labels (benchmarks/again.py)."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    shares = sorted({float(row["rate"]) for row in rows})
+    lines = []
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        cells = {float(row["rate"]): row for row in rows if row["dataset"] == name}
+        texts = {
+            share: "{:.1f} ({:+.1f} ± {:.1f})".format(*(float(row[column]) for column in ("now", "change", "error")))
+            for share, row in cells.items()
+        }
+        lines.append((name, *(texts.get(share, "") for share in shares)))
+    return markdown_table(("data", *(f"{share:.0%}" for share in shares)), lines)
+
+
 def accuracy_chart(values: Values, title: str) -> str:
     """LMSSC and the best other method on each data set as an SVG with a row for each.
 
@@ -337,6 +353,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         "fresh cells": leaders_markdown(fresh["accuracy"]),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
+    blocks["again"] = again_markdown(root / FOLDER / "again.csv")
     blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")
     for name in ("alternation", "ablation"):
