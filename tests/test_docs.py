@@ -72,6 +72,7 @@ def test_page_about_files_runs_as_typed(page, tmp_path, capsys, monkeypatch):
             "to_label.csv",
             "model.lmssc",
             "report.html",
+            "check_labels.csv",
         }
 
 

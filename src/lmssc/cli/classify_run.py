@@ -353,7 +353,10 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
             f"unreached; label some of them{f' ({listed})' if listed else ''}."
         )
     if n_suspect:
-        lines.append(f"{counted(n_suspect, 'given label')} more likely wrong than right: see {CHECK_LABELS}.")
+        lines.append(
+            f"{counted(n_suspect, 'given label')} {'is' if n_suspect == 1 else 'are'} more likely wrong than right: "
+            f"see {CHECK_LABELS}."
+        )
     if listed not in ("", TO_LABEL):
         lines.append(f"Lists with typed labels are kept; the new list of samples to label is {listed}.")
     facts = {
