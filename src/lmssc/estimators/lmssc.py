@@ -15,6 +15,7 @@ from lmssc.core.embedding import Embedding
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
@@ -50,6 +51,7 @@ from lmssc.estimators.base import (
     upgrade_neighbors,
 )
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
 from lmssc.estimators.trust_state import former_targets
@@ -70,7 +72,7 @@ NOISE = Rule(
 
 
 @keep_index
-class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
+class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -453,12 +455,20 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self.n_iter_ = len(self.objective_)
         self.converged_ = result.converged
         self.neighbor_recall_ = result.neighbor_recall
-        self.temperature_, self.doubt_ = result.temperature, result.doubt
+        self.temperature_, self.doubt_ = result.calibration.overall.temperature, result.calibration.overall.doubt
         self._embedded = self._to_input(average.points)
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._targets, self._link_laplacian = result.targets, result.link_laplacian
+        self._memory = UpdateMemory(
+            float(result.gamma),
+            result.calibration,
+            result.n_missing if result.n_missing.any() else None,
+            len(result.latent),
+            int(self._labelled.sum()),
+        )
+        self._raw_scores = result.raw_scores
         self.__dict__.pop("_novelty", None)  # of an earlier fit
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
