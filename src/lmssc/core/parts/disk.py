@@ -92,6 +92,18 @@ class DiskExecutor:
             shutil.rmtree(part.store.folder)  # type: ignore[attr-defined]
             FileStore(Path(folder) / str(part.number)).snapshot(part.store.folder)  # type: ignore[attr-defined]
 
+    def mark(self) -> None:
+        """Remember the arrays of all parts as they are now: files are replaced, and never changed."""
+        new, old = self.folder / "mark.new", self.folder / "mark"
+        shutil.rmtree(new, ignore_errors=True)
+        self.save(str(new))
+        shutil.rmtree(old, ignore_errors=True)
+        new.rename(old)
+
+    def rollback(self) -> None:
+        """Go back to the last `mark`."""
+        self.restore(str(self.folder / "mark"))
+
     def close(self) -> None:
         """Delete the temporary folder."""
         shutil.rmtree(self.folder, ignore_errors=True)

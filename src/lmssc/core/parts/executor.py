@@ -62,6 +62,10 @@ class Part:
     def __getitem__(self, name: str) -> Any:
         return self.store[name]
 
+    def get(self, name: str) -> Any:
+        """The array of this name; None if there is none."""
+        return self.store.get(name)
+
     def __setitem__(self, name: str, value: Value) -> None:
         self.store[name] = value
 
@@ -105,6 +109,12 @@ class Executor(Protocol):
     def restore(self, folder: str) -> None:
         """Replace all arrays of all parts by those that `save` wrote."""
 
+    def mark(self) -> None:
+        """Remember the arrays of all parts as they are now."""
+
+    def rollback(self) -> None:
+        """Go back to the last `mark`."""
+
     def close(self) -> None:
         """Forget all parts."""
 
@@ -127,6 +137,7 @@ class InMemoryExecutor:
     def __init__(self, bounds: NDArray) -> None:
         self.bounds = bounds
         self.parts = [Part(p, int(first), int(end)) for p, (first, end) in enumerate(pairwise(bounds))]
+        self._marked: list[dict[str, Value]] = []
 
     def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
@@ -156,9 +167,18 @@ class InMemoryExecutor:
         for part in self.parts:
             part.store = dict(FileStore(f"{folder}/{part.number}").items())
 
+    def mark(self) -> None:
+        """Remember the arrays of all parts as they are now: functions never change an array in place."""
+        self._marked = [dict(part.store) for part in self.parts]
+
+    def rollback(self) -> None:
+        """Go back to the last `mark`."""
+        for part, store in zip(self.parts, self._marked, strict=True):
+            part.store = dict(store)
+
     def close(self) -> None:
         """Forget all parts."""
-        self.parts = []
+        self.parts, self._marked = [], []
 
 
 def with_own(

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Value = NDArray | sparse.csr_array
+from lmssc.numerics.matrices import Matrix as Value
+
 # Files of a sparse array.
 CSR = ("data", "indices", "indptr", "shape")
 
