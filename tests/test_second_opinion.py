@@ -10,6 +10,8 @@ import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core import propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.held_out import Fold, HiddenLabels
+from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
@@ -200,6 +202,20 @@ def test_it_is_not_trusted_where_the_graph_knows_better(labelled):
     plain = LMSSC(second_opinion=0.0).fit(data.views, data.y)
     assert clf.second_opinion_ == 0.0
     np.testing.assert_array_equal(clf.label_distributions_, plain.label_distributions_)
+
+
+def test_a_graph_that_finds_no_held_out_label_is_not_protected(small):
+    """The log-likelihood that it has to beat is that of the class frequencies without the label itself."""
+    Xs, _, codes = small
+    held = HiddenLabels(
+        as_views(Xs), Targets.from_codes(codes, 3), np.zeros(30), 0.5, [Fold(np.arange(14), None, None)], True
+    )
+    right = 0.0
+    for i in range(14):
+        others = np.delete(codes[:14], i)
+        right += np.log((1 + (others == codes[i]).sum()) / (3 + len(others)))
+    assert held.log_likelihood_by_frequencies() == pytest.approx(right)
+    assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():
