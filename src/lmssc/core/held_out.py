@@ -125,6 +125,12 @@ class HiddenLabels:
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
 
+    def log_likelihood_by_frequencies(self) -> float:
+        """Log-likelihood of the held-out labels given the class frequencies of the others, one label added to each."""
+        counts = np.bincount(self.targets.codes[self.targets.codes >= 0], minlength=self.targets.n_classes)
+        frequencies = np.maximum(counts, 1) / (counts.sum() - 1 + len(counts))
+        return float((self._known @ np.log(frequencies)).sum())
+
     def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
         """−ln p of each held-out label, given the balanced scores and their calibration."""
         probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
