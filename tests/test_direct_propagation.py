@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from tests import oracles
 
 from lmssc.core.direct_propagation import DenseFactor, factorise_and_solve, scores_without
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.propagation import propagate, propagate_without
 from lmssc.core.targets import Targets
-from tests import oracles
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from scipy.linalg import solve_sylvester
 
 import oracles
 from lmssc.core import loadings as loadings_module
+from lmssc.core.direct_propagation import solve_directly
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
-from lmssc.core.direct_propagation import solve_directly
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
