@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from tests import oracles
 
+import oracles
 from lmssc.core.direct_propagation import DenseFactor, factorise_and_solve, scores_without
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.propagation import propagate, propagate_without
