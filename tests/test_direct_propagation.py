@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from tests import oracles
 
+import oracles
 from lmssc.core.direct_propagation import DenseFactor, factorise_and_solve, scores_without
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.propagation import propagate, propagate_without

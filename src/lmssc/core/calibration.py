@@ -109,11 +109,20 @@ def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
            [0.68, 0.32]])
     """
     scores = np.maximum(scores, 0)
-    counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1]) + 1
+    return reweigh(scores, class_weights(codes, scores.mean(axis=0, dtype=np.float64), power))
+
+
+def class_weights(codes: NDArray, masses: NDArray, power: float) -> NDArray:
+    """What `balance` multiplies the scores of each class by; `masses` is the mean over all samples of its scores."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(masses)) + 1
     shares = counts / counts.sum()
-    masses = scores.mean(axis=0, dtype=np.float64)
     ratios = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MAX_PRIOR_RATIO, MAX_PRIOR_RATIO)
-    weighted = scores * (shares**-power * ratios ** min(1.0, 2 * power)).astype(scores.dtype)
+    return shares**-power * ratios ** min(1.0, 2 * power)
+
+
+def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
+    """Scores times the weight of their class, rows normalised to sum to 1."""
+    weighted = scores * weights.astype(scores.dtype)
     return weighted / weighted.sum(axis=1, keepdims=True)
 
 

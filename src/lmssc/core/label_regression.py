@@ -52,9 +52,14 @@ class NystroemFeatures:
         """From the points of all samples; `order` is a random order of them, whose first are the landmarks."""
         centre = points.mean(axis=0, dtype=np.float64)
         spread = float(points.var(axis=0, dtype=np.float64).sum())
-        energy = max(spread, float(np.finfo(points.dtype).tiny))
         chosen = slice(MAX_LANDMARKS) if order is None else order[:MAX_LANDMARKS]
-        landmarks = points[chosen].astype(np.float64) - centre
+        return cls.from_moments(centre, spread, points[chosen])
+
+    @classmethod
+    def from_moments(cls, centre: NDArray, spread: float, chosen: NDArray) -> "NystroemFeatures":
+        """From the mean of all points, their mean squared distance from it, and the points that are landmarks."""
+        energy = max(spread, float(np.finfo(chosen.dtype).tiny))
+        landmarks = chosen.astype(np.float64) - centre
         return cls(centre, energy, landmarks, _whiten(_radial(landmarks, landmarks, energy)))
 
     def __call__(self, points: NDArray) -> NDArray:
@@ -157,9 +162,7 @@ class NystroemRows:
         """Random labelled and unlabelled samples to fit to; None for all of them."""
         if len(labelled) <= 2 * MAX_FIT_SAMPLES:
             return None
-        order = np.arange(len(labelled)) if self.order is None else self.order
-        is_labelled = labelled[order]
-        return np.concatenate([order[kind][:MAX_FIT_SAMPLES] for kind in (is_labelled, ~is_labelled)])
+        return first_of_each(labelled, self.order)
 
     def times(self, coefficients: NDArray, chosen: NDArray | None = None) -> NDArray:
         """Features of all samples, or of those `chosen` by a boolean array, times coefficients."""
@@ -191,6 +194,13 @@ def _whiten(kernel: NDArray) -> NDArray:
     values, vectors = linalg.eigh(kernel, check_finite=False)
     kept = values > MIN_EIGENVALUE * values[-1]
     return vectors[:, kept] / np.sqrt(values[kept])
+
+
+def first_of_each(labelled: NDArray, order: NDArray | None) -> NDArray:
+    """The first labelled samples, then the first others, in a random order of the samples."""
+    order = np.arange(len(labelled)) if order is None else order
+    is_labelled = labelled[order]
+    return np.concatenate([order[kind][:MAX_FIT_SAMPLES] for kind in (is_labelled, ~is_labelled)])
 
 
 def _total(parts: Sequence[NDArray]) -> NDArray:

@@ -235,9 +235,10 @@ class BruteForceL2(NamedTuple):
     rounding: float
 
     @classmethod
-    def of(cls, points: NDArray) -> "BruteForceL2":
-        """From points of any precision."""
-        centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
+    def of(cls, points: NDArray, centre: NDArray | None = None) -> "BruteForceL2":
+        """From points of any precision; `centre` is by default their mean."""
+        if centre is None:
+            centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
         extended = np.ones((points.shape[0], points.shape[1] + 2), dtype=np.float32)
         extended[:, :-2] = points - centre
         extended[:, -2] = np.einsum("ij,ij->i", extended[:, :-2], extended[:, :-2])
