@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +27,8 @@ MAX_CACHED_NUMBERS = 1 << 24
 # The regression is fitted to at most this many labelled and as many unlabelled samples: enough for a few hundred
 # coefficients.
 MAX_FIT_SAMPLES = 20_000
+# Regressions on at most this many samples share the moments of their features.
+MAX_SHARED_SAMPLES = 5000
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,14 @@ class NystroemFeatures:
         """From the points of all samples; `order` is a random order of them, whose first are the landmarks."""
         centre = points.mean(axis=0, dtype=np.float64)
         spread = float(points.var(axis=0, dtype=np.float64).sum())
-        energy = max(spread, float(np.finfo(points.dtype).tiny))
         chosen = slice(MAX_LANDMARKS) if order is None else order[:MAX_LANDMARKS]
-        landmarks = points[chosen].astype(np.float64) - centre
+        return cls.from_moments(centre, spread, points[chosen])
+
+    @classmethod
+    def from_moments(cls, centre: NDArray, spread: float, chosen: NDArray) -> "NystroemFeatures":
+        """From the mean of all points, their mean squared distance from it, and the points that are landmarks."""
+        energy = max(spread, float(np.finfo(chosen.dtype).tiny))
+        landmarks = chosen.astype(np.float64) - centre
         values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
         kept = values > 1e-8 * values[-1]
         return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
@@ -123,13 +131,37 @@ class NystroemRows:
     def _compute(self, block: slice) -> NDArray:
         return self.features(self.points[block])
 
+    @cached_property
+    def moments(self) -> tuple[NDArray, NDArray]:
+        """ΦᵀΦ and Φᵀ1 of all samples."""
+        return self.moments_of(np.ones(len(self.points)))
+
+    def moments_of(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+        """Σ_i w_i·φ_i·φ_iᵀ and Σ_i w_i·φ_i, in float64."""
+
+        def of_block(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
+            own = weights[block].astype(features.dtype, copy=False)
+            weighted = features * np.sqrt(own)[:, None]
+            return weighted.T @ weighted, own @ features
+
+        grams, sums = zip(*self.map(of_block), strict=True)
+        return _total(grams), _total(sums)
+
+    def moments_within(self, chosen: NDArray) -> tuple[NDArray, NDArray]:
+        """The same of some samples, each with the weight 1."""
+
+        def of_block(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
+            own = features[chosen[block]]
+            return own.T @ own, own.sum(axis=0)
+
+        grams, sums = zip(*self.map(of_block), strict=True)
+        return _total(grams), _total(sums)
+
     def first(self, labelled: NDArray) -> NDArray | None:
         """Random labelled and unlabelled samples to fit to; None for all of them."""
         if len(labelled) <= 2 * MAX_FIT_SAMPLES:
             return None
-        order = np.arange(len(labelled)) if self.order is None else self.order
-        is_labelled = labelled[order]
-        return np.concatenate([order[kind][:MAX_FIT_SAMPLES] for kind in (is_labelled, ~is_labelled)])
+        return first_of_each(labelled, self.order)
 
     def times(self, coefficients: NDArray) -> NDArray:
         """Features times coefficients."""
@@ -143,6 +175,13 @@ class NystroemRows:
         if self._cached is None:
             return threaded_map(lambda block: function(block, self._compute(block)), self._blocks)
         return threaded_map(function, self._blocks, self._cached)
+
+
+def first_of_each(labelled: NDArray, order: NDArray | None) -> NDArray:
+    """The first labelled samples, then the first others, in a random order of the samples."""
+    order = np.arange(len(labelled)) if order is None else order
+    is_labelled = labelled[order]
+    return np.concatenate([order[kind][:MAX_FIT_SAMPLES] for kind in (is_labelled, ~is_labelled)])
 
 
 def _total(parts: Sequence[NDArray]) -> NDArray:
@@ -216,15 +255,24 @@ class Regression:
         share = 1.0 if labelled.all() else 0.5
         self.weights = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
 
-        def moments(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
-            weights = self.weights[block].astype(features.dtype, copy=False)
-            weighted = features * np.sqrt(weights)[:, None]
-            return weighted.T @ weighted, weights @ features
-
-        grams, means = zip(*self.fit_rows.map(moments), strict=True)
-        self.mean = _total(means)
-        self.gram = _total(grams) - np.outer(self.mean, self.mean)
+        gram, self.mean = self._weighted_moments()
+        self.gram = gram - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
+
+    def _weighted_moments(self) -> tuple[NDArray, NDArray]:
+        """Weighted second and first moments of the features.
+
+        Of few samples from the moments of all, which regressions without some of the labels share, and those of the
+        rarer of labelled and unlabelled ones. These have the larger weight, so both terms are positive.
+        """
+        rows, labelled = self.fit_rows, self.labelled
+        if len(labelled) > MAX_SHARED_SAMPLES:
+            return rows.moments_of(self.weights)
+        rarer = labelled if 2 * int(labelled.sum()) <= len(labelled) else ~labelled
+        small = float(self.weights.min())
+        more = float(self.weights.max()) - small
+        (gram, total), (own_gram, own_total) = rows.moments, rows.moments_within(rarer)
+        return small * gram + more * own_gram, small * total + more * own_total
 
     def set_ridge(self, ridge: float) -> None:
         """Use this ridge from now on."""
