@@ -34,6 +34,7 @@ from lmssc.data.views import RawView
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.graph_links import GraphLinksMixin
+from lmssc.estimators.notebook import ViewsInNotebookMixin
 from lmssc.estimators.origin import OriginMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 from lmssc.estimators.view_scaling import ViewScalingMixin
@@ -47,6 +48,7 @@ MEAN_LABELS_TO_WARN = 3
 
 class MultiViewClassifier(
     DocumentationLinkMixin,
+    ViewsInNotebookMixin,
     OriginMixin,
     ActiveLearningMixin,
     ViewScalingMixin,
