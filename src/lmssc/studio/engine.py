@@ -92,7 +92,7 @@ class Engine:
         self._queue: list[int] = []
         self._shown: list[int] = []
         self._solving: int | None = None  # the node whose column is being solved for
-        self._suspects: tuple[int, list[int]] | None = None  # version of the labels, and rows
+        self._suspects: tuple[int, dict[int, NDArray]] | None = None  # version of the labels, rows, and what others say
         self._suspects_wanted = False
         self._curve: dict[int, float] = {}
         self._model: dict[str, Any] = {"status": "none", "fits": 0, "labels_in_fit": 0, "error": None}
@@ -156,8 +156,10 @@ class Engine:
         with self._lock:
             if not self._live.labels:
                 return []
-            own = self._live.labelled[self._live.graph.nodes[row]]
-            shares = self._live.without_own(row) if own else self._live.of_sample(row)
+            shares = self._live.of_sample(row)
+            if self._live.labelled[self._live.graph.nodes[row]]:
+                known = {} if self._suspects is None or self._suspects[0] != self._version else self._suspects[1]
+                shares = known[row] if row in known else self._live.without_own(row)
             order = np.argsort(-shares, kind="stable")
             names = self._live.classes
             return [{"label": names[i], "probability": round(float(shares[i]), 4)} for i in order if shares[i] > 0]
@@ -203,8 +205,7 @@ class Engine:
         if stale:
             self._suspect()
         with self._lock:
-            rows = [] if self._suspects is None else self._suspects[1]
-            return [row for row in rows if row in self._live.labels]
+            return [] if self._suspects is None else [row for row in self._suspects[1] if row in self._live.labels]
 
     def _suspect(self) -> None:
         """Ask of each label what the others say of its sample."""
@@ -212,18 +213,20 @@ class Engine:
             live, version, self._suspects_wanted = self._live, self._version, False
             rows = {int(live.graph.nodes[row]): row for row in live.labels}
             codes = {node: int(live._codes[node]) for node in rows}
-            many = len({*live.labels.values()}) > 1
-        doubted = []
-        if many:
-            nodes, opinions = live.opinions_without_own()
-            own = {
-                int(node): opinion[codes[int(node)]]
-                for node, opinion in zip(nodes, opinions, strict=True)
-                if node in rows
+            solve = live.all_without_own() if len({*live.labels.values()}) > 1 else None
+        found: dict[int, NDArray] = {}
+        if solve is not None:
+            nodes, opinions = solve()
+            known = [
+                (opinion[codes[node]], rows[node], opinion)
+                for node, opinion in zip(nodes.tolist(), opinions, strict=True)
+                if node in rows and opinion.any()
+            ]
+            found = {
+                row: opinion for share, row, opinion in sorted(known, key=lambda one: one[:2]) if share < SUSPICIOUS
             }
-            doubted = sorted((share, rows[node]) for node, share in own.items() if share < SUSPICIOUS)
         with self._lock:
-            self._suspects = version, [row for _, row in doubted]
+            self._suspects = version, found
 
     def facts(self) -> dict[str, Any]:
         """How far the model is: fits, accuracy on hidden labels, the curve, and whether to go on."""

@@ -173,9 +173,9 @@ class LiveAnswers:
         opinion = self._updater.without_own(node)[0][: self.probabilities.shape[1]]
         if np.isnan(opinion).any():
             return np.zeros_like(opinion)
-        scores, codes = self.scores.copy(), self._codes.copy()
-        scores[node], codes[node] = np.maximum(opinion, 0), -1
-        return self._calibrated(scores, codes)[node]
+        scores, kept = self.scores.copy(), self._codes.copy()
+        scores[node], kept[node] = np.maximum(opinion, 0), -1
+        return self._calibrated(scores, self._codes, kept)[node]
 
     def reasons(self, row: int, n: int) -> list[tuple[int, float]]:
         """The labelled samples with most weight in the answer about a sample, and their weights; its own has none.
@@ -193,10 +193,22 @@ class LiveAnswers:
         best = sorted(by_node, key=lambda one: (-weights[one], one))[:n]
         return [(by_node[one][0], float(weights[one])) for one in best if weights[one] > 0]
 
-    def opinions_without_own(self) -> tuple[NDArray, NDArray]:
-        """Labelled nodes, and the scores that each would have without its own label; see `leave_one_out`."""
-        system = self._system(self._codes.copy(), len(self.classes))
-        return leave_one_out(LabelSolver(system, self._order, tol=OPINION_TOLERANCE), self.scores.copy())
+    def all_without_own(self) -> Callable[[], tuple[NDArray, NDArray]]:
+        """The function that finds the labelled nodes and `without_own` of each, with the labels as they are.
+
+        It takes one solve for each label, and may be called without a lock.
+        """
+        codes, scores = self._codes.copy(), self.scores.copy()
+        system = self._system(codes, scores.shape[1])
+
+        def solve() -> tuple[NDArray, NDArray]:
+            nodes, opinions = leave_one_out(LabelSolver(system, self._order, tol=OPINION_TOLERANCE), scores)
+            known = ~np.isnan(opinions).any(axis=1)
+            scores[nodes[known]] = np.maximum(opinions[known], 0)
+            probabilities = self._calibrated(scores, codes, np.full_like(codes, -1))
+            return nodes, np.where(known[:, None], probabilities[nodes], 0)
+
+        return solve
 
     def _system(self, codes: NDArray, n_classes: int) -> LabelSystem:
         """What the scores solve: propagation over the graph, with the second opinion of the fit if it has one."""
@@ -245,12 +257,12 @@ class LiveAnswers:
         holds_label = np.zeros(component.max() + 1, dtype=bool)
         holds_label[component[self.labelled]] = True
         self._reached = holds_label[component]
-        self.probabilities = self._calibrated(self.scores, self._codes)
+        self.probabilities = self._calibrated(self.scores, self._codes, self._codes)
         self.predicted = self.probabilities.argmax(axis=1)
         self._uncertainty = None
 
-    def _calibrated(self, scores: NDArray, codes: NDArray) -> NDArray:
-        """Probabilities of the classes, given the scores of all nodes and their labels."""
+    def _calibrated(self, scores: NDArray, codes: NDArray, kept: NDArray) -> NDArray:
+        """Probabilities of the classes, given the scores of all nodes and their labels; those `kept` are certain."""
         labelled = codes >= 0
         used = np.unique(codes[labelled])
         if self._calibrate is None or len(used) < 2:
@@ -261,7 +273,7 @@ class LiveAnswers:
             calibrated = self._calibrate(scores[:, used], ranks)
             result = np.zeros_like(scores)
             result[:, used] = calibrated
-            result[labelled] = scores[labelled]
+            result[kept >= 0] = scores[kept >= 0]
         # The second opinion alone is not enough for an answer.
         counts = np.bincount(codes[labelled], minlength=scores.shape[1])
         result[~self._reached] = counts / max(counts.sum(), 1)
