@@ -18,7 +18,7 @@ from lmssc.core.incremental import Updated, measured_recall, reasons_to_refit, t
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
-from lmssc.data.canonical_order import sample_keys
+from lmssc.data.canonical_order import in_input_order, sample_keys
 from lmssc.data.dataset import Dataset
 from lmssc.data.labels import known_labels
 from lmssc.data.parameters import one_of
@@ -27,7 +27,6 @@ from lmssc.data.stacking import stack_rows_of
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import RawView
-from lmssc.estimators.base import in_input_order
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution
 from lmssc.estimators.trust_state import given_codes
@@ -243,7 +242,7 @@ def _embed(model: Any, given: _Update) -> _Nodes:
         raws = [raw.take(given.merged.added) for raw in given.raws or []]
         found, residuals, opinions = model._encoder()(raws)
         latent = _append(latent, found)
-        coordinates = _append(coordinates, model._average().coordinates(found))
+        coordinates = _append(coordinates, model._average().queries(found))
         lacks = [np.zeros(n_new, dtype=bool) if raw.present is None else ~raw.present for raw in raws]
         n_missing = _append(n_missing, np.sum(lacks, axis=0))
         if groups is not None:
