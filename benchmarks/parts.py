@@ -25,7 +25,7 @@ from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import usual_neighbors
 from lmssc.core.parts.disk import DiskExecutor
-from lmssc.core.parts.fit import fit_in_parts
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views

@@ -11,12 +11,11 @@ from lmssc import LMSSC, Graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
-from lmssc.core.parts import graph as parted_graph
-from lmssc.core.parts import plan, store
+from lmssc.core.parts import file_store, parted_graph, plan
 from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import InMemoryExecutor, gather
-from lmssc.core.parts.fit import fit_in_parts
 from lmssc.core.parts.neighbors import PartedKNN
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
 from lmssc.core.targets import Targets
@@ -82,7 +81,7 @@ def test_exact_fit_in_parts_is_that_in_memory(name):
 
 
 def test_parts_in_files_give_the_same_as_in_memory(monkeypatch):
-    monkeypatch.setattr(store, "MAX_SMALL", 1000)
+    monkeypatch.setattr(file_store, "MAX_SMALL", 1000)
     views, targets = problem(250, labelled=0.1)
     config = FitConfig(n_neighbors=6, max_iter=1)
     one = fit_in_parts(views, targets, config, Places(2), on_disk=False)
@@ -244,7 +243,7 @@ def test_interrupted_fit_in_parts_resumes(small_model, data, tmp_path, monkeypat
             raise KeyboardInterrupt
         return propagate(*args, **kwargs)
 
-    monkeypatch.setattr("lmssc.core.parts.problem.learn_graph", interrupt)
+    monkeypatch.setattr("lmssc.core.parts.parted_objective.learn_graph", interrupt)
     with pytest.warns(UserWarning, match="interrupted after"):
         stopped = LMSSC(**options, checkpoint=path).fit(data.views, data.y)
     assert 0 < stopped.n_iter_ < 4

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.parts.fit import refuse_unsupported
+from lmssc.core.parts.parted_fit import refuse_unsupported
 from lmssc.core.parts.plan import Plan, parse_bytes
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views

@@ -14,7 +14,7 @@ from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.parts.fit import fit_in_parts
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lmssc.core.parts.executor import Message, Part, Result, with_own
-from lmssc.core.parts.store import FileStore, StoredArray
+from lmssc.core.parts.file_store import FileStore, StoredArray
 
 
 class DiskExecutor:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.parts.store import FileStore, Value
+from lmssc.core.parts.file_store import FileStore, Value
 
 Result = TypeVar("Result")
 Message = Sequence[NDArray]

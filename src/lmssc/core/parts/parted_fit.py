@@ -16,8 +16,8 @@ from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.core.parts.finish import finish
 from lmssc.core.parts.neighbors import PartedKNN
-from lmssc.core.parts.problem import PartedObjective, PartedState
-from lmssc.core.parts.start import PartedStart, begin
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState
+from lmssc.core.parts.parted_start import PartedStart, begin
 from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
