@@ -38,8 +38,8 @@ class FitResult:
     ----------
     scores : ndarray of shape (n, c)
         Calibrated class scores.
-    raw_scores : ndarray of shape (n, c)
-        F, before prior correction and calibration.
+    raw_scores : ndarray of shape (n, c), or None
+        F, before prior correction and calibration; None if the fit was in parts.
     unreached : ndarray of bool of shape (n,)
         Samples without a label in their component of the graph.
     graph : csr_array of shape (n, n)
@@ -86,7 +86,7 @@ class FitResult:
     """
 
     scores: NDArray
-    raw_scores: NDArray
+    raw_scores: NDArray | None
     unreached: NDArray
     graph: sparse.csr_array
     latent: NDArray
