@@ -147,9 +147,8 @@ class DaskExecutor:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         arguments = [own for _, own in self._arguments(shared, each)]
         sent = self._submit(run_on_part, [(self._name, p, send, own) for p, own in enumerate(arguments)])
-        targets = range(len(self.workers))
         # For each target, the message of each source, made where the source is.
-        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in targets]
+        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in range(len(sent))]
         tasks = [(self._name, p, receive, picked[p], own) for p, own in enumerate(arguments)]
         found = self._gather(self._submit(_receive, tasks))
         self.bytes_sent += sum(size for _, size in found)

@@ -109,7 +109,10 @@ def tolerance(n_samples: int, n_changed: int) -> float:
     >>> tolerance(1000, 10), tolerance(1_000_000, 1)
     (1e-10, 3e-05)
     """
-    return TOLERANCE(n_samples, float(np.sqrt(n_changed / n_samples)))
+    tightest = TOLERANCE.tightest
+    if n_samples <= TOLERANCE.max_exact_samples:
+        return tightest
+    return max(float(TOLERANCE.change_share * np.sqrt(n_changed / n_samples)), tightest)
 
 
 def update(
@@ -172,6 +175,21 @@ def update(
         frequencies = targets.frequencies.astype(found.scores.dtype)
         found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
     return Updated(raw_scores, found, graph, alpha, change)
+
+
+def beside_neighbors(graph: sparse.csr_array, n_new: int) -> NDArray:
+    """Order of the samples in which each of the new ones, the last of the graph, follows an earlier neighbour.
+
+    Examples
+    --------
+    >>> S = sparse.csr_array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> beside_neighbors(S, n_new=1)
+    array([0, 2, 1])
+    """
+    n_old = graph.shape[0] - n_new
+    place = np.arange(graph.shape[0], dtype=np.float64)
+    place[n_old:] = np.minimum(graph.indices[graph.indptr[n_old:-1]], n_old) + 0.5
+    return np.argsort(place, kind="stable")
 
 
 def measured_recall(graph: sparse.csr_array, coordinates: NDArray, scores: NDArray, rule: GraphRule) -> float:
