@@ -21,6 +21,9 @@ RIDGE = 1e-3
 NOISE_GROWTH = 15.0
 # Landmarks of the Nyström approximation.
 MAX_LANDMARKS = 300
+# Eigenvalues of their kernel below this share of the largest are rounding. If no pivot of a Cholesky factor is smaller
+# than this share of the trace, none is, and the factor takes a tenth of the time of the eigenvectors.
+MIN_EIGENVALUE, MIN_PIVOT = 1e-8, 1e-7
 # Numbers in one batch of features, and in all features that are cached; beyond, they are computed each time.
 BATCH_NUMBERS = 1 << 18
 MAX_CACHED_NUMBERS = 1 << 24
@@ -57,9 +60,7 @@ class NystroemFeatures:
         """From the mean of all points, their mean squared distance from it, and the points that are landmarks."""
         energy = max(spread, float(np.finfo(chosen.dtype).tiny))
         landmarks = chosen.astype(np.float64) - centre
-        values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
-        kept = values > 1e-8 * values[-1]
-        return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+        return cls(centre, energy, landmarks, _whiten(_radial(landmarks, landmarks, energy)))
 
     def __call__(self, points: NDArray) -> NDArray:
         """Features of some points, one row each."""
@@ -163,18 +164,36 @@ class NystroemRows:
             return None
         return first_of_each(labelled, self.order)
 
-    def times(self, coefficients: NDArray) -> NDArray:
-        """Features times coefficients."""
+    def times(self, coefficients: NDArray, chosen: NDArray | None = None) -> NDArray:
+        """Features of all samples, or of those `chosen` by a boolean array, times coefficients."""
         if self._cached is None:
-            return self.features.times(self.points, coefficients)
+            points = self.points if chosen is None else self.points[chosen]
+            return self.features.times(points, coefficients)
         coefficients = coefficients.astype(self.points.dtype, copy=False)
-        return np.concatenate(threaded_map(lambda features: features @ coefficients, self._cached))
+
+        def of_block(block: slice, features: NDArray) -> NDArray:
+            return (features if chosen is None else features[chosen[block]]) @ coefficients
+
+        return np.concatenate(self.map(of_block))
 
     def map(self, function: Callable[[slice, NDArray], Result]) -> list[Result]:
         """`function` of each batch of rows and its features."""
         if self._cached is None:
             return threaded_map(lambda block: function(block, self._compute(block)), self._blocks)
         return threaded_map(function, self._blocks, self._cached)
+
+
+def _whiten(kernel: NDArray) -> NDArray:
+    """A matrix whose product with its transpose is the inverse of the kernel, without directions that are rounding."""
+    try:
+        factor = linalg.cholesky(kernel, check_finite=False)
+        if factor.diagonal().min() ** 2 > MIN_PIVOT * len(kernel):
+            return linalg.solve_triangular(factor, np.eye(len(kernel)), check_finite=False)
+    except linalg.LinAlgError:
+        pass
+    values, vectors = linalg.eigh(kernel, check_finite=False)
+    kept = values > MIN_EIGENVALUE * values[-1]
+    return vectors[:, kept] / np.sqrt(values[kept])
 
 
 def first_of_each(labelled: NDArray, order: NDArray | None) -> NDArray:
@@ -213,9 +232,9 @@ class LabelRegressor:
         """Predicted scores of each point, up to a constant for each class."""
         return self.features.times(points, self.coefficients)
 
-    def at(self, rows: NystroemRows) -> NDArray:
-        """The same for points whose features may be cached."""
-        return rows.times(self.coefficients)
+    def at(self, rows: NystroemRows, chosen: NDArray | None = None) -> NDArray:
+        """The same for points, or some of them, whose features may be cached."""
+        return rows.times(self.coefficients, chosen)
 
     def times(self, factor: float) -> "LabelRegressor":
         """The same with all predictions times `factor`."""
@@ -277,7 +296,10 @@ class Regression:
     def set_ridge(self, ridge: float) -> None:
         """Use this ridge from now on."""
         self.ridge = ridge
-        self.factor = linalg.cho_factor(self.gram + ridge * np.eye(len(self.gram)))
+        # In the order of Fortran, so that the factor takes no further copy.
+        matrix = np.array(self.gram, order="F")
+        matrix[np.diag_indices_from(matrix)] += ridge
+        self.factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
 
     def fit(self, scores: NDArray) -> LabelRegressor:
         """Fit to the class scores of all samples."""
@@ -287,7 +309,7 @@ class Regression:
             return features.T @ (targets[block] * self.weights[block, None]).astype(features.dtype, copy=False)
 
         cross = _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ targets)
-        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross))
+        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross, check_finite=False))
 
     def adapt(self, scores: NDArray) -> None:
         """Set the ridge by how noisy the labels are: up to 16 times the default.
@@ -307,7 +329,7 @@ class Regression:
 
     def _unexplained(self, scores: NDArray) -> float:
         targets = self._targets(scores)[self.labelled]
-        errors = targets - self.fit(scores)(self.fit_rows.points[self.labelled])
+        errors = targets - self.fit(scores).at(self.fit_rows, self.labelled)
         left, all_ = (float(part.var(axis=0, dtype=np.float64).sum()) for part in (errors, targets))
         return min(left / all_, 1.0) if all_ else 0.0
 

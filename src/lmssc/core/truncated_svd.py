@@ -124,7 +124,7 @@ def leading_directions(
     """
     n_samples, n_features = views.n_samples, views.n_features
     if n_features <= min(n_samples, SVD.max_gram_size):
-        return _of_features(views, n_components)
+        return _of_features(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
         return _of_samples(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     median = estimate_median(views) if measure_noise else None
@@ -186,31 +186,38 @@ def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
     return result
 
 
-def _of_features(views: Views, n_components: int) -> Spectrum:
+def _of_features(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the features, of a subset of very many samples."""
     step = max(1, views.n_samples // SVD.min_gram_samples)
-    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
-    values = np.sqrt(np.maximum(squares[::-1], 0))
-    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
-    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
+    eigen = Eigensystem(views.every(step).gram() * step)
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
+    leading = _with_positive_peaks(eigen.leading(n_wanted).astype(views.dtype))
+    values = np.sqrt(np.maximum(eigen.values[::-1][:n_wanted], 0))
+    return Spectrum(leading, values.astype(views.dtype), median)
 
 
 def _of_samples(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
-    """From the Gram matrix of the samples; without vectors below the noise threshold, if any is above it."""
+    """From the Gram matrix of the samples."""
     eigen = Eigensystem(views.take(np.arange(views.n_samples)).sample_gram())
-    median = None
-    if measure_noise:
-        all_values = np.sqrt(np.maximum(eigen.values, 0))
-        median = float(np.median(all_values))
-        above = int((all_values > noise_threshold(median, views.n_samples, views.n_features)).sum())
-        if above:
-            n_components = min(n_components, max(above + N_SPARE, min_wanted))
-    leading = eigen.leading(n_components)
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
     # An SVD within the subspace restores the digits that squaring lost.
-    q = linalg.qr(np.vstack(views.transpose_dot(leading.astype(views.dtype))), mode="economic")[0]
+    leading = eigen.leading(n_wanted).astype(views.dtype)
+    q = linalg.qr(np.vstack(views.transpose_dot(leading)), mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
+
+
+def _count_wanted(
+    eigen: Eigensystem, views: Views, n_components: int, min_wanted: int, *, measure_noise: bool
+) -> tuple[int, float | None]:
+    """How many vectors of a Gram matrix to compute, and the median singular value; all of them if all are noise."""
+    if not measure_noise:
+        return n_components, None
+    values = np.sqrt(np.maximum(eigen.values, 0))
+    median = float(np.median(values))
+    above = int((values > noise_threshold(median, views.n_samples, views.n_features)).sum())
+    return min(n_components, max(above + N_SPARE, min_wanted)) if above else n_components, median
 
 
 def _by_lanczos(views: Views, n_components: int) -> Spectrum:

@@ -25,6 +25,7 @@ from lmssc.data.validation import Masks, is_view_collection
 from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_views
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
+from lmssc.estimators.notebook import ViewsInNotebookMixin
 from lmssc.estimators.prediction import PredictionMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem
 
@@ -32,7 +33,14 @@ from lmssc.estimators.problem import Problem, Solution, make_problem
 MEAN_LABELS_TO_WARN = 3
 
 
-class MultiViewClassifier(DocumentationLinkMixin, PredictionMixin, ActiveLearningMixin, ClassifierMixin, BaseEstimator):
+class MultiViewClassifier(
+    DocumentationLinkMixin,
+    ViewsInNotebookMixin,
+    PredictionMixin,
+    ActiveLearningMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """Semi-supervised classifier of several views.
 
     A subclass implements `_fit_method`, which turns a `Problem` into a `Solution`, and `_predict_new`, which scores new

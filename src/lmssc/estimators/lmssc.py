@@ -181,6 +181,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         another): below 1 it makes predictions more certain than the scores, above 1 less.
     second_opinion_ : float
         Trust in the second opinion, given or chosen.
+    view_graph_weight_ : float
+        Weight of the mean of the views' own neighbour graphs beside that of the latent positions, chosen by held-out
+        labels; 0 if it is not used.
     doubt_ : float
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
@@ -282,6 +285,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
+        # Models of versions that have no graphs of single views.
+        fitted.setdefault("view_graph_weight_", 0.0)
         # Models of versions without graphs.
         fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
@@ -395,6 +400,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
+        self.view_graph_weight_ = result.view_weight
 
     def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
