@@ -14,7 +14,7 @@ from accuracy_page import CHOSEN, parts_markdown
 from lmssc import LMSSC, LMSSCCV, compare
 from lmssc.core.start import begin
 from lmssc.datasets import load
-from lmssc.estimators.base import Problem, Solution
+from lmssc.estimators.problem import Problem, Solution
 from lmssc.evaluation.comparison import Comparison
 from lmssc.persistence.atomic import write_csv
 

@@ -84,6 +84,8 @@ def write_h5mu(path, ids, modalities, obs=None):
             write_anndata(group.create_group(name), own, **arguments)
             write_column(masks, name, np.isin(ids, own))
         mark(file.create_group("uns"), "dict")
+    with open(path, "r+b") as file:
+        file.write(b"MuData (format-version=0.1.0;creator=tests;creator-version=1)")
 
 
 def write_old_h5ad(path, ids, labels, X, pca):

@@ -426,6 +426,7 @@ def test_links_on_the_command_line(tmp_path, capsys):
     assert f"{N - 1} links" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore")  # anndata and mudata warn of the old format, of common gene names, of themselves
 def test_anndata_and_mudata_read_what_was_written(tmp_path):
     """With the packages themselves, where they are installed."""
     anndata = pytest.importorskip("anndata", reason="anndata is not installed")

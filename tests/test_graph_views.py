@@ -95,8 +95,11 @@ def test_order_of_graphs_changes_no_bit(fitted):
     assert one.link_weights_ == {name: two.link_weights_[name] for name in ("cites", "other")}
 
 
-def test_repeating_every_sample_changes_nothing(fitted):
+@pytest.mark.parametrize("loops", [False, True])
+def test_repeating_every_sample_changes_nothing(fitted, loops):
     text, cites, _, y, clf = fitted
+    if loops:  # copies are then linked to each other
+        cites = cites + sparse.eye_array(len(y))
     views = {"text": np.vstack([text, text]), "cites": Graph(sparse.kron(np.ones((2, 2)), cites, format="csr"))}
     again = LMSSC().fit(views, np.append(y, y))
     np.testing.assert_array_equal(again.label_distributions_[: len(y)], clf.label_distributions_)

@@ -569,7 +569,7 @@ def test_predict_works_on_some_samples_at_a_time(monkeypatch):
     parts = [view[:150] for view in data.views]
     clf = LMSSC(max_iter=2).fit(parts, data.y[:150])
     whole, places = clf.predict_proba(data.views), clf.transform(data.views)
-    monkeypatch.setattr("lmssc.estimators.base.MIN_BATCH_SIZE", 40)
+    monkeypatch.setattr("lmssc.estimators.prediction.MIN_BATCH_SIZE", 40)
     sizes = []
     extend = LMSSC._predict_new
     monkeypatch.setattr(

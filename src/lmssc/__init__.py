@@ -16,8 +16,9 @@ if _typing.TYPE_CHECKING:
     from lmssc.data.stacking import stack_views
     from lmssc.estimators.amgl import AMGL
     from lmssc.estimators.gfhf import GFHF
-    from lmssc.estimators.lmssc import LMSSC, paper_settings
+    from lmssc.estimators.lmssc import LMSSC
     from lmssc.estimators.lmssc_cv import LMSSCCV
+    from lmssc.estimators.lmssc_parameters import paper_settings
     from lmssc.estimators.mlan import MLAN
     from lmssc.estimators.serialization import load
     from lmssc.evaluation.comparison import compare
@@ -38,7 +39,7 @@ _MODULE_OF_NAME = {
     "compare": "lmssc.evaluation.comparison",
     "load": "lmssc.estimators.serialization",
     "open_view": "lmssc.io.open_view",
-    "paper_settings": "lmssc.estimators.lmssc",
+    "paper_settings": "lmssc.estimators.lmssc_parameters",
     "read_anndata": "lmssc.io.read_anndata",
     "stack_views": "lmssc.data.stacking",
     "views_from_frame": "lmssc.io.frame_views",

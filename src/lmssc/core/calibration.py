@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from lmssc.data.folds import assign_folds
+from lmssc.numerics.newton import minimize_within
 
 N_FOLDS = 5
 """Folds of held-out labels."""
@@ -109,11 +109,20 @@ def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
            [0.68, 0.32]])
     """
     scores = np.maximum(scores, 0)
-    counts = np.bincount(codes[codes >= 0], minlength=scores.shape[1]) + 1
+    return reweigh(scores, class_weights(codes, scores.mean(axis=0, dtype=np.float64), power))
+
+
+def class_weights(codes: NDArray, masses: NDArray, power: float) -> NDArray:
+    """What `balance` multiplies the scores of each class by; `masses` is the mean over all samples of its scores."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(masses)) + 1
     shares = counts / counts.sum()
-    masses = scores.mean(axis=0, dtype=np.float64)
     ratios = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MAX_PRIOR_RATIO, MAX_PRIOR_RATIO)
-    weighted = scores * (shares**-power * ratios ** min(1.0, 2 * power)).astype(scores.dtype)
+    return shares**-power * ratios ** min(1.0, 2 * power)
+
+
+def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
+    """Scores times the weight of their class, rows normalised to sum to 1."""
+    weighted = scores * weights.astype(scores.dtype)
     return weighted / weighted.sum(axis=1, keepdims=True)
 
 
@@ -216,41 +225,78 @@ def fit_calibration(
     targets = np.asarray(targets, dtype=np.float64)
     offsets = np.zeros(n_classes) if abundance is None else np.log(abundance)
     few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
-    doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
-    rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
+    penalties = (0.0, 0.0)
+    if penalise:
+        doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
+        penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
     centre = float(np.log(prior_temperature))
     logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else _merge_floor(logs, targets)
     offsets = offsets[: len(repeats)]
 
-    def loss(parameters: NDArray) -> tuple[float, NDArray]:
-        log_temperature, doubt, power = parameters
-        scaled = logs / np.exp(log_temperature)
-        exponents = scaled + power * offsets
-        powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        powers /= (powers * repeats).sum(axis=1, keepdims=True)
-        probabilities = np.maximum((1 - doubt) * powers + doubt / n_classes, np.finfo(float).tiny)
-        away = (log_temperature - centre) / PRIOR.log_temperature_std
-        value = -(targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_penalty * doubt + rarity_penalty * power
-        slopes = -targets / probabilities
-        inner = (1 - doubt) * powers * slopes
-        inner -= powers * inner.sum(axis=1, keepdims=True)
-        gradient = [
-            away / PRIOR.log_temperature_std - (inner * repeats * scaled).sum(),
-            doubt_penalty + (slopes * (1 / n_classes - powers)).sum(),
-            rarity_penalty + (inner * offsets).sum(),
-        ]
-        return float(value), np.array(gradient, dtype=np.float64)
+    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
+        return _log_loss(parameters, logs, targets, offsets, repeats, n_classes, penalties, centre)
 
-    bounds = [
-        (np.log(PRIOR.min_temperature), np.log(PRIOR.max_temperature)),
-        (0.0, PRIOR.max_doubt),
-        (0.0, PRIOR.max_rarity if offsets.any() else 0.0),
-    ]
+    bounds = np.array(
+        [
+            (np.log(PRIOR.min_temperature), np.log(PRIOR.max_temperature)),
+            (0.0, PRIOR.max_doubt),
+            (0.0, PRIOR.max_rarity if offsets.any() else 0.0),
+        ]
+    )
     # From little and from much doubt: there may be a local optimum at each.
-    starts = ([centre, 0.0, 0.0], [centre, 0.5, 0.0])
-    tries = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
-    found = min(tries, key=lambda result: result.fun).x
+    tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
+    found = min(tries, key=lambda result: result[1])[0]
     return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+
+
+def _log_loss(
+    parameters: NDArray,
+    logs: NDArray,
+    targets: NDArray,
+    offsets: NDArray,
+    repeats: NDArray,
+    n_classes: int,
+    penalties: tuple[float, float],
+    centre: float,
+) -> tuple[float, NDArray, NDArray]:
+    """Loss of `fit_calibration` at (log T, ε, ρ), its gradient and its Hessian matrix.
+
+    With z = log f / T + ρ·log r and g = softmax(z), the derivatives of g by log T and ρ are g·a and g·b, with a and b
+    the derivatives of z less their means under g.
+    """
+    log_temperature, doubt, power = parameters
+    scaled = logs / np.exp(log_temperature)
+    exponents = scaled + power * offsets
+    g = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    g /= (g @ repeats)[:, None]
+    weights = g * repeats
+
+    def less_mean(values: NDArray) -> NDArray:
+        return values - np.einsum("ij,ij->i", weights, values)[:, None]
+
+    kept, away = 1 - doubt, (log_temperature - centre) / PRIOR.log_temperature_std
+    p = np.maximum(kept * g + doubt / n_classes, np.finfo(float).tiny)
+    value = -np.vdot(targets, np.log(p)) + away**2 / 2 + penalties[0] * doubt + penalties[1] * power
+    rising = less_mean(scaled)
+    a, ratio = -rising, targets / p
+    by_g = ratio * g
+    slopes = [kept * g * a, 1 / n_classes - g]
+    curved = {(0, 0): kept * np.vdot(by_g, less_mean(a**2) + rising), (0, 1): -np.vdot(by_g, a)}
+    if offsets.any():
+        b = less_mean(np.broadcast_to(offsets, scaled.shape))
+        slopes.append(kept * g * b)
+        curved[0, 2] = kept * np.vdot(by_g, less_mean(a * b))
+        curved[1, 2] = -np.vdot(by_g, b)
+        curved[2, 2] = kept * np.vdot(by_g, less_mean(b**2))
+    gradient = np.array([away / PRIOR.log_temperature_std, *penalties])
+    hessian = np.diag([1 / PRIOR.log_temperature_std**2, 0.0, 0.0])
+    per_p = ratio / p
+    for i, slope in enumerate(slopes):
+        gradient[i] -= np.vdot(ratio, slope)
+        for j in range(i, len(slopes)):
+            hessian[i, j] += np.vdot(per_p * slope, slopes[j]) - curved.get((i, j), 0.0)
+            hessian[j, i] = hessian[i, j]
+    return float(value), gradient, hessian
 
 
 def _merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:

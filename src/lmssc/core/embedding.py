@@ -40,10 +40,7 @@ class Embedding:
         (array([1. , 0.5]), array([[2.915, 0.   ],
                [0.   , 2.915]]))
         """
-        strengths = np.linalg.norm(latent, axis=0)
-        stretch = np.sqrt(strengths / max(float(strengths.max(initial=0)), np.finfo(latent.dtype).tiny))
-        # A component that no sample uses would make the metric singular.
-        stretch = np.maximum(stretch, np.finfo(latent.dtype).eps).astype(latent.dtype)
+        stretch = stretch_of(np.linalg.norm(latent, axis=0))
         radius = float(np.sqrt(np.vdot(latent, latent) / len(latent)))
         return cls(stretch, radius, relative_norms(latent * stretch, radius))
 
@@ -77,6 +74,19 @@ class Embedding:
 
 IDENTITY = Embedding()
 """Z = H."""
+
+
+def stretch_of(strengths: NDArray) -> NDArray:
+    """Diagonal of C, from the norm of each column of H.
+
+    Examples
+    --------
+    >>> stretch_of(np.array([4.0, 1.0]))
+    array([1. , 0.5])
+    """
+    stretch = np.sqrt(strengths / max(float(strengths.max(initial=0)), np.finfo(strengths.dtype).tiny))
+    # A component that no sample uses would make the metric singular.
+    return np.maximum(stretch, np.finfo(strengths.dtype).eps).astype(strengths.dtype)
 
 
 def relative_norms(rows: NDArray, radius: float) -> NDArray:

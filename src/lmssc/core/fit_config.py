@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -79,6 +80,8 @@ class FitConfig:
 
 class CheckpointFile(Protocol):
     """File that holds an unfinished fit."""
+
+    path: Path
 
     def read(self) -> dict[str, Any] | None:
         """Content of the file; None if there is none."""

@@ -1,6 +1,6 @@
 """The neighbour graph S: nearest neighbours, simplex rows, the weight α, and the Laplacian."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy import sparse
 from lmssc.data.views import Matrix
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import ExactKNN, Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
 
@@ -137,16 +137,23 @@ def simplex_graph(
     found, pending = first, np.arange(len(first.indices))
     length = found.indices.shape[1]
     n_rows, most = len(pending), max(length, min(MAX_NEIGHBORS, n_points - 1))
-    parts: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
+    parts: list[Rows] = []
     while True:
-        project = partial(_project, found, pending, width, length >= most)
-        results = threaded_map(project, gen_batches(len(pending), BATCH_ROWS))
-        parts += [result[:4] for result in results]
-        pending = np.concatenate([result[4] for result in results])
+        done, pending = project_rows(found, pending, width, last=length >= most)
+        parts += done
         if not len(pending):
             break
         length = min(2 * length, most)
         found = search(pending, length)
+    return join_rows(parts, n_rows, n_points)
+
+
+Rows = tuple[NDArray, NDArray, NDArray, NDArray]
+"""Some rows of a graph: their numbers, the length of each, all columns, and all weights."""
+
+
+def join_rows(parts: Sequence[Rows], n_rows: int, n_points: int) -> sparse.csr_array:
+    """The graph of some rows; others are empty."""
     filled = np.zeros(n_rows, dtype=np.intp)
     for numbers, counts, _, _ in parts:
         filled[numbers] = counts
@@ -170,6 +177,13 @@ def simplex_graph(
     threaded_map(lambda rows: consecutive_rows(graph, rows).sort_indices(), gen_batches(n_rows, ROWS_PER_THREAD))
     graph.has_sorted_indices = True
     return graph
+
+
+def project_rows(found: Neighbors, pending: NDArray, width: NDArray, *, last: bool) -> tuple[list[Rows], NDArray]:
+    """Simplex rows of the samples `pending`, from their lists; and the samples whose list is too short."""
+    project = partial(_project, found, pending, width, last)
+    results = threaded_map(project, gen_batches(len(pending), BATCH_ROWS))
+    return [result[:4] for result in results], np.concatenate([pending[:0], *(result[4] for result in results)])
 
 
 def _project(
@@ -232,13 +246,16 @@ def learn_graph(
            [0.  , 0.  , 1.  , 0.  ]])
     """
     n_points = points.shape[0]
-    length = min(2 * n_neighbors + 2, n_points - 1)
+    own_alpha = alpha is None and not shared_alpha  # rows have at most k neighbours
+    # An approximate search keeps the longer lists for the next one.
+    exact = search is None or isinstance(search, ExactKNN)
+    length = min(n_neighbors + 2 if own_alpha and exact else 2 * n_neighbors + 2, n_points - 1)
     first = other_neighbors(points, length) if search is None else search.search(points, n_neighbors + 1, length)
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
             alpha = np.full_like(alpha, alpha.mean())
-        else:  # rows have at most k neighbours
+        elif not exact:
             first = Neighbors(*(part[:, : n_neighbors + 2] for part in first))
 
     def fetch(rows: NDArray, length: int) -> Neighbors:
@@ -261,19 +278,36 @@ def connect_new(
     array([[0.6, 0.4, 0. ]])
     """
     n_points = points.shape[0]
-    # Rows with an α of their own have at most k neighbours.
-    length = min(n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2, n_points)
+    length = min(new_list_length(n_neighbors, alpha), n_points)
     # Building an index does not pay for a few queries.
     many = queries.shape[0] >= n_points * MIN_QUERIES_PER_POINT
     if many and has_index(n_points, recall) and not sparse.issparse(points):
         first = nearest_by_index(points, queries, n_neighbors + 1, length, recall)
     else:
         first = nearest_neighbors(points, queries, length)
-    own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
 
     def search(rows: NDArray, length: int) -> Neighbors:
         return nearest_neighbors(points, queries[rows], length)
 
+    return new_rows(search, first, n_points, n_neighbors, alpha)
+
+
+def new_list_length(n_neighbors: int, alpha: float | None) -> int:
+    """Length of the first lists of new samples: rows with an α of their own have at most k neighbours.
+
+    Examples
+    --------
+    >>> new_list_length(10, None), new_list_length(10, 0.5)
+    (12, 22)
+    """
+    return n_neighbors + 2 if alpha is None else 2 * n_neighbors + 2
+
+
+def new_rows(
+    search: Callable[[NDArray, int], Neighbors], first: Neighbors, n_points: int, n_neighbors: int, alpha: float | None
+) -> sparse.csr_array:
+    """Simplex rows of new samples, as `connect_new` explains, from their first lists and a search for longer ones."""
+    own = adaptive_alpha(first.squared_distances, n_neighbors, beta=1.0)
     return simplex_graph(search, first, n_points, 4 * (own if alpha is None else np.full_like(own, alpha)))
 
 
@@ -372,11 +406,7 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
     transposed = graph.T.tocsr()
 
     def part(rows: slice) -> sparse.csr_array:
-        affinity = consecutive_rows(graph, rows) + consecutive_rows(transposed, rows)
-        affinity.data *= affinity.dtype.type(0.5)
-        own = np.arange(rows.stop - rows.start + 1, dtype=affinity.indices.dtype)
-        degrees = affinity.sum(axis=1)
-        return sparse.csr_array((degrees, rows.start + own[:-1], own), shape=affinity.shape) - affinity
+        return laplacian_rows(consecutive_rows(graph, rows), consecutive_rows(transposed, rows), rows.start)
 
     result = stack_rows(threaded_map(part, gen_batches(graph.shape[0], ROWS_PER_THREAD)))
     if not normalised:
@@ -385,3 +415,28 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
     roots = np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
     scale = sparse.diags_array(roots, dtype=roots.dtype)
     return (scale @ result @ scale).tocsr()
+
+
+def laplacian_rows(graph: sparse.csr_array, transposed: sparse.csr_array, first: int) -> sparse.csr_array:
+    """Consecutive rows of L, from number `first` on, given the same rows of S and of Sᵀ."""
+    affinity = graph + transposed
+    affinity.data *= affinity.dtype.type(0.5)
+    own = np.arange(graph.shape[0] + 1, dtype=affinity.indices.dtype)
+    degrees = affinity.sum(axis=1)
+    return sparse.csr_array((degrees, first + own[:-1], own), shape=affinity.shape) - affinity
+
+
+def stack_coordinates(parts: Sequence[tuple[NDArray, float]], dtype: np.dtype) -> NDArray:
+    """Blocks of coordinates side by side, each times a factor.
+
+    Examples
+    --------
+    >>> stack_coordinates([(np.ones((2, 1)), 3.0), (np.eye(2), 0.5)], np.dtype(float))
+    array([[3. , 0.5, 0. ],
+           [3. , 0. , 0.5]])
+    """
+    ends = np.cumsum([part.shape[1] for part, _ in parts])
+    points = np.empty((len(parts[0][0]), ends[-1]), dtype=dtype)
+    for columns, (part, factor) in zip(np.split(points, ends[:-1], axis=1), parts, strict=True):
+        np.multiply(part, points.dtype.type(factor), out=columns, casting="same_kind")
+    return points

@@ -22,11 +22,13 @@ from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.propagation import propagate_without
 from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.knn.exact import Search
 
 MIN_LIKELIHOOD = 1e-3
 """Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
@@ -124,6 +126,12 @@ class HiddenLabels:
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
 
+    def log_likelihood_by_frequencies(self) -> float:
+        """Log-likelihood of the held-out labels given the class frequencies of the others, one label added to each."""
+        counts = np.bincount(self.targets.codes[self.targets.codes >= 0], minlength=self.targets.n_classes)
+        frequencies = np.maximum(counts, 1) / (counts.sum() - 1 + len(counts))
+        return float((self._known @ np.log(frequencies)).sum())
+
     def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
         """−ln p of each held-out label, given the balanced scores and their calibration."""
         probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
@@ -171,6 +179,22 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         objective = replace(objective, groups=groups, links=links)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
+    chosen_objective = replace(objective, views=views, targets=targets)
+    return hold_out_of(chosen_objective, first, search, n_missing, tol, config.balance, complete=complete)
+
+
+def hold_out_of(
+    objective: Objective,
+    first: FirstGraph,
+    search: Search,
+    n_missing: NDArray,
+    tol: float,
+    prior_power: float,
+    *,
+    complete: bool,
+) -> HiddenLabels:
+    """Hold out labels of the samples of `objective`, which are in random order, and repeat the warm start."""
+    views, targets = objective.views, objective.targets
     run = partial(
         warm_start,
         first.embedded,
@@ -181,15 +205,16 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         tol=tol,
         make_laplacian=objective.laplacian,
     )
-    folds = []
-    for held in held_out_folds(targets.codes):
+    folds, hidden = [], held_out_folds(targets.codes)
+    L = objective.laplacian(first.graph)
+    for held, found in zip(hidden, propagate_without(L, targets, hidden, tol), strict=True):
         known = targets.hide(held)
-        folds.append(Fold(held, known, run(targets=known)))
+        folds.append(Fold(held, known, run(targets=known, propagated=(L, found))))
     consistency = []
     if has_few_labels(targets):
 
         def label(known: Targets) -> NDArray:
-            return balance(run(targets=known).scores, known.codes, config.balance)
+            return balance(run(targets=known).scores, known.codes, prior_power)
 
         answers = label(targets).argmax(axis=1)
         for drawn in draw_labels(answers, targets):
@@ -197,7 +222,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
             if len(rows):
                 scores = np.maximum(label(drawn)[rows], 0)
                 consistency.append((scores, expected_classes(scores, answers[rows])))
-    return HiddenLabels(views, targets, n_missing, config.balance, folds, complete, consistency)
+    return HiddenLabels(views, targets, n_missing, prior_power, folds, complete, consistency)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

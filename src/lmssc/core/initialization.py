@@ -146,6 +146,19 @@ def latent_start(
     >>> H.ravel().round(6) + 0.0
     array([3., 0.])
     """
+    directions = start_directions(views, n_components, above_noise=above_noise)
+    loadings = views.split(directions)
+    latent = views.dot(loadings)
+    if not views.complete:
+        for _ in range(rounds):
+            XtH = views.reconstructed_XtH(views.transpose_dot(latent), latent, loadings)
+            loadings = orthonormal_loadings(XtH)
+            latent = views.reconstructed_dot(latent, loadings)
+    return latent, loadings
+
+
+def start_directions(views: Views, n_components: int, *, above_noise: bool) -> NDArray:
+    """Leading directions of the stacked views, without those that look like noise: see `latent_start`."""
     above_noise = above_noise and views.n_features > COMPONENTS.max_trusted_features
     directions, values, median = leading_directions(
         views, n_components, measure_noise=above_noise, min_wanted=COMPONENTS.min_components
@@ -157,14 +170,7 @@ def latent_start(
             found = found if own is None else min(found, own)
         if found:  # where no component stands out, such as many classes in all directions, none can be told from noise
             directions = directions[:, : max(found, COMPONENTS.min_components)]
-    loadings = views.split(directions)
-    latent = views.dot(loadings)
-    if not views.complete:
-        for _ in range(rounds):
-            XtH = views.reconstructed_XtH(views.transpose_dot(latent), latent, loadings)
-            loadings = orthonormal_loadings(XtH)
-            latent = views.reconstructed_dot(latent, loadings)
-    return latent, loadings
+    return directions
 
 
 class InitialPositions(NamedTuple):
@@ -200,13 +206,7 @@ def initialize(views: Views, config: FitConfig, context: FitContext | None = Non
            [0.]])
     """
     context = FitContext() if context is None else context
-    n_components = config.n_components
-    if n_components is None:
-        n_components = max_components(views.n_samples, views.n_features, text=config.text)
-        if config.max_components is not None:
-            n_components = min(n_components, config.max_components)
-    # The spectrum of text has no gap between signal and noise.
-    above_noise = config.n_components is None and not config.text
+    n_components, above_noise = wanted_components(views, config)
     latent, loadings = context.reuse(
         ("svd", n_components, above_noise), lambda: latent_start(views, n_components, above_noise=above_noise)
     )
@@ -215,6 +215,17 @@ def initialize(views: Views, config: FitConfig, context: FitContext | None = Non
         latent = embed_incomplete(views, latent, loadings, ridge)
     embedding = Embedding.of_directions(latent) if config.by_direction else IDENTITY
     return InitialPositions(latent, loadings, embedding, ridge)
+
+
+def wanted_components(views: Views, config: FitConfig) -> tuple[int, bool]:
+    """Number of components to compute, and whether to drop those below the noise threshold."""
+    n_components = config.n_components
+    if n_components is None:
+        n_components = max_components(views.n_samples, views.n_features, text=config.text)
+        if config.max_components is not None:
+            n_components = min(n_components, config.max_components)
+    # The spectrum of text has no gap between signal and noise.
+    return n_components, config.n_components is None and not config.text
 
 
 def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositions, sparse.csr_array]:

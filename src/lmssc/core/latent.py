@@ -69,41 +69,83 @@ def update_latent(
     array([[1.5],
            [2.5]])
     """
+    found = find_basis(loadings, metric, ridge)
+    if found is None:
+        return np.zeros_like(start)
+    rhs = views.dot(found.loadings)
+    if views.complete:
+        system = _independent_systems(laplacian, beta, found.eigenvalues, rhs)
+    else:
+        basis = found.inner
+        inside = None if ridge is None else basis.T @ ridge @ basis
+        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in found.grams], inside)
+        system = _coupled_system(laplacian, beta, patterns)
+    solution = conjugate_gradient(
+        system.operator,
+        rhs,
+        start @ found.scaled,
+        system.precondition,
+        tol=solver_tolerance(rhs.dtype, tol),
+        max_iter=MAX_STEPS if views.complete else MAX_COUPLED_STEPS,
+        coupled=not views.complete,
+    )
+    return solution @ found.whole.T
+
+
+class LatentBasis(NamedTuple):
+    """The basis U in which the update of H splits into independent systems.
+
+    Attributes
+    ----------
+    loadings : list of ndarray of shape (d_v, m)
+        W^v·U, whose product with X^v is the right-hand side.
+    grams : list of ndarray
+        W^vᵀW^v, of components that have loadings.
+    inner : ndarray
+        U, of these components.
+    eigenvalues : ndarray of shape (m,)
+        Λ.
+    whole, scaled : ndarray of shape (r, m)
+        U and M·U, zero for components without loadings: H = KUᵀ and K = HMU.
+    """
+
+    loadings: list[NDArray]
+    grams: list[NDArray]
+    inner: NDArray
+    eigenvalues: NDArray
+    whole: NDArray
+    scaled: NDArray
+
+
+def find_basis(
+    loadings: Sequence[NDArray], metric: NDArray | None = None, ridge: NDArray | None = None
+) -> LatentBasis | None:
+    """U with UᵀAU = Λ and UᵀMU = I, as `update_latent` explains; None if there are no loadings at all.
+
+    Examples
+    --------
+    >>> find_basis([np.array([[2.0, 0.0], [0.0, 1.0]])]).eigenvalues
+    array([1., 4.])
+    """
     alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
     if ridge is not None:  # R couples components with loadings to those without
         alive[:] = True
     if not alive.any():
-        return np.zeros_like(start)
+        return None
     loadings = [loading[:, alive] for loading in loadings]
     grams = [loading.T @ loading for loading in loadings]
     # U = M^−½·Q with Q the eigenvectors of M^−½·A·M^−½.
-    roots = np.sqrt(np.ones_like(start[0]) if metric is None else metric)[alive]
+    roots = np.sqrt(np.ones_like(loadings[0], shape=len(alive)) if metric is None else metric)[alive]
     eigenvalues, basis = linalg.eigh(sum(grams) / np.outer(roots, roots))
     basis /= roots[:, None]
     if ridge is None:
         # Smaller eigenvalues are zero up to rounding.
         nonzero = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
         eigenvalues, basis = eigenvalues[nonzero], basis[:, nonzero]
-    rhs = views.dot([loading @ basis for loading in loadings])
-    if views.complete:
-        system = _independent_systems(laplacian, beta, eigenvalues, rhs)
-    else:
-        inside = None if ridge is None else basis.T @ ridge @ basis
-        patterns = _solve_patterns(views, [basis.T @ gram @ basis for gram in grams], inside)
-        system = _coupled_system(laplacian, beta, patterns)
     # U and M·U with a row for each component: zeros for components without loadings.
     whole, scaled = np.zeros((2, len(alive), basis.shape[1]), dtype=basis.dtype)
     whole[alive], scaled[alive] = basis, basis * roots[:, None] ** 2
-    solution = conjugate_gradient(
-        system.operator,
-        rhs,
-        start @ scaled,
-        system.precondition,
-        tol=solver_tolerance(rhs.dtype, tol),
-        max_iter=MAX_STEPS if views.complete else MAX_COUPLED_STEPS,
-        coupled=not views.complete,
-    )
-    return solution @ whole.T
+    return LatentBasis([loading @ basis for loading in loadings], grams, basis, eigenvalues, whole, scaled)
 
 
 class _System(NamedTuple):

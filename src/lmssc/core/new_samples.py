@@ -269,6 +269,12 @@ def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray],
     >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # ¾ of 0.5² / 2²
     array([[0.04]])
     """
+    moments = latent.T @ latent / latent.dtype.type(len(latent))
+    return residual_noise(views, loadings, samples) * linalg.pinvh(moments)
+
+
+def residual_noise(views: Views, loadings: list[NDArray], samples: NDArray) -> float:
+    """σ²: mean squared least-squares residual of a number, over some samples."""
     left, total, n_numbers = 0.0, 0.0, 0
     row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
     for batch in slices(len(samples), 8 * row_bytes):  # scaled copies, and what the system reads ahead
@@ -283,9 +289,7 @@ def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray],
             n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
         for view in views:
             release(view.data)
-    noise = max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
-    moments = latent.T @ latent / latent.dtype.type(len(latent))
-    return noise * linalg.pinvh(moments)
+    return max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
 
 
 def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import IDENTITY, Embedding
-from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups
+from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups, stack_coordinates
 from lmssc.core.latent import update_latent
 from lmssc.core.links import Links
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
@@ -194,10 +194,7 @@ class Objective:
         self, parts: Sequence[tuple[NDArray, float]], search: Search, alpha: NDArray | None = None
     ) -> tuple[sparse.csr_array, NDArray]:
         """S and α from blocks of coordinates, each times a factor."""
-        ends = np.cumsum([part.shape[1] for part, _ in parts])
-        points = np.empty((len(parts[0][0]), ends[-1]), dtype=self.views.dtype)
-        for columns, (part, factor) in zip(np.split(points, ends[:-1], axis=1), parts, strict=True):
-            np.multiply(part, points.dtype.type(factor), out=columns, casting="same_kind")
+        points = stack_coordinates(parts, self.views.dtype)
         if self.groups is not None:
             (points,) = separate_groups((points, self.groups))
         return learn_graph(points, self.n_neighbors, self.beta, alpha, shared_alpha=self.shared_alpha, search=search)

@@ -18,6 +18,10 @@ MIXTURES = (0.25, 0.75)
 # labels, less is chance. On 36 of 37 data sets these are the best for all others: benchmarks/second_opinion.py.
 MIN_GAIN = 1.0
 GAIN_OF_FULL_TRUST = 8.0
+# The cost of trust protects a graph that finds held-out labels: it is whole if the graph gains as much log-likelihood
+# over the class frequencies, and less in proportion if it gains less. Fewer held-out labels cannot tell.
+GAIN_OF_GRAPH = 4.0
+MIN_HELD_OUT = 20
 # Propagation with the second opinion is not tried if a mere mixture of both predictions gains less than this.
 MIN_MIXTURE_GAIN = 0.5
 # Relative residual of the propagations that are compared.
@@ -72,6 +76,7 @@ def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpini
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
         return JudgedOpinion(0.0, by_graph, regression)
     kernel = regression.kernel(held.views)
+    merit = before - held.log_likelihood_by_frequencies() if len(by_graph) >= MIN_HELD_OUT else GAIN_OF_GRAPH
 
     @cache
     def scores(trust: float) -> NDArray:
@@ -79,12 +84,35 @@ def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpini
 
     @cache
     def gain(trust: float) -> float:
-        return held.log_likelihood(scores(trust)) - before - MIN_GAIN - GAIN_OF_FULL_TRUST * trust
+        return held.log_likelihood(scores(trust)) - before - cost_of_trust(trust, merit)
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
         return JudgedOpinion(0.0, by_graph, regression, kernel)
     return JudgedOpinion(best, scores(best), regression, kernel)
+
+
+def cost_of_trust(trust: float, merit: float) -> float:
+    """Log-likelihood of the held-out labels that a trust has to gain.
+
+    Parameters
+    ----------
+    trust : float
+        t.
+    merit : float
+        Log-likelihood that the graph gains over the class frequencies.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> cost_of_trust(0.5, merit=10.0), cost_of_trust(0.5, merit=2.0), cost_of_trust(0.5, merit=-1.0)
+    (5.0, 2.5, 0.5)
+    """
+    proven = min(max(merit / GAIN_OF_GRAPH, 0.0), 1.0)
+    return max(MIN_MIXTURE_GAIN, proven * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
 
 
 def climb(choices: Sequence[float], value: Callable[[float], float]) -> float:

@@ -85,9 +85,7 @@ class NeighborAverage:
         self, latent: NDArray, groups: NDArray | None = None, own: NDArray | None = None
     ) -> tuple[sparse.csr_array, NDArray]:
         """Weights of the samples of fit in the average of each new sample, and mean squared distances to them."""
-        points, queries = self.points, self.embedding.embed_new(latent)
-        if self.regressor is not None:
-            queries = np.hstack([queries, self.regressor(queries)])
+        points, queries = self.points, self.queries(latent)
         if groups is not None and self.groups is not None:
             points, queries = separate_groups((points, self.groups), (queries, groups))
         n_neighbors = self.n_neighbors if own is None else min(self.n_neighbors + 1, len(points) - 1)
@@ -95,6 +93,11 @@ class NeighborAverage:
         if own is not None:
             weights = without_own(weights, own)
         return weights, mean_squared_distances(weights, points, queries)
+
+    def queries(self, latent: NDArray) -> NDArray:
+        """Coordinates of new samples, given their latent positions."""
+        queries = self.embedding.embed_new(latent)
+        return queries if self.regressor is None else np.hstack([queries, self.regressor(queries)])
 
     def trust(
         self,

@@ -17,6 +17,7 @@ from lmssc.data.memmap import BATCH_BYTES, memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
+from lmssc.numerics.eigensystem import Eigensystem
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,14 @@ class SVDLimits:
 
 
 SVD = SVDLimits()
+# Vectors below the noise threshold that are computed too: rounding may put their values above it.
+N_SPARE = 2
 
 
 class Spectrum(NamedTuple):
     """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
 
+    Fewer than asked for if the others are not wanted, because they are noise.
     `median` is the median of all singular values, an estimate if the views are large; None if it was not asked for.
     """
 
@@ -102,7 +106,8 @@ def leading_directions(
         Largest number of blocks; each takes one XᵀH and one XW.
     measure_noise : bool
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
-        are then not wanted: block Lanczos does not wait for them to converge.
+        are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and the Gram
+        matrix of the samples leaves them out.
     min_wanted : int
         Number of vectors that converge in any case.
 
@@ -119,9 +124,9 @@ def leading_directions(
     """
     n_samples, n_features = views.n_samples, views.n_features
     if n_features <= min(n_samples, SVD.max_gram_size):
-        return _of_features(views, n_components)
+        return _of_features(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
-        return _of_samples(views, n_components, measure_noise=measure_noise)
+        return _of_samples(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     median = estimate_median(views) if measure_noise else None
     cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
     if cheap_columns and SVD.n_lanczos * n_components < min(n_samples, n_features):
@@ -181,25 +186,38 @@ def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
     return result
 
 
-def _of_features(views: Views, n_components: int) -> Spectrum:
+def _of_features(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the features, of a subset of very many samples."""
     step = max(1, views.n_samples // SVD.min_gram_samples)
-    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
-    values = np.sqrt(np.maximum(squares[::-1], 0))
-    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
-    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
+    eigen = Eigensystem(views.every(step).gram() * step)
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
+    leading = _with_positive_peaks(eigen.leading(n_wanted).astype(views.dtype))
+    values = np.sqrt(np.maximum(eigen.values[::-1][:n_wanted], 0))
+    return Spectrum(leading, values.astype(views.dtype), median)
 
 
-def _of_samples(views: Views, n_components: int, *, measure_noise: bool) -> Spectrum:
+def _of_samples(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the samples."""
-    gram = views.take(np.arange(views.n_samples)).sample_gram()
-    leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
+    eigen = Eigensystem(views.take(np.arange(views.n_samples)).sample_gram())
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
     # An SVD within the subspace restores the digits that squaring lost.
-    q = linalg.qr(np.vstack(views.transpose_dot(leading.astype(views.dtype))), mode="economic")[0]
+    leading = eigen.leading(n_wanted).astype(views.dtype)
+    q = linalg.qr(np.vstack(views.transpose_dot(leading)), mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
-    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0)))) if measure_noise else None
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
+
+
+def _count_wanted(
+    eigen: Eigensystem, views: Views, n_components: int, min_wanted: int, *, measure_noise: bool
+) -> tuple[int, float | None]:
+    """How many vectors of a Gram matrix to compute, and the median singular value; all of them if all are noise."""
+    if not measure_noise:
+        return n_components, None
+    values = np.sqrt(np.maximum(eigen.values, 0))
+    median = float(np.median(values))
+    above = int((values > noise_threshold(median, views.n_samples, views.n_features)).sum())
+    return min(n_components, max(above + N_SPARE, min_wanted)) if above else n_components, median
 
 
 def _by_lanczos(views: Views, n_components: int) -> Spectrum:

@@ -10,7 +10,7 @@ from scipy import sparse
 from lmssc.core.alternation import relative_change
 from lmssc.core.graph import laplacian
 from lmssc.core.label_regression import LabelRegressor, NystroemRows, Regression
-from lmssc.core.propagation import propagate
+from lmssc.core.propagation import Propagation, propagate
 from lmssc.core.targets import Targets
 
 # More rounds change nothing.
@@ -58,6 +58,7 @@ def warm_start(
     *,
     spatially_ordered: bool = False,
     make_laplacian: Callable[[sparse.csr_array], sparse.csr_array] = laplacian,
+    propagated: tuple[sparse.csr_array, Propagation] | None = None,
 ) -> WarmStart:
     """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
 
@@ -81,6 +82,8 @@ def warm_start(
         As for `propagate`.
     make_laplacian : callable
         S ↦ L, with that of the links if there are any.
+    propagated : tuple (laplacian, propagation), optional
+        L of `graph` and F on it, if they are known already.
 
     Returns
     -------
@@ -95,8 +98,11 @@ def warm_start(
     >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    L = make_laplacian(graph)
-    scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
+    if propagated is None:
+        L = make_laplacian(graph)
+        scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
+    else:
+        L, (scores, unreached) = propagated
     regressor = expected = None
     initially_disconnected = unreached
     if weight:

@@ -6,7 +6,7 @@ answer and changes no bit of it. The same hashes recognise a training sample amo
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,11 @@ class CanonicalOrder(NamedTuple):
     samples: NDArray
     views: list[int]
     keys: NDArray
+
+
+def in_input_order(items: Sequence[Any] | NDArray, order: CanonicalOrder) -> list[Any]:
+    """Items of the views in canonical order, brought into the order of the input."""
+    return [items[order.views.index(v)] for v in range(len(items))]
 
 
 def splitmix64(values: NDArray) -> NDArray:

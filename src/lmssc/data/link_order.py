@@ -1,8 +1,8 @@
 """The canonical order of samples that have links: by their features, and where these are the same by their links.
 
-Samples are copies of each other if they have the same features and the same links to the same samples. Samples with the
-same features and other links are ordered by a hash of their neighbourhood, as in the test of Weisfeiler and Leman: it
-does not depend on the order of the input.
+Samples are copies of each other if they have the same features and the same links to the same samples; links of copies
+to each other do not tell them apart. Samples with the same features and other links are ordered by a hash of their
+neighbourhood, as in the test of Weisfeiler and Leman: it does not depend on the order of the input.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,8 @@ def order_with_links(keys_by_view: Sequence[NDArray], codes: NDArray, graphs: Se
     copies = features
     for graph in graphs:
         for links in (graph.links, graph.links.T.tocsr()):
-            copies = splitmix64(copies ^ row_keys(RawView(graph.name, links, None)))
+            looped = _with_loops(links, features)
+            copies = splitmix64(copies ^ row_keys(RawView(graph.name, looped, None)))
     _, first, node = np.unique(copies, return_index=True, return_inverse=True)
     n_labels = np.bincount(node.ravel(), codes >= 0, len(first)).astype(np.uint64)
     colours = _colours(features[first], n_labels, [graph.take(first) for graph in graphs])
@@ -60,6 +61,20 @@ def order_with_links(keys_by_view: Sequence[NDArray], codes: NDArray, graphs: Se
     keys[by_colour] = _strictly_ascending(colours[by_colour])
     samples = np.lexsort((codes, keys[node]))
     return CanonicalOrder(samples, plain.views, keys[node][samples])
+
+
+def _with_loops(links: sparse.csr_array, features: NDArray) -> sparse.csr_array:
+    """Link each sample to itself as strongly as to any sample of the same features.
+
+    Copies that are linked to each other then have the same row; without this each lacks the link to itself.
+    """
+    entries = links.tocoo()
+    alike = features[entries.row] == features[entries.col]
+    if not alike.any():
+        return links
+    loops = np.zeros(len(features), dtype=links.dtype)
+    np.maximum.at(loops, entries.row[alike], entries.data[alike])
+    return sparse.csr_array(links + sparse.diags_array(loops, dtype=links.dtype))
 
 
 def _colours(features: NDArray, n_labels: NDArray, graphs: Sequence[GraphView]) -> NDArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, stored_bytes
+from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, slices, stored_bytes
 from lmssc.data.storage import smaller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
@@ -73,6 +73,13 @@ class View:
     data: Matrix
     offset: NDArray | None = None
     present: NDArray | None = None
+
+    def blocks(self) -> Iterator[tuple[NDArray, "View"]]:
+        """Some rows at a time: their numbers, and the view of them. Rows on disk come in the order of the file."""
+        n_rows = self.data.shape[0]
+        for rows in slices(n_rows, stored_bytes(self.data) / max(n_rows, 1)):
+            present = None if self.present is None else self.present[rows]
+            yield np.arange(rows.start, rows.stop), View(self.data[rows], self.offset, present)
 
     def keep_present(self, rows: NDArray) -> NDArray:
         """`rows` with zeros for the samples that lack the view."""
@@ -172,27 +179,28 @@ class MappedView(View):
 
     scale: Callable[[RawView], View] = field(kw_only=True)
 
-    def _blocks(self) -> Iterator[tuple[NDArray, View]]:
+    def blocks(self) -> Iterator[tuple[NDArray, View]]:
+        """Some rows at a time, read and scaled."""
         for rows, block in self.data.blocks():
             yield rows, self.scale(RawView("", block, None if self.present is None else self.present[rows]))
 
     def transpose_dot(self, latent: NDArray) -> NDArray:
         """XᵀH, of shape (d, r)."""
         total = np.zeros((self.data.shape[1], latent.shape[1]), dtype=np.result_type(self.data.dtype, latent.dtype))
-        for rows, block in self._blocks():
+        for rows, block in self.blocks():
             total += block.transpose_dot(latent[rows])
         return total
 
     def dot(self, loadings: NDArray) -> NDArray:
         """X·W, of shape (n, r)."""
         product = np.empty((len(self.data), loadings.shape[1]), dtype=np.result_type(self.data.dtype, loadings.dtype))
-        for rows, block in self._blocks():
+        for rows, block in self.blocks():
             product[rows] = block.dot(loadings)
         return product
 
     def squared_norm(self) -> float:
         """‖X‖²."""
-        return sum(block.squared_norm() for _, block in self._blocks())
+        return sum(block.squared_norm() for _, block in self.blocks())
 
 
 def presence_patterns(present: Sequence[NDArray | None], n_samples: int) -> list[tuple[NDArray, NDArray]]:
@@ -427,13 +435,25 @@ class Views(Sequence[View]):
     def loss(self, latent: NDArray, loadings: Sequence[NDArray], XtH: Sequence[NDArray] | None = None) -> float:
         """Σ_v ‖X^v − H·W^vᵀ‖² over the sample-views that exist; `XtH` are X^vᵀH if known."""
         XtH = self.transpose_dot(latent) if XtH is None else XtH
-        parts = zip(self.energies, loadings, XtH, self.grams(latent), strict=True)
-        return sum(
-            energy - 2 * float(np.vdot(cross, loading)) + float(np.vdot(gram, loading.T @ loading))
-            for energy, loading, cross, gram in parts
-        )
+        return loss_from_products(self.energies, loadings, XtH, self.grams(latent))
 
     @cached_property
     def energies(self) -> list[float]:
         """‖X^v‖² of each view."""
         return [view.squared_norm() for view in self]
+
+
+def loss_from_products(
+    energies: Sequence[float], loadings: Sequence[NDArray], XtH: Sequence[NDArray], grams: Sequence[NDArray]
+) -> float:
+    """Σ_v ‖X^v − H·W^vᵀ‖², from ‖X^v‖², W^v, X^vᵀH and HᵀH of the samples that have the view.
+
+    Examples
+    --------
+    >>> loss_from_products([5.0], [np.array([[1.0]])], [np.array([[2.0]])], [np.array([[3.0]])])
+    4.0
+    """
+    return sum(
+        energy - 2 * float(np.vdot(cross, loading)) + float(np.vdot(gram, loading.T @ loading))
+        for energy, loading, cross, gram in zip(energies, loadings, XtH, grams, strict=True)
+    )

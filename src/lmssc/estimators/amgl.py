@@ -14,11 +14,13 @@ from lmssc.core.links import mean_over_links
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
+from lmssc.data.canonical_order import in_input_order
 from lmssc.data.parameters import Rule
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, View
-from lmssc.estimators.base import Problem, Solution, in_input_order, self_weights
 from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
+from lmssc.estimators.problem import Problem, Solution
+from lmssc.estimators.view_weights import self_weights
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, COUNT_OR_AUTO, NOT_NEGATIVE, VERBOSITY, Rule
-from lmssc.estimators.base import MultiViewClassifier, resolve_neighbors, upgrade_neighbors
+from lmssc.estimators.base import MultiViewClassifier
+from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
 
 ITERATIVE_RULES: dict[str, Rule] = {
     "impute": IMPUTE,

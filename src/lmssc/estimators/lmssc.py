@@ -8,48 +8,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.core.embedding import Embedding
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
-from lmssc.core.label_regression import LabelRegressor
-from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
-from lmssc.core.new_samples import NewSampleProbe, Trust
-from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
+from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.progress import IterationProgress
-from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
-from lmssc.data.imputation import IMPUTE
-from lmssc.data.n_jobs import JOBS_OR_NONE, thread_count
+from lmssc.data.canonical_order import in_input_order
+from lmssc.data.n_jobs import thread_count
 from lmssc.data.parameters import (
-    BOOLEAN,
-    CALLABLE_OR_NONE,
-    COUNT,
-    COUNT_OR_AUTO,
-    FROM_0_TO_1,
-    NOT_NEGATIVE,
-    PATH_OR_NONE,
-    POSITIVE,
-    SHARE,
-    VERBOSITY,
     Rule,
-    one_of,
 )
 from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec
 from lmssc.data.view_linkage import group_of_samples
-from lmssc.data.views import RawView, Views
-from lmssc.estimators.base import (
-    MultiViewClassifier,
-    Problem,
-    Solution,
-    in_input_order,
-    resolve_neighbors,
-    upgrade_neighbors,
-)
+from lmssc.data.views import Views
+from lmssc.estimators.latent_prediction import LatentClassifier
+from lmssc.estimators.lmssc_parameters import LMSSC_RULES
+from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
 from lmssc.estimators.trust_state import former_targets
@@ -57,20 +36,9 @@ from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
-TRUST = Rule(
-    lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v) and v <= MAX_TRUST,
-    f'"auto" or a number from 0 to {MAX_TRUST}',
-)
-# Beyond these limits single precision cannot tell samples apart, or the graph has no edges.
-SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
-
-NOISE = Rule(
-    lambda v: v == "auto" if isinstance(v, str) else FROM_0_TO_1.accepts(v) and v < 1, "from 0 to below 1, or 'auto'"
-)
-
 
 @keep_index
-class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
+class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -213,6 +181,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         another): below 1 it makes predictions more certain than the scores, above 1 less.
     second_opinion_ : float
         Trust in the second opinion, given or chosen.
+    view_graph_weight_ : float
+        Weight of the mean of the views' own neighbour graphs beside that of the latent positions, chosen by held-out
+        labels; 0 if it is not used.
     doubt_ : float
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
@@ -246,45 +217,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     True
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "impute": IMPUTE,
-        "n_components": COUNT_OR_AUTO,
-        "n_neighbors": COUNT_OR_AUTO,
-        "beta": SMOOTHNESS,
-        "gamma": POSITIVE,
-        "label_weight": NOT_NEGATIVE,
-        "compare_by": one_of("auto", "position", "direction"),
-        "balance": FROM_0_TO_1,
-        "calibrate": BOOLEAN,
-        "label_noise": NOISE,
-        "second_opinion": TRUST,
-        "loadings": one_of("orthonormal", "nonnegative"),
-        "init": one_of("svd", "random"),
-        "alpha": one_of("row", "mean"),
-        "freeze_alpha": BOOLEAN,
-        "neighbor_recall": SHARE,
-        "max_iter": COUNT,
-        "tol": NOT_NEGATIVE,
-        "callback": CALLABLE_OR_NONE,
-        "verbose": VERBOSITY,
-        "checkpoint": PATH_OR_NONE,
-        "n_jobs": JOBS_OR_NONE,
-    }
-
+    _rules: ClassVar[dict[str, Rule]] = LMSSC_RULES
     _maps_views = True
     _takes_graphs = True
-    # Set by fit, for predictions: the coordinates [Z, P] of the samples, how new samples get theirs, and how reliable
-    # predictions are.
-    _embedded: NDArray
-    _embedding: Embedding
-    _label_regressor: LabelRegressor | None
-    _groups: NDArray | None
-    _ridge: NDArray | None
-    _second_opinion: SecondOpinion | None
-    _opinion: Opinion | None
-    _probe: NewSampleProbe | None
-    _trust: Trust | None
-    _links: LinkMemory | None
 
     def __init__(
         self,
@@ -350,6 +285,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
+        # Models of versions that have no graphs of single views.
+        fitted.setdefault("view_graph_weight_", 0.0)
         # Models of versions without graphs.
         fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
@@ -463,6 +400,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
+        self.view_graph_weight_ = result.view_weight
 
     def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
@@ -478,40 +416,6 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
                 UserWarning,
                 stacklevel=6,
             )
-
-    def _encoder(self, links: list[sparse.csr_array] | None = None) -> ViewEncoder:
-        """Embeds new samples, by their links too if they have any."""
-        loadings = [self.loadings_[v] for v in self._order.views]
-        if self._links is None:
-            return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
-        loadings += self._links.loadings
-        return LinkedEncoder(self._scalings, loadings, self._ridge, self._second_opinion, links, memory=self._links)
-
-    def _average(self) -> NeighborAverage:
-        """Averages over the neighbours of new samples."""
-        samples = self._order.samples
-        return NeighborAverage(
-            self._embedded[samples],
-            self._embedding,
-            self._label_regressor,
-            self.n_neighbors_,
-            self.alpha_ if isinstance(self.alpha_, float) else None,
-            self.neighbor_recall,
-            None if self._groups is None else self._groups[samples],
-        )
-
-    def _predict_new(self, raws: list[RawView]) -> NDArray:
-        return self._predict_linked(raws, [])
-
-    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
-        samples = self._order.samples
-        fitted = FittedSamples(
-            self._known_distributions(),
-            np.isin(samples, self.unreached_),
-            np.bincount(self._nodes[self._labelled], minlength=len(samples)),
-        )
-        groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
-        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.
@@ -535,42 +439,3 @@ class LMSSC(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-
-def paper_settings() -> dict[str, Any]:
-    """Parameters of `LMSSC` for Algorithm 1 of the paper, to the letter.
-
-    Random H and S (k random neighbours of each sample), F = 0 for unlabelled samples, k = 15, the mean α in each
-    iteration, W ≥ 0, views that are not scaled, at most 100 iterations, stop at a relative change of F of 1e-5. The
-    paper gives no single r, β and γ; these are from the middle of the grid of its program. The scores are F itself:
-    neither balanced nor calibrated, nor lowered where all labels of a component are of one class.
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> from lmssc import LMSSC, paper_settings
-    >>> clf = LMSSC(**paper_settings())
-    >>> clf.n_neighbors, clf.max_iter, clf.tol
-    (15, 100, 1e-05)
-    """
-    return {
-        "n_components": 20,
-        "n_neighbors": 15,
-        "beta": 0.1,
-        "gamma": 1.0,
-        "label_weight": 0.0,
-        "compare_by": "position",
-        "balance": 0.0,
-        "calibrate": False,
-        "second_opinion": 0.0,
-        "scaling": None,
-        "loadings": "nonnegative",
-        "init": "random",
-        "alpha": "mean",
-        "freeze_alpha": False,
-        "max_iter": 100,
-        "tol": 1e-5,
-    }

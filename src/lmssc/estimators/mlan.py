@@ -13,11 +13,13 @@ from lmssc.core.graph import adaptive_alpha, connect_new, graph_from_rows, lapla
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
+from lmssc.data.canonical_order import in_input_order
 from lmssc.data.parameters import NOT_NEGATIVE, Rule
 from lmssc.data.validation import ViewSpec
 from lmssc.data.views import RawView, Views
-from lmssc.estimators.base import Problem, Solution, in_input_order, self_weights
 from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
+from lmssc.estimators.problem import Problem, Solution
+from lmssc.estimators.view_weights import self_weights
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
 
 

@@ -191,6 +191,7 @@ def is_second_opinion(value: Any, sizes: Sizes) -> bool:
     return (
         isinstance(value, SecondOpinion)
         and isinstance(kernel, MeanKernel)
+        and type(kernel.linear) is bool
         and points(n_landmarks, "c").accepts(value.coefficients, sizes)
         and array(n_copies * sizes.v, least=TINY).accepts(kernel.spreads, sizes)
         and type(kernel.landmarks) is list

@@ -20,7 +20,8 @@ from lmssc.data.views import RawView
 from lmssc.estimators.amgl import AMGL
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.gfhf import GFHF
-from lmssc.estimators.lmssc import LMSSC, paper_settings
+from lmssc.estimators.lmssc import LMSSC
+from lmssc.estimators.lmssc_parameters import paper_settings
 from lmssc.estimators.mlan import MLAN
 from lmssc.evaluation.peers import (
     Diffusion,

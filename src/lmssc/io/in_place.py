@@ -37,11 +37,13 @@ class TargetFile:
     Raises
     ------
     CommandError
-        If it is another kind of file, or cannot be written.
+        If there is no such file, or it is of another kind, or cannot be written.
     """
 
     def __init__(self, path: str) -> None:
-        if not path.lower().endswith(ENDINGS) or not os.path.isfile(path):
+        if not os.path.isfile(path):
+            raise CommandError(f"--in-place: there is no file {path}")
+        if not path.lower().endswith(ENDINGS):
             raise CommandError(f"--in-place writes into files that end in {' or '.join(ENDINGS)}, not into {path}")
         self.path = path
         self.real = Path(os.path.realpath(path))  # a link keeps pointing to the file

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,41 +100,100 @@ def conjugate_gradient(
     """
     if not rhs.size:
         return np.zeros_like(rhs)
-    columns = _Columns(rhs.shape, coupled)
-    (size,) = columns.dots((rhs, rhs))
-    X = np.ascontiguousarray(np.where(size > 0, start, rhs.dtype.type(0)))
-    R = np.ascontiguousarray(rhs - operator(X))
-    Z = precondition(R)
-    direction = Z.copy(order="C")
-    residual, left = columns.dots((R, Z), (R, R))
+    system = _InMemory(operator, rhs, start, precondition, coupled, diagonal)
+    iterate(system, tol, max_iter)
+    return system.X
+
+
+class System(Protocol):
+    """A linear system M·X = B for all columns of B, and where its solution has got to."""
+
+    def begin(self) -> tuple[NDArray, NDArray, NDArray]:
+        """⟨b, b⟩, ⟨r, z⟩ and ⟨r, r⟩ of each column; r is the residual, and z what the preconditioner makes of it."""
+
+    def curvature(self) -> tuple[NDArray, NDArray]:
+        """⟨p, Mp⟩ of each direction p, and how much of it is no more than rounding."""
+
+    def advance(self, step: NDArray) -> tuple[NDArray, NDArray]:
+        """⟨r, z⟩ and ⟨r, r⟩ after X has moved by `step` along the directions."""
+
+    def turn(self, ratio: NDArray) -> None:
+        """The next directions: z, plus `ratio` times the last ones."""
+
+
+def iterate(system: System, tol: float, max_iter: int) -> None:
+    """Conjugate gradients, wherever the vectors are: `conjugate_gradient` says what they do."""
+    size, residual, left = system.begin()
     target = tol**2 * size
-    rounding = None if diagonal is None else 4 * np.finfo(rhs.dtype).eps * diagonal
     for _ in range(max_iter):
         active = left > target
         if not active.any():
             break
-        image = operator(direction)
-        (curvature,) = columns.dots((direction, image))
-        active &= curvature > (0 if rounding is None else columns.squares(direction, rounding))
+        curvature, rounding = system.curvature()
+        active &= curvature > rounding
         if not active.any():
             break
-        step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
-        columns.add((X, step, direction), (R, -step, image))
-        Z = precondition(R)
         previous = residual
-        residual, left = columns.dots((R, Z), (R, R))
-        ratio = np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0))
-        columns.scale_and_add(direction, ratio, Z)
-    return X
+        step = np.divide(residual, curvature, out=np.zeros_like(residual), where=active)
+        residual, left = system.advance(step)
+        system.turn(np.divide(residual, previous, out=np.zeros_like(residual), where=active & (previous > 0)))
 
 
-class _Columns:
+class _InMemory:
+    """A system whose vectors are arrays in memory."""
+
+    def __init__(
+        self,
+        operator: Callable[[NDArray], NDArray],
+        rhs: NDArray,
+        start: NDArray,
+        precondition: Callable[[NDArray], NDArray],
+        coupled: bool,
+        diagonal: NDArray | None,
+    ) -> None:
+        self._operator, self._precondition = operator, precondition
+        self._columns = Columns(rhs.shape, coupled)
+        self._rhs, self._start = rhs, start
+        self._rounding = None if diagonal is None else rounding_of(diagonal, rhs.dtype)
+
+    def begin(self) -> tuple[NDArray, NDArray, NDArray]:
+        (size,) = self._columns.dots((self._rhs, self._rhs))
+        self.X = np.ascontiguousarray(np.where(size > 0, self._start, self._rhs.dtype.type(0)))
+        self.R = np.ascontiguousarray(self._rhs - self._operator(self.X))
+        self.Z = self._precondition(self.R)
+        self.direction = self.Z.copy(order="C")
+        residual, left = self._columns.dots((self.R, self.Z), (self.R, self.R))
+        return size, residual, left
+
+    def curvature(self) -> tuple[NDArray, NDArray]:
+        self._image = self._operator(self.direction)
+        (curvature,) = self._columns.dots((self.direction, self._image))
+        if self._rounding is None:
+            return curvature, np.zeros_like(curvature)
+        return curvature, self._columns.squares(self.direction, self._rounding)
+
+    def advance(self, step: NDArray) -> tuple[NDArray, NDArray]:
+        self._columns.add((self.X, step, self.direction), (self.R, -step, self._image))
+        self.Z = self._precondition(self.R)
+        residual, left = self._columns.dots((self.R, self.Z), (self.R, self.R))
+        return residual, left
+
+    def turn(self, ratio: NDArray) -> None:
+        self._columns.scale_and_add(self.direction, ratio, self.Z)
+
+
+def rounding_of(diagonal: NDArray, dtype: np.dtype) -> NDArray:
+    """Weights w for which Σ w_i·p_i² bounds the rounding error of ⟨p, Mp⟩; `diagonal` is that of M."""
+    return 4 * np.finfo(dtype).eps * diagonal
+
+
+class Columns:
     """Column-wise dot products and updates of arrays of one shape, in batches of rows on all threads.
 
     Arrays that are updated must be C-contiguous.
     """
 
-    def __init__(self, shape: tuple[int, int], coupled: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], coupled: bool = False) -> None:
         n_rows, n_columns = shape
         joined = BATCHES.n_joined_rows
         batch_size = joined * max(1, BATCHES.n_values // (joined * n_columns))

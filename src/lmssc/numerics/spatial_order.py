@@ -5,12 +5,15 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
 
 LEAF_SIZE = 300
 """Parts of up to this size are not split (a block of the two-level preconditioner)."""
 MAX_SAMPLES_FOR_DIRECTION = 2000
 """Number of points that the direction of a split is computed from."""
+BATCH_ROWS = 1 << 20
+"""Points that are in memory at a time, if they are on disk."""
 
 
 def spatial_order(points: NDArray) -> NDArray:
@@ -42,7 +45,9 @@ def spatial_order(points: NDArray) -> NDArray:
         first, end = part
         middle, chosen = (first + end) // 2, order[first:end]
         sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
-        along = points[chosen] @ _principal_direction(points[sample])
+        direction = _principal_direction(points[sample])
+        batches = gen_batches(len(chosen), BATCH_ROWS)
+        along = np.concatenate([points[chosen[batch]] @ direction for batch in batches])
         order[first:end] = chosen[np.argpartition(along, middle - first)]
         return [(first, middle), (middle, end)]
 

@@ -68,8 +68,8 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[.
     (True, True)
     """
     n_samples = len(known)
-    n_blocks = min(SETTINGS.max_blocks, 2 ** int(np.log2(max(1.0, n_samples / SETTINGS.min_block_size))))
-    starts = np.arange(n_blocks) * n_samples // n_blocks
+    starts = block_starts(n_samples)
+    n_blocks = len(starts)
     factor = _factor(laplacian, known, starts)
     sizes = np.diff(starts, append=n_samples)
     ones = (~known).astype(laplacian.dtype)
@@ -91,6 +91,18 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[.
     return correct
 
 
+def block_starts(n_samples: int) -> NDArray:
+    """First sample of each block.
+
+    Examples
+    --------
+    >>> block_starts(700)
+    array([  0, 175, 350, 525])
+    """
+    n_blocks = min(SETTINGS.max_blocks, 2 ** int(np.log2(max(1.0, n_samples / SETTINGS.min_block_size))))
+    return np.arange(n_blocks) * n_samples // n_blocks
+
+
 def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDArray:
     """Cholesky factor of PᵀL_uuP. Its diagonal is a sum of weights, so rounding cannot make it indefinite."""
     n_blocks = len(starts)
@@ -100,17 +112,46 @@ def _factor(laplacian: sparse.csr_array, known: NDArray, starts: NDArray) -> NDA
     block[known] = n_blocks
 
     def rows_of(share: slice) -> NDArray:
-        rows = consecutive_rows(laplacian, slice(starts[share][0], ends[share][-1]))
-        own = known[starts[share][0] : ends[share][-1]]
-        entries = np.where(np.repeat(own, np.diff(rows.indptr)), 0, rows.data).astype(np.float64)
-        bounds = np.append(rows.indptr[starts[share] - starts[share][0]], rows.nnz)
-        # Duplicate entries are summed.
-        return sparse.csr_array((entries, block[rows.indices], bounds), shape=(len(bounds) - 1, n_blocks + 1)).toarray()
+        own = slice(starts[share][0], ends[share][-1])
+        rows = consecutive_rows(laplacian, own)
+        return coarse_rows(rows, known[own], block[rows.indices], starts[share] - own.start, n_blocks)
 
-    weights = -np.concatenate(threaded_map(rows_of, gen_batches(n_blocks, SETTINGS.blocks_per_task)))
+    rows = np.concatenate(threaded_map(rows_of, gen_batches(n_blocks, SETTINGS.blocks_per_task)))
+    return coarse_factor(rows, laplacian.dtype)
+
+
+def coarse_rows(rows: sparse.csr_array, known: NDArray, block: NDArray, starts: NDArray, n_blocks: int) -> NDArray:
+    """Sums of some rows of L over blocks of rows and of columns.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (m, n)
+        Consecutive rows of L.
+    known : ndarray of bool of shape (m,)
+        Which of them do not count, because the scores of their samples are known.
+    block : ndarray of int of shape (nnz,)
+        Block of the column of each entry, `n_blocks` if its score is known.
+    starts : ndarray of int of shape (b,)
+        First row of each block of rows; the first is 0.
+    n_blocks : int
+        Number of blocks of columns.
+
+    Returns
+    -------
+    ndarray of shape (b, n_blocks + 1)
+    """
+    entries = np.where(np.repeat(known, np.diff(rows.indptr)), 0, rows.data).astype(np.float64)
+    bounds = np.append(rows.indptr[starts], rows.nnz)
+    # Duplicate entries are summed.
+    return sparse.csr_array((entries, block, bounds), shape=(len(starts), n_blocks + 1)).toarray()
+
+
+def coarse_factor(rows: NDArray, dtype: np.dtype) -> NDArray:
+    """Cholesky factor of the coarse matrix, from what `coarse_rows` made of all rows."""
+    weights = -rows
     coarse = -(weights[:, :-1] + weights[:, :-1].T) / 2  # symmetric up to rounding in single precision
     np.fill_diagonal(coarse, 0)
     diagonal = weights[:, -1] - coarse.sum(axis=1)
     diagonal[diagonal <= 0] = 1  # a block of known samples
     np.fill_diagonal(coarse, (1 + SETTINGS.ridge) * diagonal)
-    return linalg.cholesky(coarse, lower=True, overwrite_a=True, check_finite=False).astype(laplacian.dtype, copy=False)
+    return linalg.cholesky(coarse, lower=True, overwrite_a=True, check_finite=False).astype(dtype, copy=False)

@@ -22,8 +22,8 @@ from lmssc.core.initialization import initialize
 from lmssc.data.n_jobs import worker_count
 from lmssc.data.scaling import WORDS, fit_scalings, scale_views
 from lmssc.data.views import RawView
-from lmssc.estimators.base import resolve_neighbors
 from lmssc.estimators.lmssc import LMSSC
+from lmssc.estimators.neighbor_count import resolve_neighbors
 from lmssc.evaluation.comparison import compare
 from lmssc.evaluation.methods import fit_and_answer, resolve_methods, scaled_concatenation
 from lmssc.evaluation.runs import Data

@@ -13,7 +13,8 @@ import numpy as np
 
 from lmssc._optional import import_optional
 from lmssc.datasets import load
-from lmssc.estimators.lmssc import LMSSC, paper_settings
+from lmssc.estimators.lmssc import LMSSC
+from lmssc.estimators.lmssc_parameters import paper_settings
 from lmssc.metrics import expected_calibration_error
 from lmssc.numerics.graph_layout import graph_layout
 from lmssc.paper.figure_data import (

@@ -97,16 +97,16 @@ class ApproximateKNN:
 
     def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
         """Nearest other points of every point: `length` of each; the recall is that of the first `needed`."""
-        measured = _measured_rows(len(points))
+        measured = measured_rows(len(points))
         everyone = np.arange(len(points))
         truth = without_self(_exact(points, points[measured], needed + 1), measured)
         if self._lists is not None:
             # The first part of the lists is sorted alone as long as its recall is high enough.
             for n_sorted in (length, self._lists.shape[1]):
-                distances = _sort(points, points[measured], self._lists[measured, :n_sorted], measured)
-                self.recall = _recall(distances, truth)
+                distances = sort_lists(points, points[measured], self._lists[measured, :n_sorted], measured)
+                self.recall = measure_recall(distances, truth)
                 if self.recall >= self._target:
-                    distances = _sort(points, points, self._lists[:, :n_sorted], everyone, length)
+                    distances = sort_lists(points, points, self._lists[:, :n_sorted], everyone, length)
                     return Neighbors(self._lists[:, :length], distances)
         self.n_full_searches += 1
         list_length = min(max(length, SETTINGS.list_factor * needed), len(points) - 1)
@@ -123,7 +123,7 @@ class ApproximateKNN:
         if self._lists is None or length // 2 >= self._lists.shape[1]:
             return other_neighbors(points, length, rows)
         listed = self._lists[rows]
-        return Neighbors(listed, _sort(points, points[rows], listed, rows))
+        return Neighbors(listed, sort_lists(points, points[rows], listed, rows))
 
     def renumber(self, order: NDArray) -> None:
         """Adapt to points that come in another order from now on."""
@@ -148,12 +148,12 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     >>> bool((nearest_by_index(points, points[:9], 5, 12).indices[:, 0] == np.arange(9)).all())
     True
     """
-    measured = _measured_rows(len(queries))
+    measured = measured_rows(len(queries))
     truth = _exact(points, queries[measured], needed)
     return _search_index(points, queries, length, truth, measured, target)[0]
 
 
-def _measured_rows(n_rows: int) -> NDArray:
+def measured_rows(n_rows: int) -> NDArray:
     """Evenly spaced rows on which the recall is measured."""
     return np.linspace(0, n_rows - 1, min(SETTINGS.n_measured, n_rows), dtype=np.intp)
 
@@ -174,31 +174,49 @@ def _search_index(
     """
     if points.shape[1] == 1:
         listed = nearest_on_line(points, queries, length)
-        distances = _sort(points, queries, listed, own)
-        return Neighbors(listed, distances), _recall(distances[measured], truth)
+        distances = sort_lists(points, queries, listed, own)
+        return Neighbors(listed, distances), measure_recall(distances[measured], truth)
     single = np.ascontiguousarray(points, dtype=np.float32)
     index = IVFIndex(single)
     single_queries = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
     clusters = index.own if own is not None else index.assign(single_queries)
-    probed = max(0.0, 1 - SETTINGS.missed_by_probes * (1 - target))
-    n_probe = index.n_probe(single_queries[measured], truth.indices, probed)
+    probed = probed_recall(target)
+    n_probe = index.n_probe(single_queries[measured], index.own[truth.indices], probed)
     while True:
         listed = index.search(single_queries, clusters, n_probe, length)
-        distances = _sort(points, queries, listed, own)
-        recall = _recall(distances[measured], truth)
+        distances = sort_lists(points, queries, listed, own)
+        recall = measure_recall(distances[measured], truth)
         if recall >= target or n_probe >= index.n_clusters:
             return Neighbors(listed, distances), recall
         n_probe *= 2
 
 
-def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
-    """Nearest points of a few queries among many points, exactly."""
-    sample_size = max(SETTINGS.n_measured, SETTINGS.sample_per_neighbor * needed)
-    sample = points[:: max(1, len(points) // sample_size)]
-    # The farthest neighbour in a sample is no nearer than the farthest one of all; points beyond it are skipped.
+def probed_recall(target: float) -> float:
+    """Share of the neighbours that the clusters nearest to a query have to hold for a recall of `target`."""
+    return max(0.0, 1 - SETTINGS.missed_by_probes * (1 - target))
+
+
+def sample_step(n_points: int, needed: int) -> int:
+    """One of so many points is in the sample that bounds the distance of the farthest neighbour."""
+    return max(1, n_points // max(SETTINGS.n_measured, SETTINGS.sample_per_neighbor * needed))
+
+
+def distance_limits(sample: NDArray, queries: NDArray, needed: int) -> NDArray:
+    """For each query, a squared distance within which there are `needed` points, because those of a sample are."""
     distances, _ = BruteForceL2.of(sample).distances(queries)
     nearest = np.argpartition(distances, needed - 1, axis=1)[:, :needed]
-    limits = listed_distances(sample, queries, nearest).max(axis=1)
+    return listed_distances(sample, queries, nearest).max(axis=1)
+
+
+def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
+    """Nearest points of a few queries among many points, exactly."""
+    # The farthest neighbour in a sample is no nearer than the farthest one of all; points beyond it are skipped.
+    limits = distance_limits(points[:: sample_step(len(points), needed)], queries, needed)
+    return select_nearest(*points_within(points, queries, limits), len(queries), needed)
+
+
+def points_within(points: NDArray, queries: NDArray, limits: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Pairs of a query and a point within its limit, and perhaps some more: query, point and squared distance."""
 
     def find_near(batch: slice) -> tuple[NDArray, NDArray]:
         distances, errors = BruteForceL2.of(points[batch]).distances(queries)
@@ -207,21 +225,25 @@ def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
 
     found = threaded_map(find_near, gen_batches(len(points), SETTINGS.exact_batch_size))
     row, column = (np.concatenate(part) for part in zip(*found, strict=True))
-    squared_distances = listed_distances(points, queries[row], column[:, None])[:, 0]
+    return row, column, listed_distances(points, queries[row], column[:, None])[:, 0]
+
+
+def select_nearest(row: NDArray, column: NDArray, squared_distances: NDArray, n_queries: int, needed: int) -> Neighbors:
+    """The `needed` nearest points of each query, from pairs that `points_within` found."""
     order = np.lexsort((squared_distances, row))
-    starts = np.searchsorted(row[order], np.arange(len(queries)))
+    starts = np.searchsorted(row[order], np.arange(n_queries))
     chosen = order[starts[:, None] + np.arange(needed)]
     return Neighbors(column[chosen], squared_distances[chosen])
 
 
-def _recall(squared_distances: NDArray, truth: Neighbors) -> float:
+def measure_recall(squared_distances: NDArray, truth: Neighbors) -> float:
     """Share of the true neighbours that was found: points at most as far as the farthest of them."""
     needed = truth.indices.shape[1]
     near = squared_distances <= (1 + 1e-6) * truth.squared_distances[:, -1:]
     return float(np.minimum(near.sum(axis=1), needed).mean() / needed)
 
 
-def _sort(
+def sort_lists(
     points: NDArray, queries: NDArray, listed: NDArray, own: NDArray | None = None, length: int | None = None
 ) -> NDArray:
     """Sort the lists of the queries in place, nearest first; squared distances of the first `length`, or of all.

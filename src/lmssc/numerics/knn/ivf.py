@@ -37,7 +37,130 @@ class IVFSettings:
 SETTINGS = IVFSettings()
 
 
-class IVFIndex:
+def count_clusters(n_points: int) -> int:
+    """Number of clusters of so many points.
+
+    Examples
+    --------
+    >>> count_clusters(30_000), count_clusters(1_000_000)
+    (200, 6666)
+    """
+    limits = SETTINGS.clusters_per_root * np.sqrt(n_points), n_points / SETTINGS.min_cluster_size
+    return max(1, int(min(limits)))
+
+
+class Clusters:
+    """Clusters by k-means, and which of them are near to queries.
+
+    Parameters
+    ----------
+    sample : ndarray of float32 of shape (m, d)
+        Points that the clusters are learned from.
+    n_clusters : int
+        Number of clusters.
+
+    Examples
+    --------
+    >>> clusters = Clusters(np.repeat(np.eye(4, dtype=np.float32), 100, axis=0), 4)
+    >>> clusters.assign(np.eye(4, dtype=np.float32))
+    array([0, 1, 2, 3])
+    """
+
+    def __init__(self, sample: NDArray, n_clusters: int) -> None:
+        self._kmeans = TwoLevelKMeans(sample, n_clusters)
+        self._centroids = BruteForceL2.of(self._kmeans.centroids)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(self._kmeans.centroids)
+
+    def assign(self, queries: NDArray) -> NDArray:
+        """Cluster of each query: the nearest centroid, almost always."""
+        clusters = self._kmeans.assign(queries)
+        assigned = np.empty_like(clusters)
+
+        def fill(near: NDArray, rows: NDArray) -> None:
+            # The candidates come in no order; sorting them breaks ties by index.
+            near = np.sort(near)
+            assigned[rows] = near[self._centroids.take(near).distances(queries[rows])[0].argmin(axis=1)]
+
+        self._for_each_cluster(fill, clusters, SETTINGS.n_near)
+        return assigned
+
+    def n_probe(self, queries: NDArray, neighbor_clusters: NDArray, recall: float) -> int:
+        """How many of the clusters nearest to each query hold this share of the queries' neighbours.
+
+        Parameters
+        ----------
+        queries : ndarray of float32 of shape (m, d)
+            Some queries.
+        neighbor_clusters : ndarray of int of shape (m, k)
+            Clusters of their true neighbours.
+        recall : float
+            Share of the neighbours, from 0 to 1.
+        """
+        distances = self._centroids.distances(queries)[0]
+        to_neighbors = np.take_along_axis(distances, neighbor_clusters, 1)
+        ranks = [np.count_nonzero(distances < column[:, None], axis=1) for column in to_neighbors.T]
+        return int(np.quantile(ranks, recall, method="higher")) + 1
+
+    def near(self, clusters: NDArray, n_probe: int) -> NDArray:
+        """Clusters among which the `n_probe` nearest to a query of each of `clusters` are looked for, in no order."""
+        return self._nearest_clusters(clusters, min(SETTINGS.n_near_per_probe * n_probe, self.n_clusters))
+
+    def reached(self, near: NDArray, queries: NDArray, n_probe: int) -> NDArray:
+        """Which of the clusters `near` are among the `n_probe` nearest to at least one of the queries."""
+        distances = self._centroids.take(near).distances(queries)[0]
+        n_probe = min(n_probe, len(near))
+        limits = np.partition(distances, n_probe - 1, axis=1)[:, n_probe - 1]
+        return np.any(distances <= limits[:, None], axis=0)
+
+    def _nearest_clusters(self, clusters: NDArray, n_near: int) -> NDArray:
+        return argtopk(self._centroids.distances(self._kmeans.centroids[clusters])[0], n_near)
+
+    def _for_each_cluster(self, function: Callable[[NDArray, NDArray], None], clusters: NDArray, n_near: int) -> None:
+        """Call `function(near, rows)` for each cluster: the `n_near` clusters nearest to it, and its rows."""
+        members = rows_by_cluster(clusters, self.n_clusters)
+        used = np.unique(clusters)
+        n_near = min(n_near, self.n_clusters)
+        for batch in gen_batches(len(used), BATCHES.rows_of_distances(self.n_clusters)):
+            near = self._nearest_clusters(used[batch], n_near)
+            threaded_map(function, near, [members[cluster] for cluster in used[batch]])
+
+
+class ClusteredPoints:
+    """Points sorted by cluster, of which those of some clusters are searched at a time.
+
+    Parameters
+    ----------
+    points : ndarray of float32 of shape (n, d)
+        The points.
+    clusters : ndarray of int of shape (n,)
+        Cluster of each point.
+    n_clusters : int
+        Number of clusters.
+    centre : ndarray of shape (d,), optional
+        About the mean of the points, which distances are computed from; by default it is.
+    """
+
+    def __init__(self, points: NDArray, clusters: NDArray, n_clusters: int, centre: NDArray | None = None) -> None:
+        self.sizes = np.bincount(clusters, minlength=n_clusters)
+        self._starts = np.cumsum(self.sizes) - self.sizes
+        self._members = np.concatenate(rows_by_cluster(clusters, n_clusters)).astype(np.int32)
+        self._points = BruteForceL2.of(points[self._members], centre)
+
+    def search(self, queries: NDArray, clusters: NDArray, length: int) -> NDArray:
+        """Indices of the points of some clusters that are nearest to each query, in no order."""
+        positions = concat_ranges(self._starts[clusters], self.sizes[clusters])
+        candidates, points = self._members[positions], self._points.take(positions)
+        found = np.empty((len(queries), length), dtype=np.int32)
+        for batch in gen_batches(len(queries), BATCHES.rows_of_distances(len(candidates))):
+            found[batch] = candidates[argtopk(points.distances(queries[batch])[0], length)]
+        return found
+
+
+class IVFIndex(Clusters):
     """Clusters of points, and a search of the clusters nearest to each query.
 
     Queries of the same cluster share their candidates: the points of all clusters that are near to at least one of
@@ -63,50 +186,9 @@ class IVFIndex:
     """
 
     def __init__(self, points: NDArray) -> None:
-        n_points = len(points)
-        limits = SETTINGS.clusters_per_root * np.sqrt(n_points), n_points / SETTINGS.min_cluster_size
-        self._kmeans = TwoLevelKMeans(points, max(1, int(min(limits))))
-        self._centroids = BruteForceL2.of(self._kmeans.centroids)
+        super().__init__(points, count_clusters(len(points)))
         self.own = self.assign(points)
-        self._sizes = np.bincount(self.own, minlength=self.n_clusters)
-        self._starts = np.cumsum(self._sizes) - self._sizes
-        self._members = np.concatenate(rows_by_cluster(self.own, self.n_clusters)).astype(np.int32)
-        self._points = BruteForceL2.of(points[self._members])
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters."""
-        return len(self._kmeans.centroids)
-
-    def assign(self, queries: NDArray) -> NDArray:
-        """Cluster of each query: the nearest centroid, almost always."""
-        clusters = self._kmeans.assign(queries)
-        assigned = np.empty_like(clusters)
-
-        def fill(near: NDArray, rows: NDArray) -> None:
-            # The candidates come in no order; sorting them breaks ties by index.
-            near = np.sort(near)
-            assigned[rows] = near[self._centroids.take(near).distances(queries[rows])[0].argmin(axis=1)]
-
-        self._for_each_cluster(fill, clusters, SETTINGS.n_near)
-        return assigned
-
-    def n_probe(self, queries: NDArray, neighbors: NDArray, recall: float) -> int:
-        """How many of the clusters nearest to each query hold this share of the queries' `neighbors`.
-
-        Parameters
-        ----------
-        queries : ndarray of float32 of shape (m, d)
-            Some queries.
-        neighbors : ndarray of int of shape (m, k)
-            Their true neighbours.
-        recall : float
-            Share of the neighbours, from 0 to 1.
-        """
-        distances = self._centroids.distances(queries)[0]
-        to_neighbors = np.take_along_axis(distances, self.own[neighbors], 1)
-        ranks = [np.count_nonzero(distances < column[:, None], axis=1) for column in to_neighbors.T]
-        return int(np.quantile(ranks, recall, method="higher")) + 1
+        self._points = ClusteredPoints(points, self.own, self.n_clusters)
 
     def search(self, queries: NDArray, clusters: NDArray, n_probe: int, length: int) -> NDArray:
         """Nearest points of each query in the clusters that are nearest to it or to another query of its cluster.
@@ -131,25 +213,10 @@ class IVFIndex:
         n_probe = min(n_probe, self.n_clusters)
 
         def fill(near: NDArray, rows: NDArray) -> None:
-            distances = self._centroids.take(near).distances(queries[rows])[0]
-            limits = np.partition(distances, n_probe - 1, axis=1)[:, n_probe - 1]
-            near = near[(distances <= limits[:, None]).any(axis=0)]
-            if self._sizes[near].sum() < length:
+            near = near[self.reached(near, queries[rows], n_probe)]
+            if self._points.sizes[near].sum() < length:
                 near = np.arange(self.n_clusters)
-            positions = concat_ranges(self._starts[near], self._sizes[near])
-            candidates, points = self._members[positions], self._points.take(positions)
-            for batch in gen_batches(len(rows), BATCHES.rows_of_distances(len(candidates))):
-                nearest = argtopk(points.distances(queries[rows[batch]])[0], length)
-                found[rows[batch]] = candidates[nearest]
+            found[rows] = self._points.search(queries[rows], near, length)
 
         self._for_each_cluster(fill, clusters, SETTINGS.n_near_per_probe * n_probe)
         return found
-
-    def _for_each_cluster(self, function: Callable[[NDArray, NDArray], None], clusters: NDArray, n_near: int) -> None:
-        """Call `function(near, rows)` for each cluster: the `n_near` clusters nearest to it, and its rows."""
-        members = rows_by_cluster(clusters, self.n_clusters)
-        used = np.unique(clusters)
-        n_near = min(n_near, self.n_clusters)
-        for batch in gen_batches(len(used), BATCHES.rows_of_distances(self.n_clusters)):
-            near = argtopk(self._centroids.distances(self._kmeans.centroids[used[batch]])[0], n_near)
-            threaded_map(function, near, [members[cluster] for cluster in used[batch]])

@@ -1,0 +1,116 @@
+"""How samples are divided into parts, and how their scaled rows get there.
+
+The order of a large fit splits the samples in half along their first principal direction, and each half again
+(`spatial_order`). Parts are the first of these halves. So the order does not depend on the number of parts, most
+neighbours of a sample are in its own part, and the blocks of the two-level preconditioner are within parts.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.parts.executor import Executor, Part
+from lmssc.data.memmap import MappedRows
+from lmssc.data.views import MappedView, View, Views
+from lmssc.numerics.matrices import Matrix
+
+
+def part_bounds(n_samples: int, n_parts: int) -> NDArray:
+    """First sample of each part, and the number of samples; `n_parts` is a power of two.
+
+    Examples
+    --------
+    >>> part_bounds(10, 4)
+    array([ 0,  2,  5,  7, 10])
+    """
+    bounds = [0, n_samples]
+    while len(bounds) <= n_parts:
+        middles = [(first + end) // 2 for first, end in pairwise(bounds)]
+        bounds = sorted({*bounds, *middles})
+    return np.array(bounds)
+
+
+def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
+    """Σ X^v·W^v in a temporary file, which is deleted with the array; rows are in memory some at a time.
+
+    Examples
+    --------
+    >>> dot_on_disk(Views.from_arrays([np.array([[1.0], [2.0]])]), [np.array([[3.0]])])
+    memmap([[3.],
+            [6.]])
+    """
+    dtype = np.result_type(views.dtype, loadings[0].dtype)
+    with tempfile.TemporaryFile() as file:
+        product = np.memmap(file, dtype, "w+", 0, (views.n_samples, loadings[0].shape[1]))
+    for v, (view, loading) in enumerate(zip(views, loadings, strict=True)):
+        for rows, block in view.blocks():
+            product[rows] = block.dot(loading) + (product[rows] if v else 0)
+    return product
+
+
+def scatter(executor: Executor, views: Views, order: NDArray) -> None:
+    """Give each part the scaled rows of its samples, as "view0", "view1" …, and what is subtracted from sparse ones.
+
+    Parameters
+    ----------
+    executor : Executor
+        The parts.
+    views : Views
+        All samples in canonical order; complete.
+    order : ndarray of int of shape (n,)
+        Canonical number of each sample of the fit.
+    """
+    for number, _ in enumerate(executor.bounds[:-1]):
+        rows = order[executor.bounds[number] : executor.bounds[number + 1]]
+        for v, view in enumerate(views):
+            taken = take_view(view, rows)
+            nothing: list[tuple[Matrix, NDArray | None] | None] = [None] * (len(executor.bounds) - 1)
+            nothing[number] = (taken.data, taken.offset)
+            executor.map(_put_view, v, each=nothing)
+
+
+def _put_view(part: Part, v: int, given: tuple[Matrix, NDArray | None] | None) -> None:
+    if given is not None:
+        part[f"view{v}"] = given[0]
+        if given[1] is not None:
+            part[f"offset{v}"] = given[1]
+
+
+def take_view(view: View, rows: NDArray) -> View:
+    """Some rows of a scaled view, read if they are on disk."""
+    if not isinstance(view, MappedView):
+        return View(view.data[rows], view.offset)
+    part = MappedView(view.data.take(rows), scale=view.scale)
+    offset, places, blocks = None, [], []
+    dense: NDArray | None = None
+    for numbers, block in part.blocks():
+        offset = block.offset
+        if sparse.issparse(block.data):
+            places.append(numbers)
+            blocks.append(block.data)
+        else:
+            if dense is None:
+                dense = np.empty((len(rows), view.data.shape[1]), dtype=block.data.dtype)
+            dense[numbers] = block.data
+    if dense is not None:
+        return View(dense, offset)
+    stacked = sparse.vstack(blocks, format="csr")
+    return View(sparse.csr_array(stacked[np.argsort(np.concatenate(places))]), offset)
+
+
+def views_of(part: Part) -> Views:
+    """The scaled views of a part."""
+    views: list[View] = []
+    while f"view{len(views)}" in part:
+        v = len(views)
+        views.append(View(part[f"view{v}"], part.get(f"offset{v}")))
+    return Views(views)
+
+
+def is_on_disk(views: Views) -> bool:
+    """Whether any view is on disk."""
+    return any(isinstance(view.data, MappedRows) for view in views)

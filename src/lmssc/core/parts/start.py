@@ -1,0 +1,381 @@
+"""What the alternation in parts starts from: `lmssc.core.start`, with the samples where they are.
+
+The regression of the labels, the second opinion and the calibration need some thousand samples only. These are
+gathered, and the functions of a fit in memory do the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.core.calibration import GroupedCalibration, calibration_sample, class_weights, reweigh
+from lmssc.core.confidence import StartConfidence
+from lmssc.core.embedding import IDENTITY, Embedding, relative_norms, stretch_of
+from lmssc.core.fit_config import FitConfig
+from lmssc.core.graph import neighbor_distance
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, class_abundances, hold_out_of
+from lmssc.core.held_out import TOLERANCE as HELD_OUT_TOLERANCE
+from lmssc.core.initialization import start_directions, wanted_components
+from lmssc.core.label_regression import (
+    MAX_FIT_SAMPLES,
+    MAX_LANDMARKS,
+    LabelRegressor,
+    NystroemFeatures,
+    NystroemRows,
+    Regression,
+    first_of_each,
+)
+from lmssc.core.objective import Objective
+from lmssc.core.opinion_trust import judge_opinion
+from lmssc.core.parts.executor import Executor, Part, collect, gather, total
+from lmssc.core.parts.graph import subgraph
+from lmssc.core.parts.neighbors import PartedKNN
+from lmssc.core.parts.partition import dot_on_disk, scatter, views_of
+from lmssc.core.parts.problem import PartedObjective, PartedState, embedded, latent_products
+from lmssc.core.permutation import Permutation
+from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
+from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
+from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
+from lmssc.core.targets import Targets
+from lmssc.core.warm_start import MAX_ROUNDS, MIN_CHANGE
+from lmssc.data.views import View, Views
+from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.spatial_order import spatial_order
+
+
+@dataclass(frozen=True)
+class PartedStart:
+    """What the alternation starts from; the rest is with the parts.
+
+    Attributes
+    ----------
+    objective : PartedObjective
+        The problem.
+    state : PartedState
+        First state.
+    permutation : Permutation
+        The order of the fit.
+    embedding : Embedding
+        Maps H to Z, samples in canonical order.
+    regressor : LabelRegressor or None
+        Predicts the expected scores P from Z.
+    confidence : StartConfidence
+        Confidence of the warm start.
+    second_opinion : SecondOpinion or None
+        Predicts the second opinion Q.
+    history : list of dict
+        Terms of J after the iterations that are done already.
+    """
+
+    objective: PartedObjective
+    state: PartedState
+    permutation: Permutation
+    embedding: Embedding
+    regressor: LabelRegressor | None
+    confidence: StartConfidence
+    second_opinion: SecondOpinion | None
+    history: list[dict[str, float]]
+
+
+def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Callable[[int], Executor]) -> PartedStart:
+    """Initial positions, parts, first graph, warm start and its calibration.
+
+    Parameters
+    ----------
+    views : Views
+        Scaled views of distinct samples, in canonical order; complete.
+    targets : Targets
+        Their labels.
+    config : FitConfig
+        Parameters.
+    make_executor : callable
+        Makes the parts, given the number of components.
+
+    Returns
+    -------
+    PartedStart
+    """
+    n_components, above_noise = wanted_components(views, config)
+    loadings = views.split(start_directions(views, n_components, above_noise=above_noise))
+    permutation = Permutation(spatial_order(dot_on_disk(views, loadings)))
+    targets = permutation.apply_to_targets(targets)
+    executor = make_executor(loadings[0].shape[1])
+    scatter(executor, views, np.asarray(permutation.order))
+    objective, embedding = _objective(executor, views, targets, config, loadings, permutation)
+    objective.connect(expected=False)
+    features = _features(objective, permutation)
+    objective = replace(objective, gamma=config.gamma * _distance_unit(objective, permutation, features.energy))
+    weight = config.label_weight * features.energy
+    regressor = _warm_start(objective, permutation, features, weight)
+    trusted = _trusted_targets(objective)
+    if trusted is not objective.targets:
+        objective = replace(objective, targets=trusted)
+        _set_targets(executor, trusted, objective.dtype)
+        executor.map(_forget, ("scores", "expected"))
+        objective.connect(expected=False)
+        regressor = _warm_start(objective, permutation, features, weight)
+    objective, second_opinion, confidence = _second_opinion(objective, permutation, weight)
+    if config.nonnegative:
+        loadings = [np.maximum(loading, 0) for loading in loadings]
+    *XtH, gram = total(executor.map(latent_products))
+    state = PartedState(loadings, list(XtH), gram)
+    return PartedStart(objective, state, permutation, embedding, regressor, confidence, second_opinion, [])
+
+
+def _objective(
+    executor: Executor,
+    views: Views,
+    targets: Targets,
+    config: FitConfig,
+    loadings: list[NDArray],
+    permutation: Permutation,
+) -> tuple[PartedObjective, Embedding]:
+    """The objective, and the embedding of all samples in canonical order; the parts get H and Y."""
+    _set_targets(executor, targets, views.dtype)
+    squares = total(executor.map(_begin_latent, loadings))
+    embedding, stretch = IDENTITY, None
+    if config.by_direction:
+        stretch = stretch_of(np.sqrt(squares).astype(views.dtype))
+        radius = float(np.sqrt(squares.sum() / views.n_samples))
+        norms = np.concatenate(executor.map(_set_norms, stretch, radius))
+        embedding = Embedding(stretch, radius, permutation.undo(norms))
+    energies = [float(energy) for energy in total(executor.map(_energies))]
+    search = PartedKNN(executor, config.neighbor_recall)
+    return PartedObjective(search, config, targets, energies, views.dtype, stretch, config.gamma), embedding
+
+
+def _set_targets(executor: Executor, targets: Targets, dtype: np.dtype) -> None:
+    bounds = executor.bounds
+    each = [targets.take(np.arange(bounds[p], bounds[p + 1])).matrix(dtype) for p in range(len(bounds) - 1)]
+    executor.map(_put_labels, each=each)
+
+
+def _put_labels(part: Part, labels: NDArray) -> None:
+    part["labels"], part["labelled"] = labels, labels.any(axis=1)
+
+
+def _begin_latent(part: Part, loadings: list[NDArray]) -> NDArray:
+    latent = views_of(part).dot(loadings)
+    part["latent"] = latent
+    return np.einsum("ij,ij->j", latent, latent, dtype=np.float64)
+
+
+def _set_norms(part: Part, stretch: NDArray, radius: float) -> NDArray:
+    part["norms"] = relative_norms(part["latent"] * stretch, radius)
+    return part["norms"]
+
+
+def _energies(part: Part) -> tuple[float, ...]:
+    return tuple(views_of(part).energies)
+
+
+def _forget(part: Part, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in part:
+            del part[name]
+
+
+def take_embedded(part: Part, stretch: NDArray | None, rows: NDArray) -> NDArray:
+    """Z of some samples of a part."""
+    return embedded(part, stretch, rows)
+
+
+def gather_embedded(objective: PartedObjective, rows: NDArray) -> NDArray:
+    """Z of some samples."""
+    return collect(objective.executor, take_embedded, rows, objective.stretch)
+
+
+def gather_views(executor: Executor, rows: NDArray) -> Views:
+    """The scaled views of some samples."""
+    offsets = executor.map(_offsets)[0]
+    return Views([View(gather(executor, f"view{v}", rows), offset) for v, offset in enumerate(offsets)])
+
+
+def _offsets(part: Part) -> list[NDArray | None]:
+    return [view.offset for view in views_of(part)]
+
+
+def _features(objective: PartedObjective, permutation: Permutation) -> NystroemFeatures:
+    """Features of Z for the label regression."""
+    executor, n_samples, stretch = objective.executor, objective.n_samples, objective.stretch
+    centre = total(executor.map(_embedded_sum, stretch)) / n_samples
+    spread = float(total(executor.map(_embedded_squares, stretch, centre)).sum() / n_samples)
+    chosen = permutation.first(MAX_LANDMARKS, of=n_samples)
+    return NystroemFeatures.from_moments(centre, spread, gather_embedded(objective, chosen))
+
+
+def _embedded_sum(part: Part, stretch: NDArray | None) -> NDArray:
+    return embedded(part, stretch).sum(axis=0, dtype=np.float64)
+
+
+def _embedded_squares(part: Part, stretch: NDArray | None, centre: NDArray) -> NDArray:
+    centred = embedded(part, stretch) - centre
+    return np.einsum("ij,ij->j", centred, centred)
+
+
+def _distance_unit(objective: PartedObjective, permutation: Permutation, energy: float) -> float:
+    """Squared distance that γ is relative to."""
+    rows = permutation.first(MAX_CALIBRATION_SAMPLES, of=objective.n_samples)
+    graph, samples = subgraph(objective.executor, "graph", rows)
+    near = neighbor_distance(graph, gather_embedded(objective, samples), np.searchsorted(samples, rows))
+    return min(energy, MAX_NEIGHBOR_DISTANCES * near)
+
+
+def _warm_start(
+    objective: PartedObjective, permutation: Permutation, features: NystroemFeatures, weight: float
+) -> LabelRegressor | None:
+    """Rounds of propagation, regression and graph, as in `lmssc.core.warm_start`; the parts get P and F."""
+    executor, tol = objective.executor, objective.tolerance()
+    objective.propagate(tol)
+    executor.map(_keep_disconnected)
+    if not weight:
+        return None
+    labelled = objective.targets.labelled
+    rows = np.arange(len(labelled))
+    if len(labelled) > 2 * MAX_FIT_SAMPLES:
+        rows = first_of_each(labelled, permutation.positions)
+    known = NystroemRows(gather_embedded(objective, rows), features=features)
+    regression = Regression(known, labelled[rows])
+    regression.adapt(gather(executor, "scores", rows))
+    regressor = None
+    for _ in range(MAX_ROUNDS):
+        candidate = regression.fit(gather(executor, "scores", rows)).times(np.sqrt(weight))
+        difference, size = total(executor.map(_predict, candidate, objective.stretch))
+        if regressor is not None and difference < MIN_CHANGE**2 * size:
+            break
+        regressor = candidate
+        executor.map(_accept)
+        objective.connect(expected=True)
+        objective.propagate(tol)
+    executor.map(_forget, ("predicted",))
+    return regressor
+
+
+def _keep_disconnected(part: Part) -> None:
+    part["disconnected"] = part["unreached"]
+
+
+def _predict(part: Part, regressor: LabelRegressor, stretch: NDArray | None) -> tuple[float, float]:
+    """Predict the scores of all samples; squared norms of the change from P, and of P."""
+    predicted = regressor(embedded(part, stretch))
+    part["predicted"] = predicted
+    old = part.get("expected")
+    if old is None:
+        return 0.0, 0.0
+    return float(np.linalg.norm(predicted - old)) ** 2, float(np.linalg.norm(old)) ** 2
+
+
+def _accept(part: Part) -> None:
+    part["expected"] = part["predicted"]
+
+
+def _trusted_targets(objective: PartedObjective) -> Targets:
+    """Targets in which disagreeing labels of identical samples are shrunk, as `warm_start.trusted_targets` does."""
+    targets = objective.targets
+    if not len(targets.mixed):
+        return targets
+    nodes = np.flatnonzero(targets.labelled)
+    graph, samples = subgraph(objective.executor, "graph", nodes)
+    scores = np.maximum(gather(objective.executor, "scores", samples), 0)
+    opinions = (graph @ scores)[np.searchsorted(samples, nodes)]
+    own = targets.take(nodes)
+    shrunk = own.shrink(opinions / opinions.sum(axis=1, keepdims=True))
+    if shrunk is own:
+        return targets
+    codes = targets.codes.copy()
+    codes[nodes] = shrunk.codes
+    return replace(targets, codes=codes, mixed=nodes[shrunk.mixed], shares=shrunk.shares)
+
+
+def _second_opinion(
+    objective: PartedObjective, permutation: Permutation, weight: float
+) -> tuple[PartedObjective, SecondOpinion | None, StartConfidence]:
+    """The objective with the second opinion, if it is trusted; and the confidence of the start."""
+    config = objective.config
+    trust, calibration, losses = config.second_opinion, None, None
+    if config.calibrate:
+        chosen_objective, first, search = _calibration_problem(objective, permutation, weight)
+        n_missing = np.zeros(len(first.embedded), dtype=np.intp)
+        tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
+        held = hold_out_of(chosen_objective, first, search, n_missing, tol, config.balance, complete=False)
+        trust, scores, _, _ = judge_opinion(held, config.second_opinion)
+        calibration = held.calibrate(scores)
+        losses = held.losses(scores, calibration) if len(scores) else None
+    second_opinion = None
+    if trust:
+        second_opinion = _add_opinion(objective, permutation, trust)
+        objective = replace(objective, opinion_weight=anchor_weight(trust))
+        objective.propagate(objective.tolerance())
+    confidence = StartConfidence()
+    if calibration is not None:
+        confidence = replace(_calibrate_start(objective, calibration, permutation), losses=losses)
+    return objective, second_opinion, confidence
+
+
+def _calibration_problem(
+    objective: PartedObjective, permutation: Permutation, weight: float
+) -> tuple[Objective, FirstGraph, Any]:
+    """Some samples, in canonical order, as a problem in memory."""
+    config, targets, n_samples = objective.config, objective.targets, objective.n_samples
+    order = permutation.first(n_samples, of=n_samples)
+    chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
+    some = Objective(
+        gather_views(objective.executor, chosen),
+        targets.take(chosen),
+        config.n_neighbors,
+        config.beta,
+        objective.gamma,
+        config.nonnegative,
+        config.shared_alpha,
+        config.freeze_alpha,
+    )
+    points = gather_embedded(objective, chosen)
+    search = choose_search(n_samples, config.neighbor_recall)
+    return some, FirstGraph(points, some.connect(points, search), NystroemRows(points), weight), search
+
+
+def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: float) -> SecondOpinion:
+    """Fit the second opinion to the labels, and give each part that on its samples."""
+    executor, targets, n_samples = objective.executor, objective.targets, objective.n_samples
+    order = permutation.first(n_samples, of=n_samples)
+    rows = order[targets.labelled[order]][:MAX_OPINION_SAMPLES]
+    regression = OpinionRegression(gather_views(executor, rows), targets.take(rows))
+    second_opinion = regression.finish(trust)
+    executor.map(_set_opinion, second_opinion, rows, regression.left_out_distributions())
+    return second_opinion
+
+
+def _set_opinion(part: Part, second_opinion: SecondOpinion, rows: NDArray, left_out: NDArray) -> None:
+    scores = second_opinion(views_of(part))
+    own = np.flatnonzero((rows >= part.start) & (rows < part.stop))
+    scores[rows[own] - part.start] = left_out[own]
+    part["opinion"] = scores
+
+
+def balanced_weights(objective: PartedObjective) -> NDArray:
+    """What `balance` multiplies the scores of each class by."""
+    masses = total(objective.executor.map(_score_sum)) / objective.n_samples
+    return class_weights(objective.targets.codes, masses, objective.config.balance)
+
+
+def _score_sum(part: Part) -> NDArray:
+    return np.maximum(part["scores"], 0).sum(axis=0, dtype=np.float64)
+
+
+def _calibrate_start(
+    objective: PartedObjective, calibration: GroupedCalibration, permutation: Permutation
+) -> StartConfidence:
+    """Predict some unlabelled samples with the calibrated scores of the warm start."""
+    targets, executor, n_samples = objective.targets, objective.executor, objective.n_samples
+    samples = np.arange(min(n_samples, MAX_CALIBRATION_SAMPLES))
+    positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
+    unlabelled = (targets.codes[positions] < 0) & ~gather(executor, "unreached", positions)
+    samples, positions = samples[unlabelled], positions[unlabelled]
+    scores = np.maximum(gather(executor, "scores", positions), 0)
+    balanced = reweigh(scores, balanced_weights(objective))
+    abundance = class_abundances(targets.codes, targets.n_classes)
+    n_missing = np.zeros(len(samples), dtype=np.intp)
+    return StartConfidence(calibration, samples, calibration(balanced, n_missing, abundance))

@@ -1,0 +1,70 @@
+"""How LMSSC scores new samples: positions from their views and links, then a mean over neighbours."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lmssc.core.embedding import Embedding
+from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
+from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
+from lmssc.core.second_opinion import Opinion, SecondOpinion
+from lmssc.data.view_linkage import group_of_samples
+from lmssc.data.views import RawView
+from lmssc.estimators.base import MultiViewClassifier
+
+
+class LatentClassifier(MultiViewClassifier):
+    """Classifier that stores latent positions, and scores new samples by them."""
+
+    # Set by fit, for predictions: the coordinates [Z, P] of the samples, how new samples get theirs, and how reliable
+    # predictions are.
+    _embedded: NDArray
+    _embedding: Embedding
+    _label_regressor: LabelRegressor | None
+    _groups: NDArray | None
+    _ridge: NDArray | None
+    _second_opinion: SecondOpinion | None
+    _opinion: Opinion | None
+    _probe: NewSampleProbe | None
+    _trust: Trust | None
+    _links: LinkMemory | None
+    loadings_: list[NDArray]
+    alpha_: NDArray | float
+    n_neighbors_: int
+    neighbor_recall: float
+
+    def _encoder(self, links: list[sparse.csr_array] | None = None) -> ViewEncoder:
+        """Embeds new samples, by their links too if they have any."""
+        loadings = [self.loadings_[v] for v in self._order.views]
+        if self._links is None:
+            return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
+        loadings += self._links.loadings
+        return LinkedEncoder(self._scalings, loadings, self._ridge, self._second_opinion, links, memory=self._links)
+
+    def _average(self) -> NeighborAverage:
+        """Averages over the neighbours of new samples."""
+        samples = self._order.samples
+        return NeighborAverage(
+            self._embedded[samples],
+            self._embedding,
+            self._label_regressor,
+            self.n_neighbors_,
+            self.alpha_ if isinstance(self.alpha_, float) else None,
+            self.neighbor_recall,
+            None if self._groups is None else self._groups[samples],
+        )
+
+    def _predict_new(self, raws: list[RawView]) -> NDArray:
+        return self._predict_linked(raws, [])
+
+    def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
+        samples = self._order.samples
+        fitted = FittedSamples(
+            self._known_distributions(),
+            np.isin(samples, self.unreached_),
+            np.bincount(self._nodes[self._labelled], minlength=len(samples)),
+        )
+        groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
+        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust)
