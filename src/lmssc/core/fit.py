@@ -73,7 +73,9 @@ class FitResult:
     targets : Targets
         The labels, with the trust that the fit had in each.
     link_laplacian : csr_array of shape (n, n), or None
-        What links add to the Laplacian of S in the system that the scores solve.
+        What links, or the mean of the views' own graphs, add to the Laplacian of S in the system that the scores solve.
+    view_weight : float
+        Weight of the mean of the views' own graphs; 0 without it.
     """
 
     scores: NDArray
@@ -96,6 +98,7 @@ class FitResult:
     links: LinkMemory | None
     targets: Targets
     link_laplacian: sparse.csr_array | None
+    view_weight: float = 0.0
 
 
 def fit(
@@ -231,6 +234,7 @@ def _finish(
         links=None,
         targets=start.permutation.undo_targets(objective.targets),
         link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
+        view_weight=start.view_weight,
     )
 
 
@@ -245,7 +249,7 @@ def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
 _NOT_SAVED = ("XtH", "laplacian", "search")
 # What the start adds to the objective and leaves for the end.
 _SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
-_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion")
+_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion", "view_weight")
 
 
 def _save(

@@ -54,7 +54,7 @@ class JudgedOpinion(NamedTuple):
 
 
 def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpinion:
-    """Choose the trust in the second opinion: that with the most likely held-out labels, less a cost of trust.
+    """Choose the trust that maximises the log-likelihood of the held-out labels minus a cost of trust.
 
     Parameters
     ----------
