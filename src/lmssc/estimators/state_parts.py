@@ -149,7 +149,7 @@ def is_embedding(value: Any, sizes: Sizes) -> bool:
 
 
 def is_label_regressor(value: Any, sizes: Sizes) -> bool:
-    """A `LabelRegressor` of c scores on r components."""
+    """A `LabelRegressor` of c scores, or fewer with the same distances, on r components."""
     features = value.features
     n_landmarks, n_radial = features.whitening.shape
     return (
@@ -157,7 +157,8 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
-        and points(sizes.r + n_radial, "c").accepts(value.coefficients, sizes)
+        and sizes.q - sizes.r <= sizes.c
+        and points(sizes.r + n_radial, sizes.q - sizes.r).accepts(value.coefficients, sizes)
     )
 
 
