@@ -14,7 +14,7 @@ from lmssc.persistence.signals import Stopped
 EPILOG = """\
 examples:
   lmssc demo --files digits
-  lmssc label digits/views/*
+  lmssc label digits/views/* --show 'image=digits/images/{id}.png'
       label digits from the first one on; the classes are typed as they come up
   lmssc label reviews.csv --show text=body --classes good,bad
       show the column "body", and begin with two classes

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.core.log_loss import LogLoss, merge_floor
 from lmssc.data.folds import assign_folds
 from lmssc.numerics.newton import minimize_within
 
@@ -230,11 +231,20 @@ def fit_calibration(
         doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
         penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
     centre = float(np.log(prior_temperature))
-    logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else _merge_floor(logs, targets)
+    repeats = np.ones(n_classes)
+    if not offsets.any():
+        logs, targets, repeats = merge_floor(logs, targets, float(np.log(PRIOR.min_score)))
     offsets = offsets[: len(repeats)]
 
+    derivatives = LogLoss.of(logs, targets, offsets, repeats, n_classes)
+
     def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
-        return _log_loss(parameters, logs, targets, offsets, repeats, n_classes, penalties, centre)
+        value, gradient, hessian = derivatives(parameters)
+        away = (parameters[0] - centre) / PRIOR.log_temperature_std
+        value += away**2 / 2 + float(np.dot(penalties, parameters[1:]))
+        gradient += np.array([away / PRIOR.log_temperature_std, *penalties])
+        hessian[0, 0] += 1 / PRIOR.log_temperature_std**2
+        return value, gradient, hessian
 
     bounds = np.array(
         [
@@ -247,80 +257,6 @@ def fit_calibration(
     tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
     found = min(tries, key=lambda result: result[1])[0]
     return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
-
-
-def _log_loss(
-    parameters: NDArray,
-    logs: NDArray,
-    targets: NDArray,
-    offsets: NDArray,
-    repeats: NDArray,
-    n_classes: int,
-    penalties: tuple[float, float],
-    centre: float,
-) -> tuple[float, NDArray, NDArray]:
-    """Loss of `fit_calibration` at (log T, ε, ρ), its gradient and its Hessian matrix.
-
-    With z = log f / T + ρ·log r and g = softmax(z), the derivatives of g by log T and ρ are g·a and g·b, with a and b
-    the derivatives of z less their means under g.
-    """
-    log_temperature, doubt, power = parameters
-    scaled = logs / np.exp(log_temperature)
-    exponents = scaled + power * offsets
-    g = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    g /= (g @ repeats)[:, None]
-    weights = g * repeats
-
-    def less_mean(values: NDArray) -> NDArray:
-        return values - np.einsum("ij,ij->i", weights, values)[:, None]
-
-    kept, away = 1 - doubt, (log_temperature - centre) / PRIOR.log_temperature_std
-    p = np.maximum(kept * g + doubt / n_classes, np.finfo(float).tiny)
-    value = -np.vdot(targets, np.log(p)) + away**2 / 2 + penalties[0] * doubt + penalties[1] * power
-    rising = less_mean(scaled)
-    a, ratio = -rising, targets / p
-    by_g = ratio * g
-    slopes = [kept * g * a, 1 / n_classes - g]
-    curved = {(0, 0): kept * np.vdot(by_g, less_mean(a**2) + rising), (0, 1): -np.vdot(by_g, a)}
-    if offsets.any():
-        b = less_mean(np.broadcast_to(offsets, scaled.shape))
-        slopes.append(kept * g * b)
-        curved[0, 2] = kept * np.vdot(by_g, less_mean(a * b))
-        curved[1, 2] = -np.vdot(by_g, b)
-        curved[2, 2] = kept * np.vdot(by_g, less_mean(b**2))
-    gradient = np.array([away / PRIOR.log_temperature_std, *penalties])
-    hessian = np.diag([1 / PRIOR.log_temperature_std**2, 0.0, 0.0])
-    per_p = ratio / p
-    for i, slope in enumerate(slopes):
-        gradient[i] -= np.vdot(ratio, slope)
-        for j in range(i, len(slopes)):
-            hessian[i, j] += np.vdot(per_p * slope, slopes[j]) - curved.get((i, j), 0.0)
-            hessian[j, i] = hessian[i, j]
-    return float(value), gradient, hessian
-
-
-def _merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Logarithms and targets with most classes that have neither score nor target as one column, and its multiplicity.
-
-    With many classes nearly all of them have the smallest score in each row, and all of these the same probability.
-
-    Examples
-    --------
-    >>> low = np.log(PRIOR.min_score)
-    >>> logs, targets, repeats = _merge_floor(np.array([[-1.0] + [low] * 9]), np.array([[0.0, 1.0] + [0.0] * 8]))
-    >>> logs.round(1), targets, repeats
-    (array([[-1. , -9.2, -9.2]]), array([[0., 1., 0.]]), array([1., 1., 8.]))
-    """
-    floor = np.log(PRIOR.min_score)
-    matters = (logs > floor) | (targets > 0)
-    width, n_classes = int(matters.sum(axis=1).max()), logs.shape[1]
-    if n_classes < 2 * (width + 1):
-        return logs, targets, np.ones(n_classes)
-    order = np.argsort(~matters, axis=1, kind="stable")[:, :width]
-    logs, targets = (np.take_along_axis(part, order, 1) for part in (logs, targets))
-    rest = np.ones((len(logs), 1))
-    repeats = np.append(np.ones(width), n_classes - width)
-    return np.hstack([logs, floor * rest]), np.hstack([targets, 0 * rest]), repeats
 
 
 @dataclass(frozen=True)

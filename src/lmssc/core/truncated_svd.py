@@ -90,7 +90,7 @@ def leading_directions(
     max_rounds: int = 100,
     *,
     measure_noise: bool = True,
-    min_wanted: int = 1,
+    min_wanted: int | None = None,
 ) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
@@ -108,8 +108,8 @@ def leading_directions(
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
         are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and the Gram
         matrix of the samples leaves them out.
-    min_wanted : int
-        Number of vectors that converge in any case.
+    min_wanted : int, optional
+        Number of vectors that are wanted in any case; all by default.
 
     Returns
     -------
@@ -123,6 +123,7 @@ def leading_directions(
     (array([1., 0.]), array([3.]), 2.0)
     """
     n_samples, n_features = views.n_samples, views.n_features
+    min_wanted = n_components if min_wanted is None else min_wanted
     if n_features <= min(n_samples, SVD.max_gram_size):
         return _of_features(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from lmssc.core.fit_config import FitContext
 from lmssc.core.one_class_components import shrink_one_class
+from lmssc.core.parts.results import renumber_graph, take_in_order
 from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
@@ -236,21 +237,17 @@ class MultiViewClassifier(
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:
         """Graph of all samples: each has the edges of its distinct sample, to one copy of each neighbour."""
-        rows = graph[self._nodes]
-        columns = self._order.samples.astype(rows.indices.dtype)[rows.indices]
-        result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(self._nodes),) * 2)
-        result.sort_indices()
-        return result
+        return renumber_graph(graph, self._nodes, self._order.samples)
 
     def _to_input(self, rows: NDArray) -> NDArray:
         """Rows of the distinct samples, for all samples in the order of the input."""
-        return rows[self._nodes]
+        return take_in_order(rows, self._nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `lmssc.load` reads, with any version of Python or numpy.
 
         The file contains arrays and JSON, and no code. It appears under its name once it is complete. `callback`,
-        `verbose`, `checkpoint` and `n_jobs` are not saved.
+        `verbose`, `checkpoint`, `memory_limit` and `n_jobs` are not saved.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
 from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count
@@ -24,6 +25,7 @@ from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
+from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES
 from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
@@ -135,6 +137,11 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
     checkpoint : str or path, optional
         File to save an unfinished fit to, after the warm start and then every two minutes. A fit to the same data with
         the same parameters resumes from it. It is removed at the end, and left if the fit is interrupted.
+    memory_limit : str or int, optional
+        Memory that the fit may take, such as "8GB" or a number of bytes, besides data that are in memory already. If it
+        would need more, the samples are divided into parts that live in temporary files, one of them in memory at a
+        time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None has no limit.
+        Not for graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -248,6 +255,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         callback: Callable[[IterationProgress], object] | None = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: str | int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.views = views
@@ -274,6 +282,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.callback = callback
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     @classmethod
@@ -303,15 +312,16 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        result = fit(
-            views,
-            problem.targets,
-            self._config(views, problem),
-            FitHooks(self._progress(), self._open_checkpoint(problem)),
-            problem.context.for_data(self.impute, *self.scalings_.items()),
-            group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
-            [graph.links for graph in problem.graphs],
-        )
+        config = self._config(views, problem)
+        plan = choose_plan(self.memory_limit, views, problem.targets, config, bool(problem.graphs), self.checkpoint)
+        hooks = FitHooks(self._progress(), self._open_checkpoint(problem, in_parts=plan is not None))
+        context = problem.context.for_data(self.impute, *self.scalings_.items())
+        if plan is not None:
+            result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
+        else:
+            groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
+            links = [graph.links for graph in problem.graphs]
+            result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached)
@@ -368,11 +378,13 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
             )
         return min(int(self.n_components), views.n_samples)
 
-    def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
+    def _open_checkpoint(self, problem: Problem, *, in_parts: bool) -> Checkpoint | None:
         """The file named by `checkpoint`, for a fit to these data with these parameters."""
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
+        if in_parts:
+            about["in_parts"] = True
         links = [] if self._link_keys is None else [self._link_keys]
         identity = identify(about, self._order.keys, *problem.targets.counts, *links)
         return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)

@@ -29,7 +29,7 @@ RENAMED_ATTRIBUTES = {
     "_places": "_embedded",
 }
 # Parameters that belong to one run and not to the model.
-RUNTIME_PARAMS = ("callback", "checkpoint", "n_jobs", "verbose")
+RUNTIME_PARAMS = ("callback", "checkpoint", "memory_limit", "n_jobs", "verbose")
 # Booleans, integers, floats, bytes and text, little-endian; any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
 

@@ -19,9 +19,9 @@ from lmssc.core.new_samples import (
     without_own,
 )
 from lmssc.core.parts.executor import Executor, Part, collect, gather
-from lmssc.core.parts.problem import PartedObjective, PartedState, coordinates, embedded
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState, coordinates, embedded
+from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.parts.results import graph_in_order, rows_in_order
-from lmssc.core.parts.start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion
 from lmssc.numerics.batches import gen_batches

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Part
-from lmssc.data.memmap import MappedRows
+from lmssc.data.memmap import release
 from lmssc.data.views import MappedView, View, Views
 from lmssc.numerics.matrices import Matrix
 
@@ -49,6 +49,7 @@ def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
     for v, (view, loading) in enumerate(zip(views, loadings, strict=True)):
         for rows, block in view.blocks():
             product[rows] = block.dot(loading) + (product[rows] if v else 0)
+            release(product)
     return product
 
 
@@ -109,8 +110,3 @@ def views_of(part: Part) -> Views:
         v = len(views)
         views.append(View(part[f"view{v}"], part.get(f"offset{v}")))
     return Views(views)
-
-
-def is_on_disk(views: Views) -> bool:
-    """Whether any view is on disk."""
-    return any(isinstance(view.data, MappedRows) for view in views)

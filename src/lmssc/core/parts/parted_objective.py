@@ -12,9 +12,9 @@ from lmssc.core.latent import MAX_STEPS, LatentBasis, find_basis
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.objective import TOLERANCE
 from lmssc.core.parts.executor import Executor, Message, Part, total
-from lmssc.core.parts.graph import learn_graph
 from lmssc.core.parts.halo import rows_for_others, with_halo
 from lmssc.core.parts.neighbors import PartedKNN
+from lmssc.core.parts.parted_graph import learn_graph
 from lmssc.core.parts.partition import views_of
 from lmssc.core.parts.scores import propagate
 from lmssc.core.parts.solver import PartedSystem, product, solve

@@ -16,8 +16,8 @@ from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.core.parts.finish import finish
 from lmssc.core.parts.neighbors import PartedKNN
-from lmssc.core.parts.problem import PartedObjective, PartedState
-from lmssc.core.parts.start import PartedStart, begin
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState
+from lmssc.core.parts.parted_start import PartedStart, begin
 from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -69,7 +69,7 @@ def fit_in_parts(
     """
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
-    _refuse(views, targets, config)
+    refuse_unsupported(views, targets, config)
     made: list[Executor] = []
 
     def make(n_components: int) -> Executor:
@@ -111,7 +111,7 @@ def fit_in_parts(
             executor.close()
 
 
-def _refuse(views: Views, targets: Targets, config: FitConfig) -> None:
+def refuse_unsupported(views: Views, targets: Targets, config: FitConfig) -> None:
     """Raise an error for what a fit in parts cannot do."""
     for wrong, what in (
         (not views.complete, "samples that lack views"),
@@ -120,7 +120,10 @@ def _refuse(views: Views, targets: Targets, config: FitConfig) -> None:
         (config.random_start, "init='random'"),
     ):
         if wrong:
-            raise ValueError(f"a fit in parts does not support {what}: leave out memory_limit")
+            raise ValueError(
+                f"with this memory_limit the fit would be in parts, which does not support {what}: raise it, or leave "
+                "it out"
+            )
 
 
 def _step(objective: PartedObjective, state: PartedState) -> PartedState:
