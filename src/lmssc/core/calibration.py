@@ -1,11 +1,12 @@
 """From class scores to probabilities: prior correction of the classes, and calibration of the confidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lmssc.core.calibration_loss import PRIOR, CalibrationLoss
 from lmssc.data.folds import assign_folds
 
 N_FOLDS = 5
@@ -14,53 +15,8 @@ MAX_PRIOR_RATIO = 2.0
 """The prior correction of a class is clipped to [½, 2]: beyond, it may come from an outlier."""
 
 
-@dataclass(frozen=True)
-class CalibrationPrior:
-    """Prior and limits of a `Calibration`, with which few held-out labels are not overfitted.
-
-    Attributes
-    ----------
-    temperature : float
-        Most likely temperature T: with few labels scores are less certain than they could be.
-    log_temperature_std : float
-        Standard deviation of log T.
-    min_temperature, max_temperature : float
-        Limits of T.
-    doubt_penalty : float
-        Log-likelihood that a doubt ε = 1 costs: that of one more parameter in Akaike's criterion. More would keep the
-        labels of overlapping classes, of which each gains little, from ever being doubted.
-    min_labels_for_doubt, doubt_penalty_of_few : float
-        With fewer held-out labels, doubt cannot be told from chance, and costs this much instead.
-    max_doubt : float
-        Limit of ε: with more, rounding would decide which class is the most likely.
-    rare_ratio : float
-        A class is rare if the largest class has more than this many times its labels.
-    rarity_penalty : float
-        Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class.
-    max_rarity : float
-        Limit of ρ.
-    min_group_samples : int
-        Fewer samples that lack equally many views share the calibration of all samples.
-    min_score : float
-        Smaller scores count as this, so that a single held-out label does not decide the fit.
-    """
-
-    temperature: float = 0.7
-    log_temperature_std: float = 0.5
-    min_temperature: float = 0.05
-    max_temperature: float = 100.0
-    doubt_penalty: float = 1.0
-    min_labels_for_doubt: float = 30
-    doubt_penalty_of_few: float = 5.0
-    max_doubt: float = 0.99
-    rare_ratio: float = 10.0
-    rarity_penalty: float = 0.3
-    max_rarity: float = 8.0
-    min_group_samples: int = 10
-    min_score: float = 1e-4
-
-
-PRIOR = CalibrationPrior()
+LOG_TEMPERATURES = (float(np.log(PRIOR.min_temperature)), float(np.log(PRIOR.max_temperature)))
+"""Limits of ln T."""
 
 
 def temper(scores: NDArray, temperature: float) -> NDArray:
@@ -128,7 +84,7 @@ def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map from class scores f to probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^ρ.
+    """Map from class scores f to probabilities: p = (1 − e)·g + e/c with g ∝ f^(1/T)·r^ρ and 1 − e = (1 − ε)·(1 − δ).
 
     Attributes
     ----------
@@ -138,6 +94,8 @@ class Calibration:
         ε, from 0 to 1: no probability exceeds 1 − ε + ε/c.
     rarity : float
         ρ: how much the scores of rare classes are lowered. Only this can change which class is the most likely.
+    class_doubt : ndarray of shape (c,), or None
+        δ of each class, for samples whose most likely class it is; None is 0 for all.
 
     Examples
     --------
@@ -145,34 +103,62 @@ class Calibration:
     >>> calibration(np.array([[0.75, 0.25], [1.0, 0.0]]))
     array([[0.82, 0.18],
            [0.9 , 0.1 ]])
-    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 0.5]))
+    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 0.05]))
     array([[0.75, 0.25]])
+    >>> Calibration(class_doubt=np.array([0.0, 0.5]))(np.array([[0.9, 0.1], [0.1, 0.9]]))
+    array([[0.9, 0.1],
+           [0.3, 0.7]])
     """
 
     temperature: float = 1.0
     doubt: float = 0.0
     rarity: float = 0.0
+    class_doubt: NDArray | None = None
 
     def __call__(self, scores: NDArray, abundance: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `abundance` is r, by default 1 for every class."""
+        """Probabilities of the classes; `abundance` as of `abundances`, by default 1 for every class."""
         powers = temper(scores, self.temperature)
         if self.rarity and abundance is not None:
-            powers = powers * (abundance**self.rarity).astype(scores.dtype)
+            powers = powers * (rareness(abundance) ** self.rarity).astype(scores.dtype)
             powers /= powers.sum(axis=1, keepdims=True)
         kept = scores.dtype.type(1 - self.doubt)
+        if self.class_doubt is not None:
+            kept = kept * (1 - self.class_doubt).astype(scores.dtype)[powers.argmax(axis=1), None]
         return kept * powers + (1 - kept) / scores.dtype.type(scores.shape[1])
 
 
 def abundances(counts: NDArray) -> NDArray:
-    """Abundance r of each class, by its number of labels plus one: 1 from a tenth of the largest class on.
+    """Labels of each class, plus one, relative to those of the largest class.
 
     Examples
     --------
     >>> abundances(np.array([999, 99, 49, 0]))
-    array([1.  , 1.  , 0.5 , 0.01])
+    array([1.   , 0.1  , 0.05 , 0.001])
     """
-    relative = (counts + 1) / (counts.max() + 1)
-    return np.minimum(1.0, PRIOR.rare_ratio * relative)
+    return (counts + 1) / (counts.max() + 1)
+
+
+def rareness(abundance: NDArray) -> NDArray:
+    """The r of each class: 1 from a tenth of the labels of the largest class on, less below.
+
+    Examples
+    --------
+    >>> rareness(np.array([1.0, 0.1, 0.05]))
+    array([1. , 1. , 0.5])
+    """
+    return np.minimum(1.0, PRIOR.rare_ratio * abundance)
+
+
+def doubt_cost(abundance: NDArray) -> NDArray:
+    """Log-likelihood that δ = 1 costs each class; infinite for the largest.
+
+    Examples
+    --------
+    >>> doubt_cost(np.array([1.0, 0.5, 0.0]))
+    array([inf, 1. , 0.5])
+    """
+    with np.errstate(divide="ignore"):
+        return PRIOR.class_doubt_penalty / (1 - abundance)
 
 
 def fit_calibration(
@@ -183,6 +169,7 @@ def fit_calibration(
     *,
     penalise: bool = True,
     n_labels: float | None = None,
+    costs: NDArray | None = None,
 ) -> Calibration:
     """Maximum a posteriori calibration, given samples with known classes.
 
@@ -195,13 +182,15 @@ def fit_calibration(
     targets : ndarray of shape (m, c)
         Their classes: each row sums to the weight of its sample, all in the column of its class, or divided.
     abundance : ndarray of shape (c,), optional
-        r of each class: see `abundances`.
+        Labels of each class relative to the largest: see `abundances`.
     prior_temperature : float
         Most likely T.
     penalise : bool
         Whether doubt and rarity are penalised.
     n_labels : float, optional
         Number of labels that are held out in all, if these are some of them.
+    costs : ndarray of shape (c,), optional
+        Log-likelihood that a doubt δ = 1 of its own costs each class, ∞ for none; by default no class has one.
 
     Returns
     -------
@@ -216,74 +205,46 @@ def fit_calibration(
     >>> fit_calibration(sure, by_chance)(sure).max().round(1)
     np.float64(0.6)
     >>> fit_calibration(np.empty((0, 2)), np.empty((0, 2)))
-    Calibration(temperature=0.7, doubt=0.0, rarity=0.0)
+    Calibration(temperature=0.7, doubt=0.0, rarity=0.0, class_doubt=None)
     """
     if not len(scores):
         return Calibration(prior_temperature)
-    n_classes = scores.shape[1]
-    logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
-    targets = np.asarray(targets, dtype=np.float64)
-    offsets = np.zeros(n_classes) if abundance is None else np.log(abundance)
-    few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
+    offsets = np.zeros(scores.shape[1]) if abundance is None else np.log(rareness(abundance))
+    few = (np.sum(targets) if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
     doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
     rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
-    centre = float(np.log(prior_temperature))
-    logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else _merge_floor(logs, targets)
-    offsets = offsets[: len(repeats)]
-
-    def loss(parameters: NDArray) -> tuple[float, NDArray]:
-        log_temperature, doubt, power = parameters
-        scaled = logs / np.exp(log_temperature)
-        exponents = scaled + power * offsets
-        powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        powers /= (powers * repeats).sum(axis=1, keepdims=True)
-        probabilities = np.maximum((1 - doubt) * powers + doubt / n_classes, np.finfo(float).tiny)
-        away = (log_temperature - centre) / PRIOR.log_temperature_std
-        value = -(targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_penalty * doubt + rarity_penalty * power
-        slopes = -targets / probabilities
-        inner = (1 - doubt) * powers * slopes
-        inner -= powers * inner.sum(axis=1, keepdims=True)
-        gradient = [
-            away / PRIOR.log_temperature_std - (inner * repeats * scaled).sum(),
-            doubt_penalty + (slopes * (1 / n_classes - powers)).sum(),
-            rarity_penalty + (inner * offsets).sum(),
-        ]
-        return float(value), np.array(gradient, dtype=np.float64)
-
-    bounds = [
-        (np.log(PRIOR.min_temperature), np.log(PRIOR.max_temperature)),
-        (0.0, PRIOR.max_doubt),
-        (0.0, PRIOR.max_rarity if offsets.any() else 0.0),
-    ]
+    penalties = (doubt_penalty, rarity_penalty)
+    loss = CalibrationLoss.of(scores, targets, offsets, float(np.log(prior_temperature)), penalties)
+    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, PRIOR.max_rarity if offsets.any() else 0.0)]
     # From little and from much doubt: there may be a local optimum at each.
-    starts = ([centre, 0.0, 0.0], [centre, 0.5, 0.0])
+    starts = ([loss.centre, 0.0, 0.0], [loss.centre, 0.5, 0.0])
     tries = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
     found = min(tries, key=lambda result: result.fun).x
-    return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+    shared = Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+    if costs is None:
+        return shared
+    return _doubt_classes(shared, loss, shared(scores, abundance).argmax(axis=1), costs)
 
 
-def _merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Logarithms and targets with most classes that have neither score nor target as one column, and its multiplicity.
+def _doubt_classes(shared: Calibration, loss: CalibrationLoss, answers: NDArray, costs: NDArray) -> Calibration:
+    """The calibration with doubts of some classes, and T and ε fitted again; the same if no class gains by it.
 
-    With many classes nearly all of them have the smallest score in each row, and all of these the same probability.
-
-    Examples
-    --------
-    >>> low = np.log(PRIOR.min_score)
-    >>> logs, targets, repeats = _merge_floor(np.array([[-1.0] + [low] * 9]), np.array([[0.0, 1.0] + [0.0] * 8]))
-    >>> logs.round(1), targets, repeats
-    (array([[-1. , -9.2, -9.2]]), array([[0., 1., 0.]]), array([1., 1., 8.]))
+    `answers` are the most likely classes of the samples of the loss. ρ is fixed, so that they stay the same.
     """
-    floor = np.log(PRIOR.min_score)
-    matters = (logs > floor) | (targets > 0)
-    width, n_classes = int(matters.sum(axis=1).max()), logs.shape[1]
-    if n_classes < 2 * (width + 1):
-        return logs, targets, np.ones(n_classes)
-    order = np.argsort(~matters, axis=1, kind="stable")[:, :width]
-    logs, targets = (np.take_along_axis(part, order, 1) for part in (logs, targets))
-    rest = np.ones((len(logs), 1))
-    repeats = np.append(np.ones(width), n_classes - width)
-    return np.hstack([logs, floor * rest]), np.hstack([targets, 0 * rest]), repeats
+    can_doubt = np.isfinite(costs[answers])
+    doubted = np.unique(answers[can_doubt])
+    loss = replace(
+        loss, slots=np.where(can_doubt, np.searchsorted(doubted, answers), len(doubted)), costs=costs[doubted]
+    )
+    start = np.array([np.log(shared.temperature), shared.doubt, shared.rarity, *np.zeros(len(doubted))])
+    if not (loss(start)[1][3:] < 0).any():
+        return shared
+    doubts = [(0.0, PRIOR.max_class_doubt)] * len(doubted)
+    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (shared.rarity, shared.rarity), *doubts]
+    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    class_doubt = np.zeros(len(costs))
+    class_doubt[doubted] = found[3:]
+    return Calibration(float(np.exp(found[0])), float(found[1]), shared.rarity, class_doubt)
 
 
 @dataclass(frozen=True)
@@ -325,7 +286,8 @@ def fit_by_missing(
     """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
 
     With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
-    views differ from the overall T as much as they did there.
+    views differ from the overall T as much as they did there. Without penalties, classes have doubts of their own only
+    if they had them there.
 
     Examples
     --------
@@ -335,20 +297,29 @@ def fit_by_missing(
     [0]
     """
     before = GroupedCalibration(Calibration(PRIOR.temperature), {}) if prior is None else prior
-    overall = fit_calibration(scores, targets, abundance, before.overall.temperature, penalise=penalise)
+
+    def costs(before: Calibration) -> NDArray | None:
+        if penalise:
+            return None if abundance is None else doubt_cost(abundance)
+        return None if before.class_doubt is None else np.where(before.class_doubt > 0, 0.0, np.inf)
+
+    temperature = before.overall.temperature
+    overall = fit_calibration(scores, targets, abundance, temperature, penalise=penalise, costs=costs(before.overall))
     change = overall.temperature / before.overall.temperature
     found = {}
     numbers, counts = np.unique(n_missing, return_counts=True)
     if len(numbers) > 1:
         for number in numbers[counts >= PRIOR.min_group_samples].tolist():
             own = n_missing == number
+            usual = before.groups.get(number, before.overall)
             found[number] = fit_calibration(
                 scores[own],
                 targets[own],
                 abundance,
-                change * before.groups.get(number, before.overall).temperature,
+                change * usual.temperature,
                 penalise=penalise,
                 n_labels=float(targets.sum()),
+                costs=costs(usual),
             )
     return GroupedCalibration(overall, found)
 

@@ -258,6 +258,7 @@ def is_trust(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(calibration.temperature, sizes)
         and number(least=0, most=1 + ROUNDING).accepts(calibration.doubt, sizes)
         and number().accepts(calibration.rarity, sizes)
+        and calibration.class_doubt is None  # new samples are calibrated to answers that have it already
         and number(least=0).accepts(value.distance, sizes)
         and number(least=0).accepts(value.leftover, sizes)
     )
