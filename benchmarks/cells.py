@@ -42,7 +42,7 @@ def pbmc68k(path: Path) -> tuple[dict, dict, sparse.csr_array, np.ndarray]:
     """700 blood cells of 10 types: the views of LMSSC, the one representation, counts, labels."""
     cells = lmssc.read_anndata(path, {"X_pca": "obsm:X_pca", "X": "X"}, labels="bulk_labels")
     with h5py.File(path) as file:
-        raw = file["raw/X"]
+        raw = file["raw.X"]
         shares = sparse.csr_array((np.expm1(raw["data"][()]), raw["indices"][()], raw["indptr"][()]))
     ones = np.array([shares.data[a:b].min() for a, b in zip(shares.indptr, shares.indptr[1:], strict=False)])
     counts = sparse.csr_array(shares.multiply(1 / ones[:, None])).rint()  # the smallest share of a cell is one read

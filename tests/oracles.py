@@ -137,18 +137,21 @@ def kernel_ridge(Z, F, labelled, ridge=1e-3):
     return f - f.mean(axis=0)
 
 
-def mean_kernel(Xs, present, landmarks):
-    """Mean of the views' Gaussian kernels between samples and landmarks, entry by entry; widths by the landmarks."""
+def mean_kernel(Xs, present, landmarks, linear=False):
+    """Mean of the views' kernels between samples and landmarks, entry by entry; widths and centres by the landmarks."""
     n, V = len(Xs[0]), len(Xs)
     has = np.ones((n, V), dtype=bool) if present is None else np.asarray(present).T
     K = np.zeros((n, len(landmarks)))
     for v, X in enumerate(Xs):
         seen = [j for j in landmarks if has[j, v]]
-        spread = np.mean([((X[j] - X[seen].mean(axis=0)) ** 2).sum() for j in seen])
+        centre = X[seen].mean(axis=0)
+        spread = np.mean([((X[j] - centre) ** 2).sum() for j in seen])
         for i in range(n):
             for place, j in enumerate(landmarks):
                 if has[i, v] and has[j, v]:
                     near = np.exp(-((X[i] - X[j]) ** 2).sum() / (2 * spread))
+                    if linear:
+                        near = (X[i] - centre) @ (X[j] - centre) / spread
                     K[i, place] += near / np.sqrt(has[i].sum() * has[j].sum())
     return K
 

@@ -1,7 +1,5 @@
 """Confidence: recovers known probabilities; hidden labels, rare classes, and its effect on real answers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ from lmssc.core.calibration import (
     held_out_folds,
     temper,
 )
-from lmssc.core.calibration_loss import PRIOR, CalibrationLoss
+from lmssc.core.calibration_loss import PRIOR, ClassDoubtLoss
 from lmssc.datasets import make_multiview
 from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import score
@@ -67,19 +65,19 @@ def test_finds_the_class_whose_answers_are_too_sure():
     assert fit_calibration(scores, answers, prior_temperature=1.0, costs=costs).class_doubt is None
 
 
-def test_gradient_of_the_loss():
+def test_gradient_of_the_loss_with_doubts_of_classes():
     rng = np.random.default_rng(3)
     scores, targets = rng.dirichlet(np.ones(3), size=30), rng.dirichlet(np.ones(3), size=30)
-    loss = CalibrationLoss.of(scores, targets, np.log([1.0, 1.0, 0.3]), 0.0, (1.0, 0.4))
-    answers = (scores ** np.exp(-0.2) * [1.0, 1.0, 0.3**0.5]).argmax(axis=1)
-    loss = replace(loss, slots=answers, costs=np.array([0.5, 0.7]))  # class 2 has none
-    point = np.array([0.2, 0.1, 0.5, 0.3, 0.2])
+    offsets = 0.5 * np.log([1.0, 1.0, 0.3])
+    answers = (np.log(scores) * np.exp(-0.2) + offsets).argmax(axis=1)
+    costs = np.array([0.5, 0.7])  # class 2 has no doubt of its own
+    loss = ClassDoubtLoss(np.log(scores), targets, offsets, np.ones(3), 3, 0.0, 1.0, answers, costs)
+    point = np.array([0.2, 0.1, 0.3, 0.2])
     value, gradient = loss(point)
-    assert len(gradient) == 5
-    for k, step in enumerate(1e-6 * np.eye(5)):
+    for k, step in enumerate(1e-6 * np.eye(4)):
         assert (loss(point + step)[0] - loss(point - step)[0]) / 2e-6 == pytest.approx(gradient[k], rel=1e-6), k
     probabilities = Calibration(np.exp(0.2), 0.1, 0.5, np.array([0.3, 0.2, 0.0]))(scores, np.array([1.0, 1.0, 0.03]))
-    penalties = (0.2 / PRIOR.log_temperature_std) ** 2 / 2 + 0.1 + 0.4 * 0.5 + 0.5 * 0.3 + 0.7 * 0.2
+    penalties = (0.2 / PRIOR.log_temperature_std) ** 2 / 2 + 0.1 + 0.5 * 0.3 + 0.7 * 0.2
     assert value == pytest.approx(-(targets * np.log(probabilities)).sum() + penalties, rel=1e-12)
 
 
@@ -332,7 +330,7 @@ def test_classes_without_score_and_target_are_counted_and_not_computed(monkeypat
     scores[0] = np.eye(60)[(codes[0] + 1) % 60]  # its own class has no score
     targets = np.eye(60)[codes]
     merged = fit_calibration(scores, targets)
-    monkeypatch.setattr("lmssc.core.calibration_loss.merge_floor", lambda logs, targets: (logs, targets, np.ones(60)))
+    monkeypatch.setattr("lmssc.core.calibration.merge_floor", lambda logs, targets, _: (logs, targets, np.ones(60)))
     whole = fit_calibration(scores, targets)
     assert (merged.temperature, merged.doubt) == pytest.approx((whole.temperature, whole.doubt), rel=1e-4)
     assert merged.doubt > 0

@@ -1,6 +1,5 @@
 """A fit that is killed, interrupted or stopped resumes where it was."""
 
-import signal
 import subprocess
 import sys
 
@@ -14,8 +13,9 @@ from lmssc.datasets import make_multiview
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.persistence.checkpoint import Checkpoint
 
+# Forks fits and kills each after some iterations, whose numbers it prints; then a fit that goes on to the end.
 SCRIPT = """
-import sys
+import os, signal, sys
 import numpy as np
 import lmssc.persistence.checkpoint
 from lmssc import LMSSC
@@ -23,7 +23,17 @@ from lmssc.datasets import make_multiview
 
 lmssc.persistence.checkpoint.INTERVAL = 0
 data = make_multiview(300, 2, 20, n_classes=3, labelled=0.05, random_state=0)
-clf = LMSSC(checkpoint=sys.argv[1], tol=0.0, max_iter=25, callback=lambda p: print(p.iteration, flush=True))
+clf = LMSSC(checkpoint=sys.argv[1], tol=0.0, max_iter=25)
+for count in map(int, sys.argv[3:]):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        clf.set_params(callback=lambda progress: os.write(writing, bytes([progress.iteration]))).fit(data.views, data.y)
+        os._exit(0)
+    for _ in range(count):
+        print(os.read(reading, 1)[0])
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 clf.fit(data.views, data.y)
 np.savez(sys.argv[2], labels=clf.transduction_, objective=clf.objective_, latent=clf.latent_)
 """
@@ -48,17 +58,11 @@ def stop_after(iterations):
 def test_killed_three_times_it_ends_where_an_undisturbed_fit_does(tmp_path):
     whole = LMSSC(tol=0.0, max_iter=25).fit(DATA.views, DATA.y)
     file, answer = tmp_path / "fit.ckpt", tmp_path / "answer.npz"
-    command = [sys.executable, "-c", SCRIPT, str(file), str(answer)]
-    rng = np.random.default_rng(0)
-    seen = []
-    for _ in range(3):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            seen += [int(process.stdout.readline()) for _ in range(rng.integers(1, 4))]
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
+    counts = np.random.default_rng(0).integers(1, 4, size=3)
+    command = [sys.executable, "-c", SCRIPT, str(file), str(answer), *map(str, counts)]
+    seen = list(map(int, subprocess.check_output(command, text=True).split()))
     assert max(seen) < 25
     assert seen[-1] > 4, "no fit went on from where the one before was"
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     found = np.load(answer)
     np.testing.assert_array_equal(found["labels"], whole.transduction_)
     np.testing.assert_allclose(found["objective"], whole.objective_, rtol=1e-9)

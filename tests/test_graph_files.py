@@ -1,4 +1,4 @@
-"""``--graph`` of classify, predict and compare."""
+"""``--graph`` of classify, predict, compare and label."""
 
 import csv
 
@@ -8,6 +8,9 @@ from scipy import io, sparse
 
 from lmssc import LMSSC, Graph
 from lmssc.cli import main
+from lmssc.io.files_to_label import read_files_to_label
+from lmssc.io.options import Options
+from lmssc.studio.engine import Engine
 from test_graph_views import papers, some_labels
 
 
@@ -124,6 +127,22 @@ def test_a_graph_that_the_model_does_not_have(folder, tmp_path, capsys):
     words = ["predict", str(tmp_path / "a" / "model.lmssc"), f"text={where / 'new.csv'}", "--out"]
     assert main([*words, str(tmp_path / "x.csv"), "--graph", str(where / "new_cites.csv")]) == 2
     assert "the model has no graph 'new_cites'; its graphs are: none" in capsys.readouterr().err
+
+
+def test_the_studio_takes_links(folder, tmp_path):
+    where, truth = folder
+    data = read_files_to_label([str(where / "text.csv")], [], Options(), None, [f"cites={where / 'cites.csv'}"])
+    assert any(note.startswith("Links 'cites': ") for note in data.notes)
+    engine = Engine({**data.joined.views, **data.graphs}, background=False)
+    names = sorted(set(truth))
+    engine.start(names, {row: truth[row] for row in range(0, 90, 4)})
+    engine.settle()
+    y = np.array([truth[row] if row % 4 == 0 else None for row in range(90)], dtype=object)
+    clf = LMSSC().fit({**data.joined.views, **data.graphs}, y)
+    assert clf.link_weights_["cites"] > 0
+    shares, columns = engine.predictions(range(90))
+    order = [columns.index(name) for name in clf.classes_]
+    np.testing.assert_allclose(shares[:, order], clf.label_distributions_, atol=1e-6)
 
 
 def test_compare_takes_links(folder, tmp_path, capsys):

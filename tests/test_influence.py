@@ -96,6 +96,38 @@ def test_labels_given_and_taken_back_are_solves_again(kind, prepared, seed):
         np.testing.assert_allclose(found, dense(system, labels=Y, trust=trust), atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", kinds)
+def test_columns_that_come_late_know_the_labels_given_and_taken_back_meanwhile(kind):
+    system = make_system(11, n=25, **kind)
+    rng = np.random.default_rng(0)
+    Y, trust = system.labels.copy(), system.trust.copy()
+    updater = LabelUpdater(LabelSolver(system, tol=1e-14))
+    free = rng.permutation(np.flatnonzero(~system.labelled & system.reached))
+    late, *others = (int(i) for i in free)
+    held = int(np.flatnonzero(system.clamped)[0])
+    solve = updater.column_solve(late)
+    for i in others[:2]:
+        updater.add(i, 1)
+        Y[i], trust[i] = np.eye(3)[1], np.inf
+    updater.remove(held)
+    Y[held], trust[held] = 0, 0.0
+    updater.keep_column(solve(), [late])
+    assert updater.is_prepared(late)
+    Y[late], trust[late] = np.eye(3)[2], np.inf
+    np.testing.assert_allclose(updater.add(late, 2), dense(system, labels=Y, trust=trust), atol=1e-8)
+    # After too many changes, or a step back, the column is dropped.
+    solve, state = updater.column_solve(others[5]), updater.state()
+    updater.restore(state)
+    updater.keep_column(solve(), others)
+    assert not updater.is_prepared(others[5])
+    solve = updater.column_solve(others[5])
+    for i in others[2:5]:
+        updater.add(i, 0)
+        updater.remove(i)
+    updater.keep_column(solve(), others)
+    assert not updater.is_prepared(others[5])
+
+
 def test_a_label_that_is_undone_at_once_takes_no_solve(monkeypatch):
     system = make_system(3, n=25)
     updater = LabelUpdater(LabelSolver(system))

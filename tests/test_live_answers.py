@@ -93,7 +93,12 @@ def test_the_weights_are_the_votes():
     share = sum(weight for row, weight in reasons.items() if live.labels[row] == "a")
     assert share == pytest.approx(live.scores[20, 0])
     assert list(reasons.values()) == sorted(reasons.values(), reverse=True)
-    assert live.reasons(0, 4) == []  # its own label decides
+
+    # Of a labelled sample they are the others, as if its own label were not there.
+    others = {row: label for row, label in live.labels.items() if row != 0}
+    oracle = LiveAnswers(graph, classes, others)
+    assert dict(live.reasons(0, 4)) == pytest.approx(dict(oracle.reasons(0, 4)), abs=1e-6)
+    np.testing.assert_allclose(live.without_own(0), oracle.of_sample(0), atol=1e-6)
 
 
 def test_identical_samples_are_one_node():
@@ -242,6 +247,10 @@ def test_a_wrong_label_is_suspected(data):
     engine.start(["0", "1", "2"], labels)
     engine.settle()
     assert wrong in engine.suspected()[:3]
+    assert engine.guesses(wrong)[0]["label"] == truth[wrong]  # what the others say
+    assert engine._suspects[0] == engine._version
+    engine.set_label(wrong, truth[wrong], ["0", "1", "2"])
+    assert wrong not in engine.suspected()
 
 
 def test_hidden_labels_and_the_curve(data):

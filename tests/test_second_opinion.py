@@ -10,6 +10,8 @@ import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core import propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.held_out import Fold, HiddenLabels
+from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
@@ -49,25 +51,73 @@ def as_views(Xs, present=None):
     return Views([View(np.where(has[:, None], X, 0), None, has) for X, has in zip(Xs, present, strict=True)])
 
 
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("lacking", [False, True])
-def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking):
+def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking, linear):
     Xs, present, _ = small
     views = as_views(Xs, present if lacking else None)
-    found = MeanKernel.of(views.take(np.arange(14)))(views)
-    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14))
+    found = MeanKernel.of(views.take(np.arange(14)), linear=linear)(views)
+    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14), linear)
     np.testing.assert_allclose(found, right, atol=1e-9)
     assert np.linalg.eigvalsh(right[:14]).min() > -1e-9
 
 
-def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small):
+@pytest.mark.parametrize("linear", [False, True])
+def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small, linear):
     Xs, present, _ = small
     offset = np.array([0.5, -1.0, 2.0, 0.0])
     raw = np.where(present[1][:, None], Xs[0] + offset, 0)
     found = View(sparse.csr_array(raw), offset, present[1])
     dense = View(np.where(present[1][:, None], Xs[0], 0), None, present[1])
     rows = np.arange(14)
-    kernels = [MeanKernel.of(Views([view]).take(rows))(Views([view])) for view in (found, dense)]
+    kernels = [MeanKernel.of(Views([view]).take(rows), linear=linear)(Views([view])) for view in (found, dense)]
     np.testing.assert_allclose(*kernels, atol=1e-9)
+    far = View(np.full((1, 4), 1e200))
+    assert np.isfinite(MeanKernel.of(Views([dense]).take(rows), linear=linear)(Views([far]))).all()
+
+
+def leave_one_out(K, Y, ridge):
+    """Squared errors of each labelled sample, predicted without its own label."""
+    errors = []
+    for i in range(len(Y)):
+        order = np.r_[np.delete(np.arange(len(Y)), i), i]
+        errors.append(((oracles.second_opinion(K[np.ix_(order, order)], Y[order[:-1]], ridge)[-1] - Y[i]) ** 2).sum())
+    return np.array(errors)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_kernel_is_linear_where_that_finds_left_out_labels_better(linear):
+    rng = np.random.default_rng(0)
+    if linear:  # the sum of all features, below factors of no interest
+        codes, factors = rng.integers(0, 2, 60), rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40))
+        X = codes[:, None] * rng.normal(size=40) + 3 * factors + rng.normal(size=(60, 40))
+    else:
+        X = rng.normal(size=(60, 2))
+        codes = ((X**2).sum(axis=1) > 1.4).astype(int)
+    regression = OpinionRegression(as_views([X]), Targets.from_codes(codes, 2))
+    assert regression.kernel.linear == linear
+    losses = []
+    for kind in (False, True):
+        K = oracles.mean_kernel([X], None, np.arange(60), kind)
+        losses.append(min((leave_one_out(K, np.eye(2)[codes], ridge) for ridge in RIDGES), key=np.sum))
+    gain = losses[0] - losses[1]
+    assert linear == (gain.mean() > gain.std(ddof=1) / np.sqrt(60))
+    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[linear], rtol=1e-5)
+
+
+def test_signal_spread_over_all_features_is_found():
+    """Two classes, three views of 200 features, each of which says a little, below 15 factors of no interest."""
+    rng = np.random.default_rng(4)
+    truth, factors = rng.integers(0, 2, 300), rng.normal(size=(300, 15)) * np.linspace(0.2, 2, 15)
+    views = [
+        truth[:, None] * 0.3 * rng.normal(size=200) * (rng.random(200) < 0.5)
+        + 0.5 * factors @ rng.normal(size=(15, 200))
+        + rng.normal(size=(300, 200))
+        for _ in range(3)
+    ]
+    clf = LMSSC().fit(views, np.where(np.arange(300) < 90, truth, -1))
+    assert clf._second_opinion.kernel.linear
+    assert (clf.transduction_ == truth)[90:].mean() > 0.8
 
 
 @pytest.mark.parametrize("lacking", [False, True])
@@ -76,22 +126,16 @@ def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, la
     present = present if lacking else None
     targets = Targets.from_codes(codes, 3)
     regression = OpinionRegression(as_views(Xs, present), targets)
-    K, Y = oracles.mean_kernel(Xs, present, np.arange(14)), np.eye(3)[codes[:14]]
-    one_left_out = {}
-    for ridge in RIDGES:
-        scores = np.empty_like(Y)
-        for i in range(14):
-            order = np.r_[np.delete(np.arange(14), i), i]
-            scores[i] = oracles.second_opinion(K[np.ix_(order, order)], Y[order[:-1]], ridge)[-1]
-        one_left_out[ridge] = ((scores - Y) ** 2).sum()
-    assert regression.ridge == min(one_left_out, key=one_left_out.get)
-    right = softmax(oracles.second_opinion(K, Y, regression.ridge) / regression.temperature, axis=1)
+    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), regression.kernel.linear), np.eye(3)[codes[:14]]
+    ridge = min(RIDGES, key=lambda ridge: leave_one_out(K, Y, ridge).sum())
+    assert regression.fit.ridge == ridge
+    right = softmax(oracles.second_opinion(K, Y, ridge) / regression.temperature, axis=1)
     opinion = regression.finish(0.5)
     np.testing.assert_allclose(opinion(as_views(Xs, present)), right, atol=1e-6)
     held = np.array([1, 5, 6])
     rest = np.delete(np.arange(14), held)
     order = np.r_[rest, held, np.arange(14, 30)]
-    scores = oracles.second_opinion(K[order][:, rest], Y[rest], regression.ridge)
+    scores = oracles.second_opinion(K[order][:, rest], Y[rest], ridge)
     right = softmax(scores / regression.temperature, axis=1)
     found = regression.distributions(regression.kernel(as_views(Xs, present)), regression.coefficients(held))
     np.testing.assert_allclose(found[order], right, atol=1e-6)
@@ -102,11 +146,11 @@ def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, 
     Xs, _, codes = small
     monkeypatch.setattr(second_opinion, "MAX_LANDMARKS", 8)
     regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, 3))
-    K = oracles.mean_kernel(Xs, None, np.arange(8)) + 1
+    K = oracles.mean_kernel(Xs, None, np.arange(8), regression.kernel.linear) + 1
     values, vectors = np.linalg.eigh(K[:8])
     features = K @ vectors / np.sqrt(values)
     Y = np.eye(3)[codes[:14]]
-    gram = features[:14].T @ features[:14] + regression.ridge * np.eye(8)
+    gram = features[:14].T @ features[:14] + regression.fit.ridge * np.eye(8)
     scores = features @ np.linalg.solve(gram, features[:14].T @ Y)
     found = regression.finish(0.5)(as_views(Xs))
     np.testing.assert_allclose(found, softmax(scores / regression.temperature, axis=1), atol=1e-6)
@@ -158,6 +202,20 @@ def test_it_is_not_trusted_where_the_graph_knows_better(labelled):
     plain = LMSSC(second_opinion=0.0).fit(data.views, data.y)
     assert clf.second_opinion_ == 0.0
     np.testing.assert_array_equal(clf.label_distributions_, plain.label_distributions_)
+
+
+def test_a_graph_that_finds_no_held_out_label_is_not_protected(small):
+    """The log-likelihood that it has to beat is that of the class frequencies without the label itself."""
+    Xs, _, codes = small
+    held = HiddenLabels(
+        as_views(Xs), Targets.from_codes(codes, 3), np.zeros(30), 0.5, [Fold(np.arange(14), None, None)], True
+    )
+    right = 0.0
+    for i in range(14):
+        others = np.delete(codes[:14], i)
+        right += np.log((1 + (others == codes[i]).sum()) / (3 + len(others)))
+    assert held.log_likelihood_by_frequencies() == pytest.approx(right)
+    assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():

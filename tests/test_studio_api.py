@@ -189,7 +189,20 @@ def test_lists_to_go_through(studio):
     labelled = next(key for key, label in studio.session.labels().items())
     wrong = next(name for name in "uvw" if name != studio.truth[labelled])
     post(studio.app, "/api/label", {"id": labelled, "label": wrong, "annotator": "me"})
-    assert labelled in [one["id"] for one in get(studio.app, "/api/list", list="suspected")["samples"]]
+    listed = {one["id"]: one for one in get(studio.app, "/api/list", list="suspected")["samples"]}
+    assert listed[labelled]["label"] == wrong
+    assert listed[labelled]["guesses"][0]["label"] == studio.truth[labelled]  # what the others say
+    # The annotator's own labels come up as well, each once.
+    seen = []
+    while (found := get(studio.app, "/api/next", list="suspected"))["id"] is not None:
+        seen.append(found["id"])
+        assert found["labelled"]
+        assert found["because"]
+        assert found["mine"]["label"] == studio.session.labels()[found["id"]]
+        post(studio.app, "/api/label", {"id": found["id"], "label": studio.truth[found["id"]]})
+    assert labelled in seen
+    assert len(seen) == len(set(seen))
+    assert studio.session.labels()[labelled] == studio.truth[labelled]
     assert request(studio.app, "GET", "/api/next", query={"list": "nonsense"}).status == 400
 
 

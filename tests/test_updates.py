@@ -11,11 +11,12 @@ from scipy.linalg import solve_sylvester
 
 import oracles
 from lmssc.core import loadings as loadings_module
+from lmssc.core.direct_propagation import solve_directly
 from lmssc.core.embedding import Embedding
 from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, laplacian, learn_graph, simplex_rows
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
-from lmssc.core.propagation import _solve_directly, propagate
+from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.numerics.knn.exact import other_neighbors
@@ -317,7 +318,7 @@ class TestGraph:
 def propagate_with(max_direct, *arguments, **options):
     """`propagate`, with a direct solve up to so many unknown samples."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lmssc.core.propagation.MAX_DIRECT", max_direct)
+        patch.setattr("lmssc.core.direct_propagation.MAX_DIRECT", max_direct)
         return propagate(*arguments, tol=1e-12, **options)
 
 
@@ -348,7 +349,7 @@ class TestPropagation:
         for weight, cholesky_fails in ((0.0, False), (1e-2, True)):
             rounded = sparse.csr_array(L - weight * np.eye(30))
             one_step = propagate(rounded, Targets.from_codes(codes, 2))
-            assert (_solve_directly(rounded, np.eye(30, 2), codes >= 0, codes >= 0) is None) == cholesky_fails
+            assert (solve_directly(rounded, np.eye(30, 2), codes >= 0, codes >= 0) is None) == cholesky_fails
             assert np.isfinite(one_step.scores).all()
 
     def test_all_labelled(self):
@@ -379,7 +380,7 @@ def test_direct_and_iterative_propagation_agree(monkeypatch, dtype, atol):
     codes = np.where(np.arange(120) < 15, rng.integers(3, size=120), -1)
     L, targets = laplacian(learn_graph(points, 6, 1.0)[0]), Targets.from_codes(codes, 3)
     direct = propagate(L, targets)
-    monkeypatch.setattr("lmssc.core.propagation.MAX_DIRECT", 0)
+    monkeypatch.setattr("lmssc.core.direct_propagation.MAX_DIRECT", 0)
     iterative = propagate(L, targets)
     np.testing.assert_allclose(direct.scores, iterative.scores, atol=atol)
     np.testing.assert_array_equal(direct.unreached, iterative.unreached)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
-from lmssc.cli.shared_options import add_command, add_reading, one_line, split_names
+from lmssc.cli.shared_options import add_command, add_graphs, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 from lmssc.persistence.signals import Stopped
@@ -14,7 +14,7 @@ from lmssc.persistence.signals import Stopped
 EPILOG = """\
 examples:
   lmssc demo --files digits
-  lmssc label digits/views/*
+  lmssc label digits/views/* --show 'image=digits/images/{id}.png'
       label digits from the first one on; the classes are typed as they come up
   lmssc label reviews.csv --show text=body --classes good,bad
       show the column "body", and begin with two classes
@@ -62,6 +62,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'lmssc classify --help'")
     parser.add_argument("--labels", action="append", default=[], metavar="FILE", help="labels so far; may be repeated")
+    add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out",
         type=Path,
@@ -124,7 +125,7 @@ def _label(args: argparse.Namespace) -> int:
     from lmssc.studio.server import StudioOptions, listen, open_studio, opened_browser, serve
 
     options = read_options(args)
-    data = read_files_to_label(args.views, label_files(args), options, args.unlabelled)
+    data = read_files_to_label(args.views, label_files(args), options, args.unlabelled, args.graph)
     with listen(args.host, args.port) as listening:
         studio = open_studio(
             data,

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lmssc.core.calibration_loss import PRIOR, CalibrationLoss
+from lmssc.core.calibration_loss import PRIOR, ClassDoubtLoss
+from lmssc.core.log_loss import LogLoss, merge_floor
 from lmssc.data.folds import assign_folds
+from lmssc.numerics.newton import minimize_within
 
 N_FOLDS = 5
 """Folds of held-out labels."""
@@ -209,41 +211,58 @@ def fit_calibration(
     """
     if not len(scores):
         return Calibration(prior_temperature)
-    offsets = np.zeros(scores.shape[1]) if abundance is None else np.log(rareness(abundance))
-    few = (np.sum(targets) if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
-    doubt_penalty = (PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty) if penalise else 0.0
-    rarity_penalty = -PRIOR.rarity_penalty * float(offsets.min()) if penalise else 0.0
-    penalties = (doubt_penalty, rarity_penalty)
-    loss = CalibrationLoss.of(scores, targets, offsets, float(np.log(prior_temperature)), penalties)
-    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, PRIOR.max_rarity if offsets.any() else 0.0)]
+    n_classes = scores.shape[1]
+    logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
+    targets = np.asarray(targets, dtype=np.float64)
+    offsets = np.zeros(n_classes) if abundance is None else np.log(rareness(abundance))
+    few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
+    penalties = (0.0, 0.0)
+    if penalise:
+        doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
+        penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
+    centre = float(np.log(prior_temperature))
+    repeats = np.ones(n_classes)
+    if not offsets.any():
+        logs, targets, repeats = merge_floor(logs, targets, float(np.log(PRIOR.min_score)))
+    offsets = offsets[: len(repeats)]
+
+    derivatives = LogLoss.of(logs, targets, offsets, repeats, n_classes)
+
+    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
+        value, gradient, hessian = derivatives(parameters)
+        away = (parameters[0] - centre) / PRIOR.log_temperature_std
+        value += away**2 / 2 + float(np.dot(penalties, parameters[1:]))
+        gradient += np.array([away / PRIOR.log_temperature_std, *penalties])
+        hessian[0, 0] += 1 / PRIOR.log_temperature_std**2
+        return value, gradient, hessian
+
+    bounds = np.array([LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, PRIOR.max_rarity if offsets.any() else 0.0)])
     # From little and from much doubt: there may be a local optimum at each.
-    starts = ([loss.centre, 0.0, 0.0], [loss.centre, 0.5, 0.0])
-    tries = [minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B") for start in starts]
-    found = min(tries, key=lambda result: result.fun).x
+    tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
+    found = min(tries, key=lambda result: result[1])[0]
     shared = Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
     if costs is None:
         return shared
-    return _doubt_classes(shared, loss, shared(scores, abundance).argmax(axis=1), costs)
+    doubting = ClassDoubtLoss(logs, targets, shared.rarity * offsets, repeats, n_classes, centre, penalties[0])
+    return _doubt_classes(shared, doubting, shared(scores, abundance).argmax(axis=1), costs)
 
 
-def _doubt_classes(shared: Calibration, loss: CalibrationLoss, answers: NDArray, costs: NDArray) -> Calibration:
+def _doubt_classes(shared: Calibration, loss: ClassDoubtLoss, answers: NDArray, costs: NDArray) -> Calibration:
     """The calibration with doubts of some classes, and T and ε fitted again; the same if no class gains by it.
 
     `answers` are the most likely classes of the samples of the loss. ρ is fixed, so that they stay the same.
     """
     can_doubt = np.isfinite(costs[answers])
     doubted = np.unique(answers[can_doubt])
-    loss = replace(
-        loss, slots=np.where(can_doubt, np.searchsorted(doubted, answers), len(doubted)), costs=costs[doubted]
-    )
-    start = np.array([np.log(shared.temperature), shared.doubt, shared.rarity, *np.zeros(len(doubted))])
-    if not (loss(start)[1][3:] < 0).any():
+    slots = np.where(can_doubt, np.searchsorted(doubted, answers), len(doubted))
+    loss = replace(loss, slots=slots, costs=costs[doubted])
+    start = np.array([np.log(shared.temperature), shared.doubt, *np.zeros(len(doubted))])
+    if not (loss(start)[1][2:] < 0).any():
         return shared
-    doubts = [(0.0, PRIOR.max_class_doubt)] * len(doubted)
-    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (shared.rarity, shared.rarity), *doubts]
+    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), *[(0.0, PRIOR.max_class_doubt)] * len(doubted)]
     found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     class_doubt = np.zeros(len(costs))
-    class_doubt[doubted] = found[3:]
+    class_doubt[doubted] = found[2:]
     return Calibration(float(np.exp(found[0])), float(found[1]), shared.rarity, class_doubt)
 
 

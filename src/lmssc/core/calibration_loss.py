@@ -1,4 +1,4 @@
-"""What the calibration of the confidence minimises: penalised log-likelihood of held-out labels, and its gradient."""
+"""Prior of the calibration of the confidence, and the loss of doubts that classes have of their own."""
 
 from dataclasses import dataclass, field
 
@@ -63,99 +63,57 @@ PRIOR = CalibrationPrior()
 
 
 @dataclass(frozen=True)
-class CalibrationLoss:
-    """What `fit_calibration` minimises, and its gradient, as a function of ln T, ε, ρ and δ of some classes.
+class ClassDoubtLoss:
+    """Penalised loss of a calibration whose ρ is known, and its gradient, by ln T, ε and δ of some classes.
 
     Attributes
     ----------
     logs, targets : ndarray of shape (m, w)
         Logarithms of the scores, and the classes.
+    offsets : ndarray of shape (w,)
+        ρ·ln r of each class.
     repeats : ndarray of shape (w,)
         Number of classes that each column stands for: see `merge_floor`.
-    offsets : ndarray of shape (w,)
-        ln r of each class.
     n_classes : int
         c.
     centre : float
         Most likely ln T.
-    penalties : tuple of float
-        Of ε = 1 and of ρ = 1.
-    slots : ndarray of int of shape (m,), or None
-        Which δ holds for each sample; those that have none are beyond the last.
+    doubt_penalty : float
+        Of ε = 1.
+    slots : ndarray of int of shape (m,)
+        Which δ holds for each sample; for those that have none, the number of δ.
     costs : ndarray
         Penalties of δ = 1.
     """
 
     logs: NDArray
     targets: NDArray
-    repeats: NDArray
     offsets: NDArray
+    repeats: NDArray
     n_classes: int
     centre: float
-    penalties: tuple[float, float]
-    slots: NDArray | None = None
+    doubt_penalty: float
+    slots: NDArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     costs: NDArray = field(default_factory=lambda: np.empty(0))
 
-    @classmethod
-    def of(
-        cls, scores: NDArray, targets: NDArray, offsets: NDArray, centre: float, penalties: tuple[float, float]
-    ) -> "CalibrationLoss":
-        """The loss of scores and their classes."""
-        n_classes = scores.shape[1]
-        logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
-        targets = np.asarray(targets, dtype=np.float64)
-        logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else merge_floor(logs, targets)
-        return cls(logs, targets, repeats, offsets[: len(repeats)], n_classes, centre, penalties)
-
     def __call__(self, parameters: NDArray) -> tuple[float, NDArray]:
-        """Loss and gradient."""
-        (log_temperature, doubt, power), own = parameters[:3], parameters[3:]
-        doubt_penalty, rarity_penalty = self.penalties
-        # 1 − δ of each sample
-        rest = np.ones((1, 1)) if self.slots is None else 1 - np.append(own, 0.0)[self.slots, None]
-        total = 1 - (1 - doubt) * rest
+        """Loss and gradient at (ln T, ε, δ, ...)."""
+        (log_temperature, doubt), own = parameters[:2], parameters[2:]
+        rest = 1 - np.append(own, 0.0)[self.slots]
+        kept = ((1 - doubt) * rest)[:, None]
         scaled = self.logs / np.exp(log_temperature)
-        exponents = scaled + power * self.offsets
+        exponents = scaled + self.offsets
         powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        powers /= (powers * self.repeats).sum(axis=1, keepdims=True)
-        probabilities = np.maximum((1 - total) * powers + total / self.n_classes, np.finfo(float).tiny)
+        powers /= (powers @ self.repeats)[:, None]
+        probabilities = np.maximum(kept * powers + (1 - kept) / self.n_classes, np.finfo(float).tiny)
         away = (log_temperature - self.centre) / PRIOR.log_temperature_std
-        value = -(self.targets * np.log(probabilities)).sum() + away**2 / 2 + doubt_penalty * doubt
-        value += rarity_penalty * power + self.costs @ own
+        value = (
+            away**2 / 2 + self.doubt_penalty * doubt + self.costs @ own - np.vdot(self.targets, np.log(probabilities))
+        )
         slopes = -self.targets / probabilities
-        inner = (1 - total) * powers * slopes
+        inner = kept * powers * slopes
         inner -= powers * inner.sum(axis=1, keepdims=True)
         doubting = (slopes * (1 / self.n_classes - powers)).sum(axis=1)
-        gradient = [
-            away / PRIOR.log_temperature_std - (inner * self.repeats * scaled).sum(),
-            doubt_penalty + (rest[:, 0] * doubting).sum(),
-            rarity_penalty + (inner * self.offsets).sum(),
-        ]
-        if self.slots is not None:
-            by_class = np.bincount(self.slots, (1 - doubt) * doubting, len(own) + 1)[:-1]
-            gradient.extend(self.costs + by_class)
-        return float(value), np.array(gradient, dtype=np.float64)
-
-
-def merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Logarithms and targets with most classes that have neither score nor target as one column, and its multiplicity.
-
-    With many classes nearly all of them have the smallest score in each row, and all of these the same probability.
-
-    Examples
-    --------
-    >>> low = np.log(PRIOR.min_score)
-    >>> logs, targets, repeats = merge_floor(np.array([[-1.0] + [low] * 9]), np.array([[0.0, 1.0] + [0.0] * 8]))
-    >>> logs.round(1), targets, repeats
-    (array([[-1. , -9.2, -9.2]]), array([[0., 1., 0.]]), array([1., 1., 8.]))
-    """
-    floor = np.log(PRIOR.min_score)
-    matters = (logs > floor) | (targets > 0)
-    width, n_classes = int(matters.sum(axis=1).max()), logs.shape[1]
-    if n_classes < 2 * (width + 1):
-        return logs, targets, np.ones(n_classes)
-    order = np.argsort(~matters, axis=1, kind="stable")[:, :width]
-    logs, targets = (np.take_along_axis(part, order, 1) for part in (logs, targets))
-    rest = np.ones((len(logs), 1))
-    repeats = np.append(np.ones(width), n_classes - width)
-    return np.hstack([logs, floor * rest]), np.hstack([targets, 0 * rest]), repeats
+        by_temperature = away / PRIOR.log_temperature_std - ((inner * scaled) @ self.repeats).sum()
+        by_class = np.bincount(self.slots, (1 - doubt) * doubting, len(own) + 1)[:-1]
+        return float(value), np.array([by_temperature, self.doubt_penalty + rest @ doubting, *(self.costs + by_class)])

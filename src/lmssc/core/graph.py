@@ -10,7 +10,7 @@ from scipy import sparse
 from lmssc.data.views import Matrix
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import ExactKNN, Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
 
@@ -246,13 +246,16 @@ def learn_graph(
            [0.  , 0.  , 1.  , 0.  ]])
     """
     n_points = points.shape[0]
-    length = min(2 * n_neighbors + 2, n_points - 1)
+    own_alpha = alpha is None and not shared_alpha  # rows have at most k neighbours
+    # An approximate search keeps the longer lists for the next one.
+    exact = search is None or isinstance(search, ExactKNN)
+    length = min(n_neighbors + 2 if own_alpha and exact else 2 * n_neighbors + 2, n_points - 1)
     first = other_neighbors(points, length) if search is None else search.search(points, n_neighbors + 1, length)
     if alpha is None:
         alpha = adaptive_alpha(first.squared_distances, n_neighbors, beta)
         if shared_alpha:
             alpha = np.full_like(alpha, alpha.mean())
-        else:  # rows have at most k neighbours
+        elif not exact:
             first = Neighbors(*(part[:, : n_neighbors + 2] for part in first))
 
     def fetch(rows: NDArray, length: int) -> Neighbors:

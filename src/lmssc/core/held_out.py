@@ -22,6 +22,7 @@ from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.propagation import propagate_without
 from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import WarmStart, warm_start
@@ -125,6 +126,12 @@ class HiddenLabels:
         probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
         return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
 
+    def log_likelihood_by_frequencies(self) -> float:
+        """Log-likelihood of the held-out labels given the class frequencies of the others, one label added to each."""
+        counts = np.bincount(self.targets.codes[self.targets.codes >= 0], minlength=self.targets.n_classes)
+        frequencies = np.maximum(counts, 1) / (counts.sum() - 1 + len(counts))
+        return float((self._known @ np.log(frequencies)).sum())
+
     def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
         """−ln p of each held-out label, given the balanced scores and their calibration."""
         probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
@@ -198,10 +205,11 @@ def hold_out_of(
         tol=tol,
         make_laplacian=objective.laplacian,
     )
-    folds = []
-    for held in held_out_folds(targets.codes):
+    folds, hidden = [], held_out_folds(targets.codes)
+    L = objective.laplacian(first.graph)
+    for held, found in zip(hidden, propagate_without(L, targets, hidden, tol), strict=True):
         known = targets.hide(held)
-        folds.append(Fold(held, known, run(targets=known)))
+        folds.append(Fold(held, known, run(targets=known, propagated=(L, found))))
     consistency = []
     if has_few_labels(targets):
 

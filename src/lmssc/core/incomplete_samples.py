@@ -9,6 +9,8 @@ from lmssc.data.views import Views
 
 # Iterations of expectation maximisation.
 N_ROUNDS = 20
+# Below this reciprocal condition number a matrix counts as singular; Cholesky has about eight correct digits there.
+MIN_RCOND = 1e-8
 
 
 def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray | None:
@@ -56,13 +58,32 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
         left, total = energy, np.zeros_like(moments)
         ridge = noise * linalg.pinvh(moments)
         for rows, gram, _ in patterns:
-            unsure = noise * linalg.pinvh(gram + ridge)
-            own = embed_views(products[rows], gram, ridge)
-            squares = own.T @ own + len(rows) * unsure
+            inverse = invert(gram + ridge)
+            own = products[rows] @ inverse
+            squares = own.T @ own + len(rows) * noise * inverse
             left += float(np.vdot(squares, gram)) - 2 * float(np.vdot(own, products[rows]))
             total += squares
         noise, moments = max(left / n_numbers, least), total / len(latent)
     return (noise * linalg.pinvh(moments)).astype(latent.dtype)
+
+
+def invert(matrix: NDArray) -> NDArray:
+    """Inverse of a positive semidefinite matrix: by Cholesky, or the pseudoinverse if it is close to singular.
+
+    Examples
+    --------
+    >>> invert(np.array([[4.0, 0.0], [0.0, 2.0]]))
+    array([[0.25, 0.  ],
+           [0.  , 0.5 ]])
+    >>> invert(np.array([[4.0, 0.0], [0.0, 0.0]]))
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
+    """
+    factor, failed = linalg.lapack.dpotrf(matrix, lower=True)
+    if failed or linalg.lapack.dpocon(factor, np.abs(matrix).sum(axis=0).max(), uplo="L")[0] < MIN_RCOND:
+        return linalg.pinvh(matrix)
+    half = linalg.lapack.dpotri(factor, lower=True)[0]
+    return np.tril(half) + np.tril(half, -1).T
 
 
 def embed_incomplete(views: Views, latent: NDArray, loadings: list[NDArray], ridge: NDArray) -> NDArray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -20,12 +21,17 @@ RIDGE = 1e-3
 NOISE_GROWTH = 15.0
 # Landmarks of the Nyström approximation.
 MAX_LANDMARKS = 300
+# Eigenvalues of their kernel below this share of the largest are rounding. If no pivot of a Cholesky factor is smaller
+# than this share of the trace, none is, and the factor takes a tenth of the time of the eigenvectors.
+MIN_EIGENVALUE, MIN_PIVOT = 1e-8, 1e-7
 # Numbers in one batch of features, and in all features that are cached; beyond, they are computed each time.
 BATCH_NUMBERS = 1 << 18
 MAX_CACHED_NUMBERS = 1 << 24
 # The regression is fitted to at most this many labelled and as many unlabelled samples: enough for a few hundred
 # coefficients.
 MAX_FIT_SAMPLES = 20_000
+# Regressions on at most this many samples share the moments of their features.
+MAX_SHARED_SAMPLES = 5000
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,7 @@ class NystroemFeatures:
         """From the mean of all points, their mean squared distance from it, and the points that are landmarks."""
         energy = max(spread, float(np.finfo(chosen.dtype).tiny))
         landmarks = chosen.astype(np.float64) - centre
-        values, vectors = linalg.eigh(_radial(landmarks, landmarks, energy))
-        kept = values > 1e-8 * values[-1]
-        return cls(centre, energy, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+        return cls(centre, energy, landmarks, _whiten(_radial(landmarks, landmarks, energy)))
 
     def __call__(self, points: NDArray) -> NDArray:
         """Features of some points, one row each."""
@@ -128,24 +132,68 @@ class NystroemRows:
     def _compute(self, block: slice) -> NDArray:
         return self.features(self.points[block])
 
+    @cached_property
+    def moments(self) -> tuple[NDArray, NDArray]:
+        """ΦᵀΦ and Φᵀ1 of all samples."""
+        return self.moments_of(np.ones(len(self.points)))
+
+    def moments_of(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+        """Σ_i w_i·φ_i·φ_iᵀ and Σ_i w_i·φ_i, in float64."""
+
+        def of_block(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
+            own = weights[block].astype(features.dtype, copy=False)
+            weighted = features * np.sqrt(own)[:, None]
+            return weighted.T @ weighted, own @ features
+
+        grams, sums = zip(*self.map(of_block), strict=True)
+        return _total(grams), _total(sums)
+
+    def moments_within(self, chosen: NDArray) -> tuple[NDArray, NDArray]:
+        """The same of some samples, each with the weight 1."""
+
+        def of_block(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
+            own = features[chosen[block]]
+            return own.T @ own, own.sum(axis=0)
+
+        grams, sums = zip(*self.map(of_block), strict=True)
+        return _total(grams), _total(sums)
+
     def first(self, labelled: NDArray) -> NDArray | None:
         """Random labelled and unlabelled samples to fit to; None for all of them."""
         if len(labelled) <= 2 * MAX_FIT_SAMPLES:
             return None
         return first_of_each(labelled, self.order)
 
-    def times(self, coefficients: NDArray) -> NDArray:
-        """Features times coefficients."""
+    def times(self, coefficients: NDArray, chosen: NDArray | None = None) -> NDArray:
+        """Features of all samples, or of those `chosen` by a boolean array, times coefficients."""
         if self._cached is None:
-            return self.features.times(self.points, coefficients)
+            points = self.points if chosen is None else self.points[chosen]
+            return self.features.times(points, coefficients)
         coefficients = coefficients.astype(self.points.dtype, copy=False)
-        return np.concatenate(threaded_map(lambda features: features @ coefficients, self._cached))
+
+        def of_block(block: slice, features: NDArray) -> NDArray:
+            return (features if chosen is None else features[chosen[block]]) @ coefficients
+
+        return np.concatenate(self.map(of_block))
 
     def map(self, function: Callable[[slice, NDArray], Result]) -> list[Result]:
         """`function` of each batch of rows and its features."""
         if self._cached is None:
             return threaded_map(lambda block: function(block, self._compute(block)), self._blocks)
         return threaded_map(function, self._blocks, self._cached)
+
+
+def _whiten(kernel: NDArray) -> NDArray:
+    """A matrix whose product with its transpose is the inverse of the kernel, without directions that are rounding."""
+    try:
+        factor = linalg.cholesky(kernel, check_finite=False)
+        if factor.diagonal().min() ** 2 > MIN_PIVOT * len(kernel):
+            return linalg.solve_triangular(factor, np.eye(len(kernel)), check_finite=False)
+    except linalg.LinAlgError:
+        pass
+    values, vectors = linalg.eigh(kernel, check_finite=False)
+    kept = values > MIN_EIGENVALUE * values[-1]
+    return vectors[:, kept] / np.sqrt(values[kept])
 
 
 def first_of_each(labelled: NDArray, order: NDArray | None) -> NDArray:
@@ -184,9 +232,28 @@ class LabelRegressor:
         """Predicted scores of each point, up to a constant for each class."""
         return self.features.times(points, self.coefficients)
 
-    def at(self, rows: NystroemRows) -> NDArray:
-        """The same for points whose features may be cached."""
-        return rows.times(self.coefficients)
+    def at(self, rows: NystroemRows, chosen: NDArray | None = None) -> NDArray:
+        """The same for points, or some of them, whose features may be cached."""
+        return rows.times(self.coefficients, chosen)
+
+    def compressed(self) -> "LabelRegressor":
+        """A regressor whose predictions have the same distances, in as many columns as features if these are fewer.
+
+        Only distances between predictions count. Those of Φ·B are those of Φ·U·√Λ, with B·Bᵀ = U·Λ·Uᵀ.
+
+        Examples
+        --------
+        >>> regressor = LabelRegressor(NystroemFeatures.of(np.array([[0.0], [1.0]])), np.arange(15.0).reshape(3, 5))
+        >>> points = np.array([[0.3], [0.7]])
+        >>> step, short = np.diff(regressor(points), axis=0), np.diff(regressor.compressed()(points), axis=0)
+        >>> step.shape, short.shape, bool(np.isclose(np.vdot(step, step), np.vdot(short, short)))
+        ((1, 5), (1, 3), True)
+        """
+        n_features, n_columns = self.coefficients.shape
+        if n_columns <= n_features:
+            return self
+        values, vectors = linalg.eigh(self.coefficients @ self.coefficients.T)
+        return LabelRegressor(self.features, vectors * np.sqrt(np.maximum(values, 0)))
 
     def times(self, factor: float) -> "LabelRegressor":
         """The same with all predictions times `factor`."""
@@ -226,20 +293,32 @@ class Regression:
         share = 1.0 if labelled.all() else 0.5
         self.weights = np.where(labelled, share / labelled.sum(), (1 - share) / max(1, int((~labelled).sum())))
 
-        def moments(block: slice, features: NDArray) -> tuple[NDArray, NDArray]:
-            weights = self.weights[block].astype(features.dtype, copy=False)
-            weighted = features * np.sqrt(weights)[:, None]
-            return weighted.T @ weighted, weights @ features
-
-        grams, means = zip(*self.fit_rows.map(moments), strict=True)
-        self.mean = _total(means)
-        self.gram = _total(grams) - np.outer(self.mean, self.mean)
+        gram, self.mean = self._weighted_moments()
+        self.gram = gram - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
+
+    def _weighted_moments(self) -> tuple[NDArray, NDArray]:
+        """Weighted second and first moments of the features.
+
+        Of few samples from the moments of all, which regressions without some of the labels share, and those of the
+        rarer of labelled and unlabelled ones. These have the larger weight, so both terms are positive.
+        """
+        rows, labelled = self.fit_rows, self.labelled
+        if len(labelled) > MAX_SHARED_SAMPLES:
+            return rows.moments_of(self.weights)
+        rarer = labelled if 2 * int(labelled.sum()) <= len(labelled) else ~labelled
+        small = float(self.weights.min())
+        more = float(self.weights.max()) - small
+        (gram, total), (own_gram, own_total) = rows.moments, rows.moments_within(rarer)
+        return small * gram + more * own_gram, small * total + more * own_total
 
     def set_ridge(self, ridge: float) -> None:
         """Use this ridge from now on."""
         self.ridge = ridge
-        self.factor = linalg.cho_factor(self.gram + ridge * np.eye(len(self.gram)))
+        # In the order of Fortran, so that the factor takes no further copy.
+        matrix = np.array(self.gram, order="F")
+        matrix[np.diag_indices_from(matrix)] += ridge
+        self.factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
 
     def fit(self, scores: NDArray) -> LabelRegressor:
         """Fit to the class scores of all samples."""
@@ -249,7 +328,7 @@ class Regression:
             return features.T @ (targets[block] * self.weights[block, None]).astype(features.dtype, copy=False)
 
         cross = _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ targets)
-        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross))
+        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross, check_finite=False))
 
     def adapt(self, scores: NDArray) -> None:
         """Set the ridge by how noisy the labels are: up to 16 times the default.
@@ -269,7 +348,7 @@ class Regression:
 
     def _unexplained(self, scores: NDArray) -> float:
         targets = self._targets(scores)[self.labelled]
-        errors = targets - self.fit(scores)(self.fit_rows.points[self.labelled])
+        errors = targets - self.fit(scores).at(self.fit_rows, self.labelled)
         left, all_ = (float(part.var(axis=0, dtype=np.float64).sum()) for part in (errors, targets))
         return min(left / all_, 1.0) if all_ else 0.0
 

@@ -14,8 +14,8 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# With so few right-hand sides a plain product without a coarse level is several times faster: starting threads and the
-# coarse level cost as much for one column as for ten.
+# With so few right-hand sides plain products are several times faster: starting threads costs as much for one column as
+# for ten.
 MAX_PLAIN_COLUMNS = 2
 
 
@@ -96,7 +96,7 @@ class LabelSystem:
 
     @cached_property
     def constant(self) -> NDArray:
-        """Right-hand side of the samples that are not clamped, but for the clamped ones: μ·Y + a·Q."""
+        """Right-hand side of the samples that are not clamped, without what clamped neighbours add: μ·Y + a·Q."""
         result = np.where(self.clamped, 0.0, self.trust)[:, None] * self.labels
         if self.anchor is not None and self.opinion is not None:
             result = result + self.anchor[:, None] * self.opinion
@@ -147,7 +147,9 @@ class LabelSolver:
         self._diagonal = inner.laplacian.diagonal() + inner.shift
         self._diagonal[self._diagonal <= 0] = 1
         held = inner.clamped | ~inner.reached
-        self._coarse = None if order is None else coarse_correction(inner.laplacian, held)
+        # Opinions make the system well conditioned, and are not in the coarse level.
+        has_coarse = order is not None and inner.anchor is None
+        self._coarse = coarse_correction(inner.laplacian, held) if has_coarse else None
 
     def solve(self, rhs: NDArray, held: NDArray | None = None, tol: float | None = None) -> NDArray:
         """X for a right-hand side B, zero where samples are held.
@@ -178,7 +180,7 @@ class LabelSolver:
             self._operator(fixed, few),
             right,
             np.zeros_like(right),
-            self._preconditioner(fixed, right, None if few else self._coarse),
+            self._preconditioner(fixed, right, few),
             tol=solver_tolerance(dtype, self.tol if tol is None else tol),
         )
         return solution if self._positions is None else solution[self._positions]
@@ -197,15 +199,13 @@ class LabelSolver:
 
         return operator
 
-    def _preconditioner(
-        self, fixed: NDArray, like: NDArray, coarse: Callable[[NDArray, NDArray], None] | None
-    ) -> Callable[[NDArray], NDArray]:
+    def _preconditioner(self, fixed: NDArray, like: NDArray, few: bool) -> Callable[[NDArray], NDArray]:
         inverse = np.repeat((1 / self._diagonal).astype(like.dtype)[:, None], like.shape[1], axis=1)
 
         def precondition(residual: NDArray) -> NDArray:
             result = residual * inverse
-            if coarse is not None:
-                coarse(residual, result)
+            if self._coarse is not None:
+                self._coarse(residual, result, plain=few)
             result[fixed] = 0
             return result
 

@@ -1,4 +1,4 @@
-"""Progress of a fit and of many runs: bars on a terminal, a line now and then elsewhere."""
+"""Progress of a fit and of many runs: bars on a terminal and in a notebook, a line now and then elsewhere."""
 
 import sys
 import time
@@ -104,8 +104,43 @@ def duration(seconds: float) -> str:
     return f"about {max(seconds / 60, 1):.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
+def in_notebook() -> bool:
+    """Whether this runs in a notebook, where HTML can be shown.
+
+    Examples
+    --------
+    >>> in_notebook()
+    False
+    """
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+class _NotebookBar:
+    """A bar below the cell of a notebook, with the methods of tqdm that are used here."""
+
+    def __init__(self, total: int, initial: int) -> None:
+        self.total, self.n, self._text = total, initial, ""
+        self._shown = sys.modules["IPython"].display.display(self._bundle(), raw=True, display_id=True)
+
+    def set_postfix_str(self, text: str, *, refresh: bool = True) -> None:
+        self._text = f", {text}" if text else ""
+
+    def update(self) -> None:
+        self.n += 1
+        self._shown.update(self._bundle(), raw=True)
+
+    def close(self) -> None:
+        self._text = ""
+        self._shown.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        text = f"{self.n} of {self.total} runs{self._text}"
+        return {"text/plain": text, "text/html": f"<progress value='{self.n}' max='{self.total}'></progress> {text}"}
+
+
 class ProgressMeter:
-    """Context that shows on stderr how many of `total` runs are done: a bar on a terminal, else a line now and then.
+    """Context that shows how many of `total` runs are done: a bar on a terminal or in a notebook, else lines on stderr.
 
     Parameters
     ----------
@@ -125,9 +160,7 @@ class ProgressMeter:
         self.total, self.n_done, self.left = total, done, left
         self._show, self._clock = show, clock
         self._last = clock()
-        tqdm = _import_tqdm() if show and sys.stderr.isatty() else None
-        layout = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs{postfix}"
-        self._bar = tqdm and tqdm(total=total, initial=done, bar_format=layout, dynamic_ncols=True)
+        self._bar = _bar_of_runs(total, done) if show else None
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +183,15 @@ class ProgressMeter:
     def _rest(self) -> str:
         seconds = self.left.seconds()
         return "" if seconds is None else f"{duration(seconds)} left"
+
+
+def _bar_of_runs(total: int, done: int) -> Any:
+    """A bar where one can be shown, else None."""
+    if in_notebook():
+        return _NotebookBar(total, done)
+    tqdm = _import_tqdm() if sys.stderr.isatty() else None
+    layout = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs{postfix}"
+    return tqdm and tqdm(total=total, initial=done, bar_format=layout, dynamic_ncols=True)
 
 
 @contextmanager

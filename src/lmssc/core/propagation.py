@@ -1,13 +1,13 @@
 """The class scores F: labels propagated over the graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from lmssc.core.direct_propagation import is_cheaper_directly, scores_without, solve_directly
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -16,14 +16,9 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_toleran
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# Largest number of samples without a label for which a dense Cholesky factor is considered.
-MAX_DIRECT = 5000
-# The same with a second opinion, with which conjugate gradients need few steps.
+# Largest number of samples without a label for which a dense factor is used with a second opinion, with which conjugate
+# gradients need few steps.
 MAX_DIRECT_WITH_OPINION = 300
-# An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
-ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 2.5e8, 1e4
-# Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
-MIN_PIVOT = 1e-6
 
 
 class Propagation(NamedTuple):
@@ -99,11 +94,11 @@ def propagate(
     direct = None
     # Without weak components, strong edges join every unknown sample to a label, and rounding cannot decide.
     if opinion is None:
-        cheaper = _is_cheaper_directly(n_unknown, *scores.shape) and bool(components.unreached.all())
+        cheaper = is_cheaper_directly(n_unknown, *scores.shape) and bool(components.unreached.all())
     else:
         cheaper = n_unknown <= MAX_DIRECT_WITH_OPINION
     if n_unknown and cheaper:
-        direct = _solve_directly(laplacian, scores, labelled, known, opinion)
+        direct = solve_directly(laplacian, scores, labelled, known, opinion, tol)
     if direct is not None:
         scores[~known] = direct
     elif n_unknown:
@@ -116,17 +111,34 @@ def propagate(
     return Propagation(scores, unreached)
 
 
-def _is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
-    """Whether a dense Cholesky factor of L_uu takes less time than conjugate gradients: few samples, or many classes.
+def propagate_without(
+    laplacian: sparse.csr_array, targets: Targets, folds: Sequence[NDArray], tol: float = 1e-10
+) -> list[Propagation]:
+    """`propagate` without the labels of each fold in turn; where a dense factor is cheap, all folds share it.
 
     Examples
     --------
-    >>> _is_cheaper_directly(900, 1000, 10), _is_cheaper_directly(2500, 3000, 10), _is_cheaper_directly(2500, 3000, 999)
-    (True, False, True)
+    >>> L = sparse.csr_array([[1.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    >>> targets = Targets.from_codes(np.array([0, -1, 0, 1]), 2)
+    >>> propagate_without(L, targets, [np.array([2])])[0].scores[:, 0].round(2)
+    array([1.  , 0.67, 0.33, 0.  ])
     """
-    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
-    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
-    return n_unknown <= MAX_DIRECT and operations <= limit
+    labelled = targets.labelled
+    n_labelled = int(labelled.sum())
+    shared: Sequence[NDArray | None] = [None] * len(folds)
+    # The shared factor has a right-hand side for each label.
+    if not len(targets.uncertain) and is_cheaper_directly(len(labelled) - n_labelled, len(labelled), n_labelled):
+        shared = scores_without(laplacian, targets.matrix(laplacian.dtype), labelled, folds)
+    found = []
+    for rows, scores in zip(folds, shared, strict=True):
+        known = targets.hide(rows)
+        # Without weak components, strong edges join every sample to a label that is not hidden.
+        if scores is None or len(WeakComponents.of(laplacian, known.labelled).members):
+            found.append(propagate(laplacian, known, tol=tol))
+        else:
+            nothing = np.zeros(len(labelled), dtype=bool)
+            found.append(Propagation(scores.astype(laplacian.dtype, copy=False), nothing))
+    return found
 
 
 def _propagate_uncertain(
@@ -151,27 +163,6 @@ def _propagate_uncertain(
         opinion = opinion.take(lambda rows: np.concatenate([rows, rows[uncertain]]))
     found = propagate(joined, targets.certain(uncertain), start, tol, opinion=opinion, **options)
     return Propagation(found.scores[:n_samples].copy(), found.unreached[:n_samples].copy())
-
-
-def _solve_directly(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
-) -> NDArray | None:
-    """F_u by a Cholesky factor of L_uu + ηI; None if rounding makes it singular."""
-    unknown = np.flatnonzero(~is_known)
-    rows = laplacian[unknown]
-    rhs = -(rows[:, labelled] @ scores[labelled].astype(np.float64))
-    matrix = rows[:, unknown].toarray().astype(np.float64, copy=False)
-    if opinion is not None:
-        matrix[np.diag_indices_from(matrix)] += opinion.weight
-        rhs += opinion.weight * opinion.scores[unknown]
-    # On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
-    unit = 1 / np.sqrt(matrix.diagonal())
-    matrix *= unit[:, None]
-    matrix *= unit
-    factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    if info or factor.diagonal().min() < MIN_PIVOT:
-        return None
-    return unit[:, None] * dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
 
 
 def _solve_unknown(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
@@ -24,6 +24,8 @@ RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
 # The kernel is this much larger than the mean of the Gaussians, which lets the regression fit a constant. Centring the
 # kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
 CONSTANT = 1.0
+# A linear kernel is cut here: samples that are further away are not classified more surely.
+MAX_LINEAR = 1e6
 # Eigenvalues of the kernel below this share of the largest are rounding.
 MIN_EIGENVALUE = 1e-12
 # Largest trust: with more, labels would hardly travel over the graph.
@@ -68,24 +70,28 @@ def anchor_weight(trust: float) -> float:
 
 @dataclass(frozen=True)
 class MeanKernel:
-    """Mean over the views of Gaussian kernels between samples and landmarks.
+    """Mean over the views of Gaussian or linear kernels between samples and landmarks.
 
-    k(i, j) = Σ_v exp(−‖x_i^v − x_j^v‖² / 2s_v) / √(c_i·c_j), over the views that both have; c_i is the number of views
-    of sample i. It is positive semi-definite, and 1 for identical samples, whatever views are missing.
+    k(i, j) = Σ_v k_v(i, j) / √(c_i·c_j), over the views that both have; c_i is the number of views of sample i.
+    Gaussian: k_v = exp(−‖x_i^v − x_j^v‖² / 2s_v), so that k is 1 for identical samples, whatever views are missing.
+    Linear: k_v = (x_i^v − m_v)·(x_j^v − m_v) / s_v, which is 1 on average. Both are positive semi-definite.
 
     Attributes
     ----------
     landmarks : list of View
         Rows of each scaled view.
     spreads : ndarray of shape (V,)
-        s_v: mean squared distance of the rows of a view from their mean.
+        s_v: mean squared distance of the rows of a view from their mean m_v.
+    linear : bool
+        Whether the kernels are linear.
     """
 
     landmarks: list[View]
     spreads: NDArray
+    linear: bool = False
 
     @classmethod
-    def of(cls, landmarks: Views) -> "MeanKernel":
+    def of(cls, landmarks: Views, *, linear: bool = False) -> "MeanKernel":
         """The kernel of some samples, with their own spreads.
 
         Examples
@@ -96,7 +102,7 @@ class MeanKernel:
                [0.135, 1.   ]])
         """
         spreads = np.array([_spread(view) for view in landmarks])
-        return cls(list(landmarks), np.maximum(spreads, np.finfo(np.float32).tiny))
+        return cls(list(landmarks), np.maximum(spreads, np.finfo(np.float32).tiny), linear)
 
     def __call__(self, views: Views) -> NDArray:
         """Kernel between samples and landmarks, of shape (n, m)."""
@@ -107,10 +113,15 @@ class MeanKernel:
         return map_batches(of_batch, views, self.landmarks[0].data.shape[0])
 
     def by_view(self, views: Views) -> Iterator[NDArray]:
-        """Gaussian kernel of each view between samples and landmarks, divided by √c_j of the landmark."""
+        """Kernel of each view between samples and landmarks, divided by √c_j of the landmark."""
         counts = np.sqrt(_view_counts(Views(self.landmarks)))
         for view, landmarks, spread in zip(views, self.landmarks, self.spreads, strict=True):
-            near = gaussian(view.points(), landmarks.points(), float(spread)) / counts
+            if self.linear:
+                near = centred_products(view.points(), landmarks.points(), _mean_row(landmarks)) / float(spread)
+                np.clip(near, -MAX_LINEAR, MAX_LINEAR, out=near)
+            else:
+                near = gaussian(view.points(), landmarks.points(), float(spread))
+            near /= counts
             if landmarks.present is not None:
                 near *= landmarks.present
             yield view.keep_present(near)
@@ -136,6 +147,26 @@ def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
     return np.exp(squares, out=squares)
 
 
+def centred_products(points: Matrix, landmarks: Matrix, centre: NDArray) -> NDArray:
+    """(a − m)·(b − m) between the rows of two arrays, dense or sparse.
+
+    Examples
+    --------
+    >>> centred_products(np.array([[0.0], [3.0]]), np.array([[2.0]]), np.array([1.0]))
+    array([[-1.],
+           [ 2.]])
+    """
+    points, landmarks = points.astype(np.float64, copy=False), landmarks.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
+        if not sparse.issparse(points) and not sparse.issparse(landmarks):
+            return np.nan_to_num((points - centre) @ (landmarks - centre).T)
+        products = points @ landmarks.T
+        dense = products.toarray() if sparse.issparse(products) else np.asarray(products)
+        dense -= (points @ centre)[:, None]
+        dense -= landmarks @ centre - centre @ centre
+        return np.nan_to_num(dense)
+
+
 def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks: int) -> NDArray:
     """Rows that `function` makes of some samples at a time, which are read if they are on disk."""
 
@@ -152,20 +183,104 @@ def _view_counts(views: Views) -> NDArray:
 
 def _spread(view: View) -> float:
     """Mean squared distance of the rows that are present from their mean."""
-    points = View(view.points())
-    rows = np.arange(points.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
-    if not len(rows):
-        return 0.0
-    mean = points.transpose_dot(np.isin(np.arange(points.data.shape[0]), rows)[:, None].astype(float))[:, 0] / len(rows)
-    return max(float(points.row_energies()[rows].mean()) - float(mean @ mean), 0.0)
+    points, mean = View(view.points()), _mean_row(view)
+    energies = points.row_energies() if view.present is None else points.row_energies()[view.present]
+    return max(float(energies.mean()) - float(mean @ mean), 0.0) if len(energies) else 0.0
+
+
+def _mean_row(view: View) -> NDArray:
+    """Mean of the rows of `View.points` that are present."""
+    present = np.ones(view.data.shape[0], dtype=bool) if view.present is None else view.present
+    return View(view.points()).transpose_dot(present[:, None].astype(float))[:, 0] / max(int(present.sum()), 1)
+
+
+class KernelRidge:
+    """Ridge regression of the labels on features that a kernel with landmarks gives, for one kernel.
+
+    The ridge has the least squared leave-one-out error.
+
+    Parameters
+    ----------
+    kernel : MeanKernel
+        The kernel; its landmarks are the first of the rows.
+    rows : Views
+        Labelled samples.
+    targets : ndarray of shape (l, c)
+        Y of these.
+
+    Attributes
+    ----------
+    ridge : float
+        λ.
+    errors : ndarray of shape (l, c)
+        Y minus the leave-one-out predictions.
+    """
+
+    def __init__(self, kernel: MeanKernel, rows: Views, targets: NDArray) -> None:
+        self.kernel, self.targets = kernel, targets
+        values = kernel(rows) + CONSTANT
+        n_landmarks = values.shape[1]
+        self.gram, vectors = linalg.eigh(values[:n_landmarks])
+        kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
+        self.gram, self.whitening = self.gram[kept], vectors[:, kept] / np.sqrt(self.gram[kept])
+        self.features = values @ self.whitening
+        if len(values) > n_landmarks:  # otherwise the features are orthogonal already
+            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
+            self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
+        self.cross = self.features.T @ targets
+        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
+        self.errors = self._left_out_errors(self.ridge)
+
+    def _coefficients(self, ridge: float) -> NDArray:
+        return self.cross / (self.gram + ridge)[:, None]
+
+    def _left_out_errors(self, ridge: float) -> NDArray:
+        leverage = np.square(self.features) @ (1 / (self.gram + ridge))
+        errors = self.targets - self.features @ self._coefficients(ridge)
+        return errors / np.maximum(1 - leverage, np.finfo(float).eps)[:, None]
+
+    def errors_without(self, positions: NDArray) -> NDArray:
+        """Y minus the predictions for some labelled samples, from the labels of the others: (I − A)⁻¹·(Y − ΦB).
+
+        A is the block of these samples in the hat matrix Φ·(ΦᵀΦ + λ)⁻¹·Φᵀ.
+        """
+        features = self.features[positions]
+        hat = (features / (self.gram + self.ridge)) @ features.T
+        errors = self.targets[positions] - features @ self._coefficients(self.ridge)
+        return np.linalg.solve(np.eye(len(hat)) - hat, errors)
+
+    def coefficients(self, left_out: NDArray | None = None) -> NDArray:
+        """Coefficients of the landmarks, of shape (m, c), without the labels of the rows at some positions.
+
+        If e are their errors without their labels, the other labels have the coefficients B − (ΦᵀΦ + λ)⁻¹·Φᵀe.
+        """
+        coefficients = self._coefficients(self.ridge)
+        if left_out is not None:
+            scaled = self.features[left_out] / (self.gram + self.ridge)
+            coefficients = coefficients - scaled.T @ self.errors_without(left_out)
+        return self.whitening @ coefficients
+
+
+def has_smaller_errors(one: NDArray, other: NDArray) -> bool:
+    """Whether squared errors are smaller, by more than a standard error of the mean difference.
+
+    Examples
+    --------
+    >>> has_smaller_errors(np.full((9, 2), 0.1), np.full((9, 2), 0.2))
+    True
+    >>> has_smaller_errors(np.array([[0.1], [0.2]]), np.array([[0.2], [0.1]]))
+    False
+    """
+    gain = np.square(other).sum(axis=1) - np.square(one).sum(axis=1)
+    return len(gain) > 1 and bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 class OpinionRegression:
     """Ridge regression of the labels on kernel features of the labelled samples.
 
     It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
-    them are the features. The ridge has the least squared leave-one-out error, and the temperature the largest
-    leave-one-out likelihood, both in closed form.
+    them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear one are smaller by more
+    than a standard error. The temperature has the largest leave-one-out likelihood.
 
     Parameters
     ----------
@@ -188,51 +303,22 @@ class OpinionRegression:
         labelled = np.flatnonzero(targets.labelled) if order is None else order[targets.labelled[order]]
         self.rows = labelled[:MAX_FIT_SAMPLES]
         self.targets = targets.matrix(np.dtype(float))[self.rows]
-        self.kernel = MeanKernel.of(views.take(self.rows[:MAX_LANDMARKS]))
-        kernel = self.kernel(views.take(self.rows)) + CONSTANT
-        values, vectors = linalg.eigh(kernel[:MAX_LANDMARKS])
-        kept = values > MIN_EIGENVALUE * values[-1]
-        self.whitening = vectors[:, kept] / np.sqrt(values[kept])
-        self.features = kernel @ self.whitening
-        self.gram = values[kept]
-        if len(self.rows) > MAX_LANDMARKS:  # otherwise the features are orthogonal already
-            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
-            self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
-        self.cross = self.features.T @ self.targets
-        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
-        self.temperature = fit_temperature(self.targets - self._left_out_errors(self.ridge), self.targets)
+        rows = views.take(self.rows)
+        landmarks = rows.take(np.arange(min(len(self.rows), MAX_LANDMARKS)))
+        self.fit, linear = (
+            KernelRidge(MeanKernel.of(landmarks, linear=linear), rows, self.targets) for linear in (False, True)
+        )
+        if has_smaller_errors(linear.errors, self.fit.errors):
+            self.fit = linear
+        self.kernel = self.fit.kernel
+        self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets)
 
-    def _coefficients(self, ridge: float) -> NDArray:
-        return self.cross / (self.gram + ridge)[:, None]
-
-    def _left_out_errors(self, ridge: float) -> NDArray:
-        """Y minus the leave-one-out predictions."""
-        leverage = np.square(self.features) @ (1 / (self.gram + ridge))
-        errors = self.targets - self.features @ self._coefficients(ridge)
-        return errors / np.maximum(1 - leverage, np.finfo(float).eps)[:, None]
-
-    def _errors_without(self, positions: NDArray) -> NDArray:
-        """Y minus the predictions for some labelled samples, from the labels of the others: (I − A)⁻¹·(Y − ΦB).
-
-        A is the block of these samples in the hat matrix Φ·(ΦᵀΦ + λ)⁻¹·Φᵀ.
-        """
-        features = self.features[positions]
-        hat = (features / (self.gram + self.ridge)) @ features.T
-        errors = self.targets[positions] - features @ self._coefficients(self.ridge)
-        return np.linalg.solve(np.eye(len(hat)) - hat, errors)
+    def _positions(self, samples: NDArray) -> NDArray:
+        return np.flatnonzero(np.isin(self.rows, samples))
 
     def coefficients(self, held_out: NDArray | None = None) -> NDArray:
-        """Coefficients of the landmarks, of shape (m, c), without the labels of some samples.
-
-        If e are the errors of the held-out samples without their labels, the other labels have the coefficients
-        B − (ΦᵀΦ + λ)⁻¹·Φᵀe.
-        """
-        coefficients = self._coefficients(self.ridge)
-        if held_out is not None:
-            positions = np.flatnonzero(np.isin(self.rows, held_out))
-            scaled = self.features[positions] / (self.gram + self.ridge)
-            coefficients = coefficients - scaled.T @ self._errors_without(positions)
-        return self.whitening @ coefficients
+        """Coefficients of the landmarks, of shape (m, c), without the labels of some samples."""
+        return self.fit.coefficients(None if held_out is None else self._positions(held_out))
 
     def distributions(self, kernel: NDArray, coefficients: NDArray) -> NDArray:
         """Q of samples, given their kernel with the landmarks."""
@@ -240,12 +326,12 @@ class OpinionRegression:
 
     def held_out_distributions(self, held_out: NDArray) -> NDArray:
         """Q of some of the labelled samples that the regression is fitted to, in its order, without their labels."""
-        positions = np.flatnonzero(np.isin(self.rows, held_out))
-        return softmax((self.targets[positions] - self._errors_without(positions)) / self.temperature, axis=1)
+        positions = self._positions(held_out)
+        return softmax((self.targets[positions] - self.fit.errors_without(positions)) / self.temperature, axis=1)
 
     def left_out_distributions(self) -> NDArray:
         """Q of all labelled samples that the regression is fitted to, each without its own label."""
-        return softmax((self.targets - self._left_out_errors(self.ridge)) / self.temperature, axis=1)
+        return softmax((self.targets - self.fit.errors) / self.temperature, axis=1)
 
     def finish(self, trust: float) -> "SecondOpinion":
         """What predicts Q, fitted to all labels."""

@@ -12,7 +12,7 @@ from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
-from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, hold_out
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, HiddenLabels, hold_out
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_noise import doubt_labels, trust_labels
@@ -24,6 +24,7 @@ from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
+from lmssc.core.view_graph import add_view_graph, judge_view_graph
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
@@ -58,6 +59,8 @@ class Start:
         Confidence of the warm start.
     second_opinion : SecondOpinion or None
         Predicts the scores Q of the objective; None without trust in it.
+    view_weight : float
+        Weight of the mean of the views' own graphs, which is then the links of the objective; 0 without it.
     history : list of dict
         Terms of J after the iterations that are done already.
     """
@@ -70,6 +73,7 @@ class Start:
     initially_disconnected: NDArray | None = None
     confidence: StartConfidence = field(default_factory=StartConfidence)
     second_opinion: SecondOpinion | None = None
+    view_weight: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -107,7 +111,12 @@ def begin(
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
     start, trusted = _warm_start(objective, first, search)
     objective = replace(objective, targets=trusted, expected=start.expected)
-    objective, start, second_opinion, confidence = _second_opinion(objective, first, start, permutation, config)
+    held = hold_out(objective, first, permutation, config) if config.calibrate else None
+    view_weight = 0.0
+    if held is not None:
+        view_weight, held = judge_view_graph(held, objective, config)
+        objective, start = _with_view_graph(objective, start, view_weight)
+    objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
         latent=latent,
@@ -119,7 +128,9 @@ def begin(
         search=search,
     )
     cut_off = None if start.expected is None else start.initially_disconnected
-    return Start(objective, state, permutation, embedding, start.regressor, cut_off, confidence, second_opinion)
+    return Start(
+        objective, state, permutation, embedding, start.regressor, cut_off, confidence, second_opinion, view_weight
+    )
 
 
 def choose_order(views: Views, latent: NDArray) -> Permutation:
@@ -247,13 +258,22 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
     return (start if trusted is objective.targets else run(trusted)), trusted
 
 
+def _with_view_graph(objective: Objective, start: WarmStart, weight: float) -> tuple[Objective, WarmStart]:
+    """The objective and the warm start with the mean of the views' own graphs, if it has a weight."""
+    if not weight:
+        return objective, start
+    objective = add_view_graph(objective, weight)
+    L = objective.laplacian(start.graph)
+    scores, unreached = propagate(L, objective.targets, start.scores, objective.tolerance())
+    return objective, start._replace(laplacian=L, scores=scores, unreached=unreached)
+
+
 def _second_opinion(
-    objective: Objective, first: FirstGraph, start: WarmStart, permutation: Permutation, config: FitConfig
+    objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HiddenLabels | None
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
     trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None
-    if config.calibrate:
-        held = hold_out(objective, first, permutation, config)
+    if held is not None:
         trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
         if not held.complete:
             regression = kernel = None
@@ -300,7 +320,7 @@ def resume(
     """
     permutation = Permutation(saved["order"])
     objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"], links)
-    objective = replace(objective, **saved["objective"])
+    objective = add_view_graph(replace(objective, **saved["objective"]), saved["start"].get("view_weight", 0.0))
     search = choose_search(views.n_samples, config.neighbor_recall)
     search.set_state(saved["search"])
     state = IterationState(

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmssc.data.memmap import BATCH_BYTES, memory_map
+from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
+from lmssc.numerics.eigensystem import Eigensystem
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class SVDLimits:
         A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors.
     max_basis : int
         Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them.
+    max_image_bytes : int
+        Largest product X·W of views on disk.
     """
 
     max_gram_size: int = 1500
@@ -51,14 +54,18 @@ class SVDLimits:
     min_block: int = 16
     blocks_per_component: int = 5
     max_basis: int = 6
+    max_image_bytes: int = 1 << 28
 
 
 SVD = SVDLimits()
+# Vectors below the noise threshold that are computed too: rounding may put their values above it.
+N_SPARE = 2
 
 
 class Spectrum(NamedTuple):
     """Leading right singular vectors (orthonormal, the largest entry of each positive) and singular values.
 
+    Fewer than asked for if the others are not wanted, because they are noise.
     `median` is the median of all singular values, an estimate if the views are large; None if it was not asked for.
     """
 
@@ -86,7 +93,7 @@ def leading_directions(
     max_rounds: int = 100,
     *,
     measure_noise: bool = True,
-    min_wanted: int = 1,
+    min_wanted: int | None = None,
 ) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
@@ -102,9 +109,10 @@ def leading_directions(
         Largest number of blocks; each takes one XᵀH and one XW.
     measure_noise : bool
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
-        are then not wanted: block Lanczos does not wait for them to converge.
-    min_wanted : int
-        Number of vectors that converge in any case.
+        are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and the Gram
+        matrix of the samples leaves them out.
+    min_wanted : int, optional
+        Number of vectors that are wanted in any case; all by default.
 
     Returns
     -------
@@ -118,10 +126,11 @@ def leading_directions(
     (array([1., 0.]), array([3.]), 2.0)
     """
     n_samples, n_features = views.n_samples, views.n_features
+    min_wanted = n_components if min_wanted is None else min_wanted
     if n_features <= min(n_samples, SVD.max_gram_size):
-        return _of_features(views, n_components)
+        return _of_features(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
-        return _of_samples(views, n_components, measure_noise=measure_noise)
+        return _of_samples(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     median = estimate_median(views) if measure_noise else None
     cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
     if cheap_columns and SVD.n_lanczos * n_components < min(n_samples, n_features):
@@ -181,25 +190,38 @@ def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
     return result
 
 
-def _of_features(views: Views, n_components: int) -> Spectrum:
+def _of_features(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the features, of a subset of very many samples."""
     step = max(1, views.n_samples // SVD.min_gram_samples)
-    squares, directions = linalg.eigh(views.every(step).gram() * step, driver="evd")
-    values = np.sqrt(np.maximum(squares[::-1], 0))
-    leading = _with_positive_peaks(directions[:, ::-1][:, :n_components].astype(views.dtype))
-    return Spectrum(leading, values[:n_components].astype(views.dtype), float(np.median(values)))
+    eigen = Eigensystem(views.every(step).gram() * step)
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
+    leading = _with_positive_peaks(eigen.leading(n_wanted).astype(views.dtype))
+    values = np.sqrt(np.maximum(eigen.values[::-1][:n_wanted], 0))
+    return Spectrum(leading, values.astype(views.dtype), median)
 
 
-def _of_samples(views: Views, n_components: int, *, measure_noise: bool) -> Spectrum:
+def _of_samples(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the samples."""
-    gram = views.take(np.arange(views.n_samples)).sample_gram()
-    leading = linalg.eigh(gram, subset_by_index=[len(gram) - n_components, len(gram) - 1])[1][:, ::-1]
+    eigen = Eigensystem(views.take(np.arange(views.n_samples)).sample_gram())
+    n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
     # An SVD within the subspace restores the digits that squaring lost.
-    q = linalg.qr(np.vstack(views.transpose_dot(leading.astype(views.dtype))), mode="economic")[0]
+    leading = eigen.leading(n_wanted).astype(views.dtype)
+    q = linalg.qr(np.vstack(views.transpose_dot(leading)), mode="economic")[0]
     image = np.vstack(views.transpose_dot(views.dot(views.split(q.astype(views.dtype)))))
     left, values, _ = linalg.svd(q.T @ image)
-    median = float(np.median(np.sqrt(np.maximum(linalg.eigvalsh(gram), 0)))) if measure_noise else None
     return Spectrum(_with_positive_peaks((q @ left).astype(views.dtype)), np.sqrt(values).astype(views.dtype), median)
+
+
+def _count_wanted(
+    eigen: Eigensystem, views: Views, n_components: int, min_wanted: int, *, measure_noise: bool
+) -> tuple[int, float | None]:
+    """How many vectors of a Gram matrix to compute, and the median singular value; all of them if all are noise."""
+    if not measure_noise:
+        return n_components, None
+    values = np.sqrt(np.maximum(eigen.values, 0))
+    median = float(np.median(values))
+    above = int((values > noise_threshold(median, views.n_samples, views.n_features)).sum())
+    return min(n_components, max(above + N_SPARE, min_wanted)) if above else n_components, median
 
 
 def _by_lanczos(views: Views, n_components: int) -> Spectrum:
@@ -251,10 +273,7 @@ def _by_block_lanczos(
     previous = np.zeros(n_components)
     for _ in range(max_rounds):
         basis = np.hstack([basis, block])
-        if by_samples:
-            image = views.dot(views.transpose_dot(block))
-        else:
-            image = np.vstack(views.transpose_dot(views.dot(views.split(block))))
+        image = views.dot(views.transpose_dot(block)) if by_samples else _gram_dot(views, block)
         projected = _bordered(projected, basis.T @ image)
         squares, vectors = linalg.eigh(projected)
         values = np.sqrt(np.maximum(squares[::-1][:n_components], 0))
@@ -296,9 +315,35 @@ def _orthonormal_to(basis: NDArray, block: NDArray) -> NDArray:
 
 def _restored(views: Views, vectors: NDArray, *, by_samples: bool) -> Spectrum:
     """Spectrum within a subspace of the samples or of the features; an SVD restores the digits that squaring lost."""
+    if not by_samples and _is_too_large(views, vectors.shape[1]):
+        return _restored_by_gram(views, vectors)
     image = vectors if by_samples else linalg.qr(views.dot(views.split(vectors)), mode="economic")[0]
     left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
     return Spectrum(_with_positive_peaks(left), values, None)
+
+
+def _is_too_large(views: Views, n_columns: int) -> bool:
+    """Whether X·W with so many columns should not be in memory: only if X is not in memory either."""
+    size = views.n_samples * n_columns * views.dtype.itemsize
+    return size > SVD.max_image_bytes and any(isinstance(view.data, MappedRows) for view in views)
+
+
+def _gram_dot(views: Views, block: NDArray) -> NDArray:
+    """XᵀX times a block of columns; of large views on disk some columns at a time, so that X·W fits into memory."""
+    width = block.shape[1]
+    if _is_too_large(views, width):
+        width = max(1, SVD.max_image_bytes // (views.n_samples * views.dtype.itemsize))
+    batches = gen_batches(block.shape[1], width)
+    return np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(block[:, some])))) for some in batches])
+
+
+def _restored_by_gram(views: Views, vectors: NDArray) -> Spectrum:
+    """`_restored` of features without X·V: if G = VᵀXᵀXV = UΛUᵀ, the columns of X·V·UΛ^−½ are orthonormal."""
+    image = _gram_dot(views, vectors)
+    squares, basis = linalg.eigh((vectors.T @ image).astype(np.float64))
+    kept = squares > squares[-1] * len(squares) * np.finfo(views.dtype).eps
+    left, values, _ = linalg.svd(image @ (basis[:, kept] / np.sqrt(squares[kept])), full_matrices=False)
+    return Spectrum(_with_positive_peaks(left.astype(views.dtype)), values.astype(views.dtype), None)
 
 
 def _with_positive_peaks(directions: NDArray) -> NDArray:

@@ -10,7 +10,7 @@ from scipy import sparse
 from lmssc.core.alternation import relative_change
 from lmssc.core.graph import laplacian
 from lmssc.core.label_regression import LabelRegressor, NystroemRows, Regression
-from lmssc.core.propagation import propagate
+from lmssc.core.propagation import Propagation, propagate
 from lmssc.core.targets import Targets
 
 # More rounds change nothing.
@@ -33,7 +33,7 @@ class WarmStart(NamedTuple):
     regressor : LabelRegressor or None
         Regression of F on Z; None without a weight.
     expected : ndarray of shape (n, c), or None
-        P, the prediction of `regressor`.
+        P, the prediction of `regressor`; with very many classes in fewer columns, with the same distances.
     initially_disconnected : ndarray of bool of shape (n,)
         Samples in components without a label of the first graph, which is on Z alone.
     """
@@ -58,6 +58,7 @@ def warm_start(
     *,
     spatially_ordered: bool = False,
     make_laplacian: Callable[[sparse.csr_array], sparse.csr_array] = laplacian,
+    propagated: tuple[sparse.csr_array, Propagation] | None = None,
 ) -> WarmStart:
     """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
 
@@ -81,6 +82,8 @@ def warm_start(
         As for `propagate`.
     make_laplacian : callable
         S ↦ L, with that of the links if there are any.
+    propagated : tuple (laplacian, propagation), optional
+        L of `graph` and F on it, if they are known already.
 
     Returns
     -------
@@ -95,9 +98,12 @@ def warm_start(
     >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    L = make_laplacian(graph)
-    scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
-    regressor = expected = None
+    if propagated is None:
+        L = make_laplacian(graph)
+        scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
+    else:
+        L, (scores, unreached) = propagated
+    regressor = expected = previous = None
     initially_disconnected = unreached
     if weight:
         regression = Regression(embedded if features is None else features, targets.labelled)
@@ -105,9 +111,10 @@ def warm_start(
         for _ in range(MAX_ROUNDS):
             candidate = regression.fit(scores).times(np.sqrt(weight))
             predicted = candidate.at(regression.rows)
-            if expected is not None and relative_change(predicted, expected) < MIN_CHANGE:
+            if previous is not None and relative_change(predicted, previous) < MIN_CHANGE:
                 break
-            regressor, expected = candidate, predicted
+            previous, regressor = predicted, candidate.compressed()
+            expected = predicted if regressor is candidate else regressor.at(regression.rows)
             graph = learn(np.hstack([embedded, expected]))
             L = make_laplacian(graph)
             scores, unreached = propagate(L, targets, scores, tol, spatially_ordered=spatially_ordered)

@@ -91,7 +91,7 @@ def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
         block = part.data if part.present is None else part.data[part.present]
         keys = row_keys(RawView(raw.name, block, None))
         new = np.sort(np.unique(keys, return_index=True)[1])
-        new = new[~np.isin(keys[new], seen)][: max_rows - len(seen)]
+        new = (new[~np.isin(keys[new], seen)] if len(seen) else new)[: max_rows - len(seen)]
         seen = np.concatenate([seen, keys[new]])
         if len(new):
             yield block[new]

@@ -4,14 +4,14 @@
 says what was found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import chi2
+from scipy.special import chdtr
 
 from lmssc.data.present_rows import distinct_rows, present_blocks, present_count, present_values
 from lmssc.data.text_detection import has_topics, idf_ratio, looks_like_words
@@ -64,6 +64,8 @@ class KindCriteria:
 
 
 CRITERIA = KindCriteria()
+# Distinct rows of at most this many values are held in memory; those of larger views are found again when needed.
+MAX_HELD_VALUES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -163,17 +165,20 @@ def least_correlation(raw: RawView) -> float:
     >>> least_correlation(RawView("a", np.linalg.svd(rows, full_matrices=False)[0], None)) < 1e-9
     True
     """
-    if raw.data.shape[1] < 2 or any(map(sparse.issparse, islice(distinct_rows(raw, 1), 1))):
+    if raw.data.shape[1] < 2 or sparse.issparse(next(present_blocks(raw), None)):
         return 1.0
-    deviation, n_rows = _deviations(raw)
+    blocks: Callable[[], Iterable[NDArray]] = partial(distinct_rows, raw, CRITERIA.max_rows)
+    if min(raw.data.shape[0], CRITERIA.max_rows) * raw.data.shape[1] <= MAX_HELD_VALUES:
+        held = list(blocks())
+        blocks = partial(iter, held)
+    deviation, n_rows = _deviations(blocks(), raw.data.shape[1])
     if n_rows < CRITERIA.min_rows:
         return 1.0
     order = np.argsort(-deviation, kind="stable")[: CRITERIA.max_columns]
     order = order[deviation[order] > CRITERIA.min_relative_deviation * deviation.max()]
     # Only these columns are kept: a view on disk may be far wider than memory.
-    rows = np.vstack([block[:, order].astype(np.float64) for block in distinct_rows(raw, CRITERIA.max_rows)])
-    distinct = np.array([len(np.unique(column)) for column in rows.T])
-    rows = rows[:, distinct >= CRITERIA.min_distinct_share * len(rows)]
+    rows = np.vstack([block[:, order].astype(np.float64) for block in blocks()])
+    rows = rows[:, _count_distinct(rows) >= CRITERIA.min_distinct_share * len(rows)]
     kurtosis = _kurtosis(_at_length_1(rows - rows.mean(axis=0)))
     rows = rows[:, kurtosis <= max(CRITERIA.max_kurtosis, len(rows) / CRITERIA.min_effective_rows)]
     if rows.shape[1] < 2:
@@ -181,11 +186,11 @@ def least_correlation(raw: RawView) -> float:
     return min(_less_than_chance(rows - rows.mean(axis=0)), _less_than_chance(rows))
 
 
-def _deviations(raw: RawView) -> tuple[NDArray, int]:
-    """Standard deviation of each column of the first distinct rows, and their number."""
+def _deviations(blocks: Iterable[NDArray], n_columns: int) -> tuple[NDArray, int]:
+    """Standard deviation of each column of some rows, and their number."""
     n_rows, shift = 0, None
-    total, squares = np.zeros(raw.data.shape[1]), np.zeros(raw.data.shape[1])
-    for block in distinct_rows(raw, CRITERIA.max_rows):
+    total, squares = np.zeros(n_columns), np.zeros(n_columns)
+    for block in blocks:
         if not len(block):
             continue
         shift = block[0].astype(np.float64) if shift is None else shift  # keeps the digits of columns far from zero
@@ -205,11 +210,18 @@ def _less_than_chance(rows: NDArray) -> float:
     """
     cosines = _at_length_1(rows)
     products = cosines.T @ cosines
-    above = np.triu_indices(len(products), 1)
-    excess_kurtosis = _kurtosis(cosines) - 3
-    excess = np.outer(excess_kurtosis, excess_kurtosis)[above].mean() / (2 * len(rows))
-    scale = 1 + max(float(excess), 0.0)
-    return float(chi2.cdf(len(rows) * (products[above] ** 2).sum() / scale, len(above[0]) / scale))
+    np.fill_diagonal(products, 0)
+    excess = _kurtosis(cosines) - 3
+    n_pairs = len(products) * (len(products) - 1) / 2
+    mean_product = (excess.sum() ** 2 - excess @ excess) / 2 / n_pairs
+    scale = 1 + max(float(mean_product) / (2 * len(rows)), 0.0)
+    return float(chdtr(n_pairs / scale, len(rows) * np.vdot(products, products) / 2 / scale))
+
+
+def _count_distinct(rows: NDArray) -> NDArray:
+    """Number of distinct values of each column."""
+    columns = np.sort(rows.T.copy(), axis=1)
+    return 1 + np.count_nonzero(columns[:, 1:] != columns[:, :-1], axis=1)
 
 
 def _at_length_1(columns: NDArray) -> NDArray:
@@ -217,4 +229,5 @@ def _at_length_1(columns: NDArray) -> NDArray:
 
 
 def _kurtosis(at_length_1: NDArray) -> NDArray:
-    return len(at_length_1) * (at_length_1**4).sum(axis=0)
+    squares = at_length_1**2
+    return len(at_length_1) * np.einsum("ij,ij->j", squares, squares)

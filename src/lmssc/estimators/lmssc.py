@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count
@@ -24,10 +26,12 @@ from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
+from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES
 from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
@@ -38,7 +42,7 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -135,6 +139,11 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
     checkpoint : str or path, optional
         File to save an unfinished fit to, after the warm start and then every two minutes. A fit to the same data with
         the same parameters resumes from it. It is removed at the end, and left if the fit is interrupted.
+    memory_limit : str or int, optional
+        Memory that the fit may take, such as "8GB" or a number of bytes, besides data that are in memory already. If it
+        would need more, the samples are divided into parts that live in temporary files, one of them in memory at a
+        time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None has no limit.
+        Not for graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -181,6 +190,9 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         another): below 1 it makes predictions more certain than the scores, above 1 less.
     second_opinion_ : float
         Trust in the second opinion, given or chosen.
+    view_graph_weight_ : float
+        Weight of the mean of the views' own neighbour graphs beside that of the latent positions, chosen by held-out
+        labels; 0 if it is not used.
     doubt_ : float
         Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
     scalings_ : dict of str to str
@@ -245,6 +257,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         callback: Callable[[IterationProgress], object] | None = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: str | int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.views = views
@@ -271,6 +284,7 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.callback = callback
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     @classmethod
@@ -282,6 +296,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         # Models of versions without a second opinion.
         parameters.setdefault("second_opinion", 0.0)
         fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
+        # Models of versions that have no graphs of single views.
+        fitted.setdefault("view_graph_weight_", 0.0)
         # Models of versions without graphs.
         fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
         # Models of versions without `_ridge` have it in the probe.
@@ -298,15 +314,16 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        result = fit(
-            views,
-            problem.targets,
-            self._config(views, problem),
-            FitHooks(self._progress(), self._open_checkpoint(problem)),
-            problem.context.for_data(self.impute, *self.scalings_.items()),
-            group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
-            [graph.links for graph in problem.graphs],
-        )
+        config = self._config(views, problem)
+        plan = choose_plan(self.memory_limit, views, problem.targets, config, bool(problem.graphs), self.checkpoint)
+        hooks = FitHooks(self._progress(), self._open_checkpoint(problem, in_parts=plan is not None))
+        context = problem.context.for_data(self.impute, *self.scalings_.items())
+        if plan is not None:
+            result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
+        else:
+            groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
+            links = [graph.links for graph in problem.graphs]
+            result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached)
@@ -363,11 +380,13 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
             )
         return min(int(self.n_components), views.n_samples)
 
-    def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
+    def _open_checkpoint(self, problem: Problem, *, in_parts: bool) -> Checkpoint | None:
         """The file named by `checkpoint`, for a fit to these data with these parameters."""
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
+        if in_parts:
+            about["in_parts"] = True
         links = [] if self._link_keys is None else [self._link_keys]
         identity = identify(about, self._order.keys, *problem.targets.counts, *links)
         return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
@@ -385,16 +404,27 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.n_iter_ = len(self.objective_)
         self.converged_ = result.converged
         self.neighbor_recall_ = result.neighbor_recall
-        self.temperature_, self.doubt_ = result.temperature, result.doubt
+        self.temperature_, self.doubt_ = result.calibration.overall.temperature, result.calibration.overall.doubt
         self._embedded = self._to_input(average.points)
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._targets, self._link_laplacian = result.targets, result.link_laplacian
-        self.__dict__.pop("_novelty", None)  # of an earlier fit
+        self._memory = UpdateMemory(
+            float(result.gamma),
+            result.calibration,
+            result.n_missing if result.n_missing.any() else None,
+            len(result.latent),
+            int(self._labelled.sum()),
+        )
+        for name in ("_novelty", "_raw_scores"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if result.raw_scores is not None:
+            self._raw_scores = result.raw_scores
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
+        self.view_graph_weight_ = result.view_weight
 
     def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from lmssc.core.fit_config import FitContext
-from lmssc.core.progress import ProgressMeter, TimeLeft
+from lmssc.core.progress import ProgressMeter, TimeLeft, in_notebook
 from lmssc.data.dataset import Dataset
 from lmssc.data.folds import DEFAULT_FOLDS
 from lmssc.data.n_jobs import JOBS_OR_NONE, worker_count
@@ -101,8 +101,8 @@ class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         Seed of the folds.
     callback : callable, optional
         Called after each fit of the search with a `SearchProgress`: done, total, params, split, score, seconds.
-    verbose : int
-        Show a progress bar on stderr.
+    verbose : int, optional
+        Show the progress: a bar on a terminal or in a notebook, else lines on stderr. None does so in a notebook only.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         ),
         "n_jobs": JOBS_OR_NONE,
         "callback": CALLABLE_OR_NONE,
-        "verbose": VERBOSITY,
+        "verbose": Rule(lambda v: v is None or VERBOSITY.accepts(v), f"None or {VERBOSITY.wanted}"),
     }
 
     def __init__(
@@ -173,7 +173,7 @@ class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
         n_jobs: int | None = None,
         random_state: int = 0,
         callback: Callable[[SearchProgress], object] | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.views = views
         self.estimator = estimator
@@ -262,7 +262,7 @@ class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
             len(tasks),
             0,
             TimeLeft((number for number, _ in tasks), effective_n_jobs(n_jobs)),
-            show=bool(self.verbose),
+            show=in_notebook() if self.verbose is None else bool(self.verbose),
         )
         answers = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_answer)(

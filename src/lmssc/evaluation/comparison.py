@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from lmssc._optional import import_optional
+from lmssc.core.progress import in_notebook
 from lmssc.data.graph_view import LinkRows
 from lmssc.evaluation.methods import resolve_methods
 from lmssc.evaluation.runs import RECORD, Data, Run, do_runs
@@ -107,6 +109,35 @@ class Comparison:
             A star marks the best mean, a "~" methods that do not differ from it significantly (p ≥ 0.05). "(2 of 3)"
             in front of a mean: only 2 of 3 runs count, the others failed.
         """
+        head, body = self._cells(metric)
+        if markdown:
+            lines = [head, ["---"] * len(head), *body]
+            return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
+        return "\n".join(
+            "  ".join(
+                [
+                    line[0].ljust(widths[0]),
+                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+                ]
+            )
+            for line in [head, *body]
+        )
+
+    def _repr_html_(self) -> str:
+        """The table of accuracies, for a notebook."""
+        head, body = self._cells("accuracy")
+        cell = Markup("<{0} style='text-align: {1}'>{2}</{0}>").format
+        lines = [
+            Markup("").join(cell(tag, "right" if i else "left", text) for i, text in enumerate(line))
+            for tag, line in [("th", head), *(("td", line) for line in body)]
+        ]
+        rows = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in lines)
+        note = "* best mean, ~ not significantly different from it (p ≥ 0.05)"
+        return str(Markup("<table>{}</table><p>{}</p>").format(rows, note))
+
+    def _cells(self, metric: str) -> tuple[list[str], list[list[str]]]:
+        """Head and lines of the table."""
         rows = self.summary(metric)
         rates = _unique(row["rate"] for row in rows)
         scale = 1.0 if metric in ("log_loss", "calibration_error") else 100.0
@@ -123,19 +154,7 @@ class Comparison:
                 if (row["method"], row["rate"]) == (method, rate)
             ]
             body.append([method, *cells])
-        if markdown:
-            lines = [head, ["---"] * len(head), *body]
-            return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-        return "\n".join(
-            "  ".join(
-                [
-                    line[0].ljust(widths[0]),
-                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
-                ]
-            )
-            for line in [head, *body]
-        )
+        return head, body
 
 
 def compare(
@@ -148,7 +167,7 @@ def compare(
     n_jobs: int | None = None,
     *,
     out: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Comparison:
     """Compare methods on the same splits: rows shuffled, labels stratified, scored on the rows without a label.
 
@@ -176,9 +195,9 @@ def compare(
     out : path, optional
         Folder where each finished run is saved at once, and ``runs.csv`` with all runs. A run that is there already is
         not repeated, unless the parameters or the source code of its class have changed, or the version of lmssc.
-    progress : bool
-        Show the number of finished runs and the remaining time on stderr: a bar on a terminal if tqdm is installed,
-        else a line now and then.
+    progress : bool, optional
+        Show the number of finished runs and the remaining time: a bar in a notebook, or on a terminal if tqdm is
+        installed, else a line on stderr now and then. By default in a notebook only.
 
     Returns
     -------
@@ -205,7 +224,7 @@ def compare(
         for name, estimator in estimators.items()
     ]
     store = Store(out)
-    do_runs(runs, store, n_jobs, progress=progress)
+    do_runs(runs, store, n_jobs, progress=in_notebook() if progress is None else progress)
     result = Comparison([store.read(run.key) for run in runs])  # type: ignore[misc]
     if out is not None:
         result.to_csv(Path(out) / "runs.csv")

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.data.graph_view import Graph
 from lmssc.io.errors import InputFileError
+from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import find_label_texts, read_labels
@@ -100,6 +102,8 @@ class FilesToLabel:
         For each view, its line of the summary.
     notes : list of str
         What was left out or assumed.
+    graphs : dict of str to Graph
+        Links between the samples.
     """
 
     joined: Joined
@@ -108,10 +112,15 @@ class FilesToLabel:
     cells: SampleCells
     facts: list[ViewFacts]
     notes: list[str] = field(default_factory=list)
+    graphs: dict[str, Graph] = field(default_factory=dict)
 
 
 def read_files_to_label(
-    arguments: Sequence[str], labels: Sequence[str], options: Options, unlabelled: str | None = None
+    arguments: Sequence[str],
+    labels: Sequence[str],
+    options: Options,
+    unlabelled: str | None = None,
+    graphs: Sequence[str] = (),
 ) -> FilesToLabel:
     r"""Read views and the labels so far, of which there may be none, and join their rows.
 
@@ -125,6 +134,8 @@ def read_files_to_label(
         What the user said about the files.
     unlabelled : str, optional
         Text that marks an unlabelled sample.
+    graphs : sequence of str
+        Files of links, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
@@ -156,7 +167,9 @@ def read_files_to_label(
         known = np.full(len(joined.ids), None, dtype=object)
     scaling = choose_scaling({view.name: view.recipe for view in views})
     cells = SampleCells(sources, joined.ids)
-    return FilesToLabel(joined, known, scaling, cells, make_facts(views, joined), notes)
+    ids = Ids(joined.ids, joined.one_order)
+    links, lines = read_graph_files(graphs, ids, options, [view.name for view in views])
+    return FilesToLabel(joined, known, scaling, cells, make_facts(views, joined), [*lines, *notes], links)
 
 
 def check_column(cells: SampleCells, name: str, option: str) -> str:

@@ -36,7 +36,7 @@ class CoarseSettings:
 SETTINGS = CoarseSettings()
 
 
-def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[NDArray, NDArray], None]:
+def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[..., None]:
     """Approximate inverse of L_uu for scores that are constant within blocks of consecutive samples.
 
     It is P·(PᵀL_uuP)⁻¹·Pᵀ, with P the membership of the samples in the blocks. It corrects smooth errors at once, which
@@ -53,7 +53,8 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     Returns
     -------
     callable
-        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, zero where scores are known.
+        Adds P·(PᵀL_uuP)⁻¹·Pᵀ·R to a result, zero where scores are known. With `plain=True` it starts no threads, which
+        is several times faster for one column.
 
     Examples
     --------
@@ -79,7 +80,12 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[[
     ends = np.append(starts, n_samples).astype(index_type)
     gather = threaded_product(sparse.csr_array((ones, everyone[:-1], ends), shape=(n_blocks, n_samples)))
 
-    def correct(residual: NDArray, result: NDArray) -> None:
+    def correct(residual: NDArray, result: NDArray, *, plain: bool = False) -> None:
+        if plain:
+            sums = np.add.reduceat(residual * ones[:, None], starts)
+            solution = linalg.cho_solve((factor, True), sums, check_finite=False)
+            result += ones[:, None] * np.repeat(solution, sizes, axis=0)
+            return
         spread(linalg.cho_solve((factor, True), gather(residual), check_finite=False), result, add=True)
 
     return correct

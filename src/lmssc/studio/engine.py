@@ -1,9 +1,10 @@
 """The model behind the page: answers that move at once, full fits in the background, and what to ask next."""
 
+import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from threading import Condition, RLock, Thread
+from contextlib import suppress
+from threading import Condition, RLock, Thread, get_native_id
 from typing import Any
 
 import numpy as np
@@ -16,31 +17,27 @@ from lmssc.core.fit_config import FitContext
 from lmssc.core.unlabelled import first_to_label
 from lmssc.data.dataset import make_dataset
 from lmssc.data.labels import ClassName
+from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import check_views
 from lmssc.data.validation import Masks, read_collection
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.unlabelled_fit import SampleGraph, graph_without_labels
-from lmssc.model_selection.intervals import wilson
-from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened
-from lmssc.numerics.graph_layout import graph_layout
-from lmssc.report.charts import place_names
+from lmssc.numerics.scale import is_large
 from lmssc.studio.going_on import worth_going_on
+from lmssc.studio.hidden_accuracy import hidden_accuracy, quiet
 from lmssc.studio.live_answers import Calibrate, LiveAnswers
+from lmssc.studio.live_map import LiveMap, MapDots
 
 # Samples chosen at a time: the next batch knows the labels of the last.
 BATCH = 10
 # A full fit after so many new labels, or once nothing was labelled for so many seconds.
 REFIT_LABELS, REFIT_SECONDS = 5, 2.0
+# What a key waits for comes before the fits.
+FIT_NICENESS = 2
 # Samples in front of annotators, and next in the queue, whose solves are done beforehand.
 MAX_SHOWN, N_AHEAD = 4, 3
-# How often labels that came during a fit are solved for together before it is swapped in.
-MAX_CATCH_UPS = 3
-# Iterations, folds and samples of the fits with hidden labels.
-HIDDEN_ITERATIONS, HIDDEN_FOLDS, MAX_HIDDEN_SAMPLES = 5, 3, 5000
 # Labels are suspected if the others give their class less than this probability.
 SUSPICIOUS = 0.5
-# Samples on the map.
-MAX_DOTS = 100_000
 
 
 class Engine:
@@ -48,8 +45,8 @@ class Engine:
 
     Parameters
     ----------
-    views : dict of str to array or sparse matrix
-        The samples.
+    views : dict of str to array, sparse matrix or Graph
+        The samples, and links between them.
     present : dict of str to ndarray of bool, optional
         Which samples have which view.
     estimator : LMSSC, optional
@@ -80,9 +77,11 @@ class Engine:
         background: bool = True,
     ) -> None:
         self._estimator = LMSSC() if estimator is None else estimator
-        checked = check_views(read_collection(dict(views), 2), present)
+        features, links = split_graphs(dict(views))
+        checked = check_views(read_collection(features, 2), present)
         n_samples = checked[0].raw.data.shape[0]
-        self._dataset = make_dataset(checked, np.empty(0, dtype=object), np.full(n_samples, -1))
+        unlabelled = np.empty(0, dtype=object), np.full(n_samples, -1)
+        self._dataset = make_dataset(checked, *unlabelled, graphs=read_graphs(links, n_samples))
         self._context = FitContext(interruptible=False, cache={})
         self._lock = RLock()
         self._wake = Condition(self._lock)
@@ -92,18 +91,19 @@ class Engine:
         self._last_label = 0.0
         self._queue: list[int] = []
         self._shown: list[int] = []
+        self._solving: int | None = None  # the node whose column is being solved for
+        self._suspects: tuple[int, dict[int, NDArray]] | None = None  # version of the labels, rows, and what others say
+        self._suspects_wanted = False
         self._curve: dict[int, float] = {}
         self._model: dict[str, Any] = {"status": "none", "fits": 0, "labels_in_fit": 0, "error": None}
         self._hidden: dict[str, Any] | None = None
-        self._positions: NDArray | None = None
-        self._map_of: SampleGraph | None = None
-        self._map_version = 0
+        self._map: LiveMap | None = None
 
     # ---- what the session asks for
 
     def start(self, classes: Sequence[str], labels: Mapping[int, str]) -> None:
         """Make the graph of the samples, and begin with these classes and labels."""
-        with _quiet():
+        with quiet():
             graph = graph_without_labels(self._estimator, self._dataset, self._context)
         self._live = LiveAnswers(graph, classes, labels)
         self._queue = self._first_queue()
@@ -111,8 +111,8 @@ class Engine:
             self._version += 1
             self._note_progress()
         if self._background:
-            for work in (self._work, self._work_ahead):
-                Thread(target=self._run, args=(work,), name="lmssc studio", daemon=True).start()
+            for work, niceness in ((self._work, FIT_NICENESS), (self._work_ahead, 0)):
+                Thread(target=self._run, args=(work, niceness), name="lmssc studio", daemon=True).start()
 
     @property
     def classes(self) -> list[str]:
@@ -123,6 +123,8 @@ class Engine:
     def set_label(self, row: int, label: str | None, classes: Sequence[str]) -> int:
         """Give a sample a label or take it away; return for how many samples the answer changes."""
         with self._lock:
+            while self._solving is not None and self._solving == self._live.graph.nodes[row]:
+                self._wake.wait(timeout=0.1)  # what this label needs is nearly there
             if list(classes) != self._live.classes:
                 self._live.add_classes(classes)
             n_before = len(self._live.labels)
@@ -147,18 +149,26 @@ class Engine:
             self._wake.notify_all()
 
     def guesses(self, row: int) -> list[dict[str, Any]]:
-        """The classes with their probabilities for a sample, most likely first; without labels there are none."""
+        """The classes with their probabilities for a sample, most likely first; none without labels.
+
+        Of a sample that has a label they are those without that label: what the others say of it.
+        """
         with self._lock:
             if not self._live.labels:
                 return []
             shares = self._live.of_sample(row)
+            if self._live.labelled[self._live.graph.nodes[row]]:
+                known = {} if self._suspects is None or self._suspects[0] != self._version else self._suspects[1]
+                shares = known[row] if row in known else self._live.without_own(row)
             order = np.argsort(-shares, kind="stable")
             names = self._live.classes
             return [{"label": names[i], "probability": round(float(shares[i]), 4)} for i in order if shares[i] > 0]
 
-    def reasons(self, row: int, n: int) -> list[tuple[int, float]]:
-        """The labelled samples with most weight in the answer about a sample."""
+    def reasons(self, row: int, n: int) -> list[tuple[int, float]] | None:
+        """The labelled samples with most weight in the answer about a sample; None while they are computed."""
         with self._lock:
+            if self._background and is_large(self._dataset.n_samples) and self._live.missing_columns([row]):
+                return None
             return self._live.reasons(row, n)
 
     def is_reached(self, row: int) -> bool:
@@ -182,18 +192,41 @@ class Engine:
             return self._live.graph.samples[nodes].tolist()
 
     def suspected(self) -> list[int]:
-        """Rows whose label the others do not support, most suspect first."""
+        """Rows whose label the others do not support, most suspect first.
+
+        With large data they are those of a moment ago, and are found anew in the background.
+        """
         with self._lock:
-            live = self._live
-            if len({*live.labels.values()}) < 2:
-                return []
-            nodes, opinions = live.opinions_without_own()
-            codes = np.array([live.classes.index(str(live._label_of_node(int(node)))) for node in nodes])
-            own = np.nan_to_num(opinions[np.arange(len(nodes)), codes], nan=1.0)
-            order = np.argsort(own, kind="stable")
-            doubted = [int(nodes[i]) for i in order if own[i] < SUSPICIOUS]
+            version, found = self._version, self._suspects
+            stale = found is None or found[0] != version
+            if found is not None and stale and self._background and is_large(self._dataset.n_samples):
+                self._suspects_wanted, stale = True, False
+                self._wake.notify_all()
+        if stale:
+            self._suspect()
+        with self._lock:
+            return [] if self._suspects is None else [row for row in self._suspects[1] if row in self._live.labels]
+
+    def _suspect(self) -> None:
+        """Ask of each label what the others say of its sample."""
+        with self._lock:
+            live, version, self._suspects_wanted = self._live, self._version, False
             rows = {int(live.graph.nodes[row]): row for row in live.labels}
-            return [rows[node] for node in doubted if node in rows]
+            codes = {node: int(live._codes[node]) for node in rows}
+            solve = live.all_without_own() if len({*live.labels.values()}) > 1 else None
+        found: dict[int, NDArray] = {}
+        if solve is not None:
+            nodes, opinions = solve()
+            known = [
+                (opinion[codes[node]], rows[node], opinion)
+                for node, opinion in zip(nodes.tolist(), opinions, strict=True)
+                if node in rows and opinion.any()
+            ]
+            found = {
+                row: opinion for share, row, opinion in sorted(known, key=lambda one: one[:2]) if share < SUSPICIOUS
+            }
+        with self._lock:
+            self._suspects = version, found
 
     def facts(self) -> dict[str, Any]:
         """How far the model is: fits, accuracy on hidden labels, the curve, and whether to go on."""
@@ -205,7 +238,7 @@ class Engine:
                 "expected": self._curve.get(len(self._live.labels)),
                 "curve": [[n, self._curve[n]] for n in sorted(self._curve)],
                 "going_on": worth_going_on(self._curve),
-                "map_version": self._map_version,
+                "map_version": 0 if self._map is None else self._map.version,
             }
 
     def map(self, since: int = 0) -> dict[str, Any]:
@@ -214,25 +247,10 @@ class Engine:
         Positions are left out if they are those of the version `since`.
         """
         with self._lock:
-            if self._positions is None:
-                return {"version": 0, "label": [], "sure": [], "given": []}
-            rows = np.arange(len(self._live.graph.nodes))
-            rows = rows[:: max(1, -(-len(rows) // MAX_DOTS))]
-            nodes = self._live.graph.nodes[rows]
-            shares = self._live.probabilities[nodes]
-            known = bool(self._live.labels)
-            found = {
-                "version": self._map_version,
-                "label": shares.argmax(axis=1).tolist() if known else [-1] * len(rows),
-                "sure": np.rint(100 * shares.max(axis=1)).astype(int).tolist(),
-                "given": self._live.labelled[nodes].astype(int).tolist(),
-            }
-            codes = np.array(found["label"])
-            found["names"] = place_names(self._positions[rows], codes, self._live.classes) if known else []
-            if since != self._map_version:
-                x, y = self._positions[rows].T.tolist()
-                found |= {"rows": rows.tolist(), "x": x, "y": y}
-            return found
+            known, dots = self._map, MapDots(self._live)
+        if known is None:
+            return {"version": 0, "label": [], "sure": [], "given": []}
+        return known.draw(dots, since)
 
     def predictions(self, rows: Sequence[int]) -> tuple[NDArray, list[str]]:
         """Probabilities of some samples, and the names of the columns."""
@@ -252,7 +270,9 @@ class Engine:
             self._closed = True
             self._wake.notify_all()
 
-    def _run(self, work: Callable[..., bool]) -> None:
+    def _run(self, work: Callable[..., bool], niceness: int) -> None:
+        with suppress(OSError, AttributeError):  # of this thread alone, on Linux
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + niceness)
         while True:
             with self._lock:
                 if self._closed:
@@ -268,7 +288,7 @@ class Engine:
         with self._lock:
             n_new = self._version - self._fitted_version
             fit_due = n_new > 0 and self._can_fit() and (idle or n_new >= REFIT_LABELS or self._fitted_version < 0)
-            map_due = self._map_of is not self._live.graph
+            map_due = self._map is None or self._map.graph is not self._live.graph
             hidden_due = idle and self._hidden_version != self._fitted_version and self._model["fits"]
         if fit_due:
             self._fit()
@@ -283,19 +303,25 @@ class Engine:
     def _work_ahead(self, *, idle: bool) -> bool:
         """Solve for the labels that come next, or choose the next batch; return whether there was anything to do."""
         with self._lock:
-            live, version = self._live, self._version
-            wanted = [*self._shown, *[row for row in self._queue if row not in live.labels][:N_AHEAD]]
+            live = self._live
+            queue = [row for row in self._queue if row not in live.labels]
+            wanted = [*self._shown, *queue[:N_AHEAD]]
             missing = live.missing_columns(wanted)
-            batch_due = not [row for row in self._queue if row not in live.labels] and self._queue_version != version
-        if missing:
-            column = live.solve_column(missing[0])
+            batch_due = len(queue) < N_AHEAD and self._queue_version != self._version
+            suspects_due = self._suspects_wanted
+            solve = live.column_solve(missing[0]) if missing else None
+            self._solving = missing[0] if missing else None
+        if solve is not None:
+            column = solve()
             with self._lock:
-                if self._live is live and self._version == version:
-                    live.keep_columns({missing[0]: column}, wanted)
-            return True
-        if batch_due:
-            self._choose()
-        return batch_due
+                self._solving = None
+                live.keep_column(column, wanted)
+                self._wake.notify_all()
+        elif batch_due:
+            self._choose(queue)
+        elif suspects_due:
+            self._suspect()
+        return bool(missing) or batch_due or suspects_due
 
     def _can_fit(self) -> bool:
         return len(set(self._live.labels.values())) > 1
@@ -316,84 +342,75 @@ class Engine:
         with self._lock:
             self._model["status"] = "fitting"
         clf = clone(self._estimator)
-        error = live = None
         try:
-            with _quiet():
+            with quiet():
                 clf._fit_dataset(dataset, self._context)
-            graph = SampleGraph.of(clf)
-            for _ in range(MAX_CATCH_UPS):  # labels that come meanwhile are solved for together
-                with self._lock:
-                    labels_now, classes = self._live.copy_labels(), list(self._live.classes)
-                live = LiveAnswers(graph, classes, labels_now, _calibration(clf))
-                with self._lock:
-                    if len(labels_now.items() ^ self._live.labels.items()) <= 2:
-                        break
+            with self._lock:
+                labels_now, classes = self._live.copy_labels(), list(self._live.classes)
+            live = LiveAnswers(SampleGraph.of(clf), classes, labels_now, _calibration(clf))
+            queue = _most_informative(live.graph, live.labelled, live.uncertainty)
+            with self._lock:
+                wanted = [*self._shown, *queue[:N_AHEAD]]
+            live.prepare(wanted)
         except (ValueError, ArithmeticError, MemoryError) as problem:
-            error = f"{type(problem).__name__}: {problem}"
+            with self._lock:
+                status = "fitted" if self._model["fits"] else "none"
+                self._fitted_version = version
+                self._model |= {"status": status, "error": f"{type(problem).__name__}: {problem}"}
+            return
+        self._swap_in(live, queue)
         with self._lock:
-            self._fitted_version = version
-            self._model["error"] = error
-            if live is None or error:
-                self._model["status"] = "fitted" if self._model["fits"] else "none"
-                return
-            self._clf, old = clf, self._live
-            live.add_classes(old.classes)
-            for row in {*live.labels, *old.labels}:
-                live.set_label(row, old.labels.get(row))
-            self._live = live
-            self._model |= {"status": "fitted", "fits": self._model["fits"] + 1, "labels_in_fit": len(labels)}
+            self._clf, self._fitted_version = clf, version
+            self._model |= {"status": "fitted", "error": None, "fits": self._model["fits"] + 1}
+            self._model["labels_in_fit"] = len(labels)
             self._note_progress()
-            self._queue_version = -1
-            self._queue = []
 
-    def _choose(self) -> None:
-        """Choose the next batch, with the labels and answers so far."""
+    def _swap_in(self, live: LiveAnswers, queue: list[int]) -> None:
+        """Show new answers instead of the present ones, with all labels that came meanwhile."""
+        while True:
+            with self._lock:
+                old = self._live
+                changes = [row for row in {*live.labels, *old.labels} if live.labels.get(row) != old.labels.get(row)]
+                if not changes and live.classes == old.classes:
+                    self._live, self._queue, self._queue_version = live, queue, self._version
+                    self._wake.notify_all()
+                    return
+                labels, classes = old.copy_labels(), list(old.classes)
+            live.add_classes(classes)
+            for row in changes:  # nobody waits for this
+                live.set_label(row, labels.get(row))
+
+    def _choose(self, queue: list[int]) -> None:
+        """Choose the next batch, with the labels and answers so far, as if those of the queue were known."""
         with self._lock:
             live, version = self._live, self._version
             if not live.labels:
                 self._queue, self._queue_version = self._first_queue(), version
                 return
-            graph, labelled, uncertainty = live.graph, live.labelled.copy(), live.uncertainty
-        nodes = sigma_optimal_batch(graph.graph, uncertainty, labelled, ~labelled, BATCH)
+            known, uncertainty = live.labelled, live.uncertainty
+        known[live.graph.nodes[queue]] = True
+        chosen = _most_informative(live.graph, known, uncertainty)
         with self._lock:
             if self._live is live:
-                self._queue, self._queue_version = graph.samples[nodes].tolist(), version
+                self._queue, self._queue_version = [*queue, *chosen], version
 
     def _first_queue(self) -> list[int]:
         return self._live.graph.samples[first_to_label(self._live.graph.graph, BATCH)].tolist()
 
     def _lay_out(self) -> None:
-        """Lay out the graph, turned so that it looks like the last map."""
-        graph = self._live.graph
-        positions = graph_layout(graph.graph)
-        positions = _scaled(positions)[graph.nodes]
+        """Lay out the graph."""
+        found = LiveMap(self._live.graph, self._map)
         with self._lock:
-            if self._positions is not None:
-                positions = _aligned(positions, self._positions)
-            self._positions, self._map_of = positions, graph
-            self._map_version += 1
+            self._map = found
 
     def _hide_labels(self) -> None:
         """Hide labels and fit again, to see how many are found."""
         dataset, labels, _ = self._labelled_dataset()
         version = self._fitted_version
-        rows = sample_rows(dataset.codes, min(dataset.n_samples, MAX_HIDDEN_SAMPLES), 0)
-        clf = shortened(self._clf, HIDDEN_ITERATIONS).set_params(calibrate=False)
-        with _quiet():
-            found = hold_out_labels(clf, dataset.take(rows), n_folds=HIDDEN_FOLDS, random_state=0)[None]
+        found = hidden_accuracy(self._clf, dataset)
         with self._lock:
             self._hidden_version = version
-            self._hidden = None
-            if len(found.rows):
-                low, high = wilson(found.accuracy, len(found.rows))
-                self._hidden = {
-                    "labels": len(labels),
-                    "hidden": len(found.rows),
-                    "found": int(found.right.sum()),
-                    "accuracy": round(found.accuracy, 4),
-                    "low": round(low, 4),
-                    "high": round(high, 4),
-                }
+            self._hidden = None if found is None else {"labels": len(labels), **found}
 
     def _note_progress(self) -> None:
         """Add a point to the curve: the mean probability of the answers about samples without a label.
@@ -416,23 +433,6 @@ def _calibration(clf: LMSSC) -> Calibrate:
     return calibrate
 
 
-class _quiet(warnings.catch_warnings):  # noqa: N801 (a context manager)
-    """Warnings of a fit are for those who call it; the page says what matters in its own words."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        warnings.simplefilter("ignore")
-
-
-def _scaled(positions: NDArray) -> NDArray:
-    """Positions from 0 to 1000, proportions kept, the second coordinate downwards."""
-    centred = positions - (positions.min(axis=0) + positions.max(axis=0)) / 2
-    span = max(float(np.ptp(positions, axis=0).max()), 1e-9)
-    return (centred * [1, -1] * (980 / span) + 500).round(1)
-
-
-def _aligned(positions: NDArray, like: NDArray) -> NDArray:
-    """Positions turned or mirrored to lie as near as possible to others (Procrustes)."""
-    left, _, right = np.linalg.svd((positions - 500).T @ (like - 500))
-    turned = (positions - 500) @ left @ right
-    return (turned * min(490 / max(float(np.abs(turned).max()), 1.0), 1.0) + 500).round(1)
+def _most_informative(graph: SampleGraph, labelled: NDArray, uncertainty: NDArray) -> list[int]:
+    """Rows of the next batch."""
+    return graph.samples[sigma_optimal_batch(graph.graph, uncertainty, labelled, ~labelled, BATCH)].tolist()

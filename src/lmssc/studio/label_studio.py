@@ -49,15 +49,18 @@ def predict(session: Session, tasks: Sequence[Mapping[str, Any]], config: str) -
     from_name, to_name = find_choices(config)
     version = model_version(session)
     soon = {key: place for place, key in enumerate(one["id"] for one in session.listed(INFORMATIVE, "label-studio"))}
+    samples = [_sample_of(task) for task in tasks]
+    known = {key: session.rows[key] for key in samples if key in session.rows}
+    shares, classes = session.engine.predictions(list(known.values()))
+    by_sample = dict(zip(known, shares, strict=True)) if session.labels() else {}
     results = []
-    for task in tasks:
-        sample = _sample_of(task)
-        guesses = session.engine.guesses(session.rows[sample]) if sample in session.rows else []
-        if not guesses:
+    for sample in samples:
+        if sample not in by_sample:
             results.append({"result": [], "score": 0.0, "model_version": version})
             continue
-        value = {"choices": [guesses[0]["label"]]}
-        score = guesses[0]["probability"]
+        best = int(by_sample[sample].argmax())
+        value = {"choices": [classes[best]]}
+        score = round(float(by_sample[sample][best]), 4)
         if sample in soon:
             score = NEXT_SCORE * soon[str(sample)] / max(len(soon), 1)
         result = [{"from_name": from_name, "to_name": to_name, "type": "choices", "value": value}]

@@ -11,15 +11,17 @@ from lmssc.core.active import uncertainties
 from lmssc.core.graph import laplacian
 from lmssc.core.influence import leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
-from lmssc.core.label_updater import LabelUpdater
+from lmssc.core.label_updater import LabelUpdater, LateColumn
 from lmssc.core.targets import Targets
 from lmssc.estimators.unlabelled_fit import SampleGraph
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
 from lmssc.studio.agreement import consensus
 
-# Relative residual of the solves: the scores are right to about 1e-8.
-TOLERANCE = 1e-9
+# Relative residual of the solves, and of what each label moves: the scores are right to about 1e-7 after 50 labels.
+TOLERANCE, COLUMN_TOLERANCE = 1e-9, 1e-8
+# The same where no digits are shown.
+OPINION_TOLERANCE = 1e-4
 # Classes that may come up before all is solved again.
 SPARE_CLASSES = 8
 # Changes that can be taken back to the bit, and bytes that this may take.
@@ -47,6 +49,8 @@ class LiveAnswers:
     ----------
     probabilities : ndarray of shape (m, c)
         Of each node.
+    predicted : ndarray of int of shape (m,)
+        Most likely class of each node.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class LiveAnswers:
         self._calibrate = calibrate
         self._laplacian = laplacian(graph.graph.astype(np.float64)) if graph.laplacian is None else graph.laplacian
         self._order = spatial_order(graph.points) if is_large(len(graph.samples)) else None
+        self._uncertainty: NDArray | None = None
         self._undo: deque[tuple[int, str | None, tuple, NDArray]] = deque(maxlen=MAX_UNDO)
         self._start()
 
@@ -83,15 +88,9 @@ class LiveAnswers:
                 codes[node] = self.classes.index(label)
         solver = LabelSolver(self._system(codes, len(self.classes) + SPARE_CLASSES), self._order, tol=TOLERANCE)
         self._solver, self._codes = solver, codes
-        self._updater = LabelUpdater(solver, solve_scores(solver))
+        self._updater = LabelUpdater(solver, solve_scores(solver), COLUMN_TOLERANCE)
         self._undo.clear()
         self._set_probabilities()
-
-    @property
-    def _reached(self) -> NDArray:
-        """Which nodes a label reaches through the graph."""
-        component = self._solver.original.component
-        return np.isin(component, component[self.labelled])
 
     @property
     def labelled(self) -> NDArray:
@@ -106,10 +105,12 @@ class LiveAnswers:
     @property
     def uncertainty(self) -> NDArray:
         """Of each node: 1 minus the margin of its two most likely classes; 1 where no label reaches."""
-        unreached = ~self._reached
-        if len(self.classes) < 2:
-            return np.ones(len(unreached))
-        return uncertainties(self.probabilities, unreached)
+        if self._uncertainty is None:
+            few = len(self.classes) < 2
+            self._uncertainty = (
+                np.ones(len(self._reached)) if few else uncertainties(self.probabilities, ~self._reached)
+            )
+        return self._uncertainty
 
     def set_label(self, row: int, label: str | None) -> int:
         """Give a sample a label, or take its label away; return for how many samples the answer changes.
@@ -119,7 +120,7 @@ class LiveAnswers:
         before = self.labels.get(row)
         if before == label:
             return 0
-        predicted = self._predicted()
+        predicted = self.predicted
         if self._undo and self._undo[-1][:2] == (row, label):
             _, _, state, self._codes = self._undo.pop()
             self._set_own(row, label)
@@ -129,7 +130,7 @@ class LiveAnswers:
             self._remember(row, before)
             self._set_own(row, label)
             self._move(int(self.graph.nodes[row]))
-        changed = predicted != self._predicted()
+        changed = predicted != self.predicted
         changed[self.labelled] = False
         return int(changed[self.graph.nodes].sum())
 
@@ -158,33 +159,56 @@ class LiveAnswers:
         nodes = dict.fromkeys(int(self.graph.nodes[row]) for row in rows)
         return [node for node in nodes if self._codes[node] < 0 and not self._updater.is_prepared(node)]
 
-    def solve_column(self, node: int) -> NDArray:
-        """What a label of a node needs, with the labels as they are; may be called without a lock."""
-        return self._updater.column(node)
+    def column_solve(self, node: int) -> Callable[[], LateColumn]:
+        """The solve that a label of a node needs, with the labels as they are; it may be called without a lock."""
+        return self._updater.column_solve(node)
 
-    def keep_columns(self, columns: dict[int, NDArray], rows: Sequence[int]) -> None:
-        """Keep what `solve_column` gave for the present labels, and forget all but these samples."""
-        self._updater.keep_columns(columns, [int(self.graph.nodes[row]) for row in rows])
+    def keep_column(self, column: LateColumn, rows: Sequence[int]) -> None:
+        """Keep what `column_solve` gave, and forget all but these samples."""
+        self._updater.keep_column(column, [int(self.graph.nodes[row]) for row in rows])
+
+    def without_own(self, row: int) -> NDArray:
+        """Probability of each class for a labelled sample without its own label; zeros if no other reaches it."""
+        node = int(self.graph.nodes[row])
+        opinion = self._updater.without_own(node)[0][: self.probabilities.shape[1]]
+        if np.isnan(opinion).any():
+            return np.zeros_like(opinion)
+        scores, kept = self.scores.copy(), self._codes.copy()
+        scores[node], kept[node] = np.maximum(opinion, 0), -1
+        return self._calibrated(scores, self._codes, kept)[node]
 
     def reasons(self, row: int, n: int) -> list[tuple[int, float]]:
-        """The labelled samples with most weight in the answer about a sample, and their weights.
+        """The labelled samples with most weight in the answer about a sample, and their weights; its own has none.
 
         The weights of all labels sum to 1, less the share of the second opinion of the fit.
         """
         node = int(self.graph.nodes[row])
-        if self._codes[node] >= 0 or not self.is_reached(row):
+        if not self.is_reached(row):
             return []
-        weights = self._updater.weights(node)
+        own = self._codes[node] >= 0
+        weights = self._updater.without_own(node)[1] if own else self._updater.weights(node)
         by_node: dict[int, list[int]] = {}
         for one in self.labels:
             by_node.setdefault(int(self.graph.nodes[one]), []).append(one)
         best = sorted(by_node, key=lambda one: (-weights[one], one))[:n]
         return [(by_node[one][0], float(weights[one])) for one in best if weights[one] > 0]
 
-    def opinions_without_own(self) -> tuple[NDArray, NDArray]:
-        """Labelled nodes, and the scores that each would have without its own label; see `leave_one_out`."""
-        system = self._system(self._codes, len(self.classes))
-        return leave_one_out(LabelSolver(system, self._order, tol=TOLERANCE), self.scores)
+    def all_without_own(self) -> Callable[[], tuple[NDArray, NDArray]]:
+        """The function that finds the labelled nodes and `without_own` of each, with the labels as they are.
+
+        It takes one solve for each label, and may be called without a lock.
+        """
+        codes, scores = self._codes.copy(), self.scores.copy()
+        system = self._system(codes, scores.shape[1])
+
+        def solve() -> tuple[NDArray, NDArray]:
+            nodes, opinions = leave_one_out(LabelSolver(system, self._order, tol=OPINION_TOLERANCE), scores)
+            known = ~np.isnan(opinions).any(axis=1)
+            scores[nodes[known]] = np.maximum(opinions[known], 0)
+            probabilities = self._calibrated(scores, codes, np.full_like(codes, -1))
+            return nodes, np.where(known[:, None], probabilities[nodes], 0)
+
+        return solve
 
     def _system(self, codes: NDArray, n_classes: int) -> LabelSystem:
         """What the scores solve: propagation over the graph, with the second opinion of the fit if it has one."""
@@ -223,23 +247,34 @@ class LiveAnswers:
 
     def _remember(self, row: int, before: str | None) -> None:
         state = self._updater.state()
-        size = sum(part.nbytes for part in state[:4]) + sum(column.nbytes for column in state[4].values())
+        size = sum(part.nbytes for part in state[:3]) + sum(column.nbytes for column in state[3].values())
         while self._undo and (len(self._undo) + 1) * size > MAX_UNDO_BYTES:
             self._undo.popleft()
         self._undo.append((row, before, state, self._codes.copy()))
 
-    def _predicted(self) -> NDArray:
-        return self.probabilities.argmax(axis=1)
-
     def _set_probabilities(self) -> None:
-        self.probabilities = self.scores.copy()
-        reached = self._reached
+        component = self._solver.original.component
+        holds_label = np.zeros(component.max() + 1, dtype=bool)
+        holds_label[component[self.labelled]] = True
+        self._reached = holds_label[component]
+        self.probabilities = self._calibrated(self.scores, self._codes, self._codes)
+        self.predicted = self.probabilities.argmax(axis=1)
+        self._uncertainty = None
+
+    def _calibrated(self, scores: NDArray, codes: NDArray, kept: NDArray) -> NDArray:
+        """Probabilities of the classes, given the scores of all nodes and their labels; those `kept` are certain."""
+        labelled = codes >= 0
+        used = np.unique(codes[labelled])
+        if self._calibrate is None or len(used) < 2:
+            result = scores.copy()
+        else:
+            ranks = np.full(len(codes), -1)
+            ranks[labelled] = np.searchsorted(used, codes[labelled])
+            calibrated = self._calibrate(scores[:, used], ranks)
+            result = np.zeros_like(scores)
+            result[:, used] = calibrated
+            result[kept >= 0] = scores[kept >= 0]
         # The second opinion alone is not enough for an answer.
-        counts = np.bincount(self._codes[self.labelled], minlength=self.scores.shape[1])
-        self.probabilities[~reached] = counts / max(counts.sum(), 1)
-        free = ~self.labelled & reached
-        used = np.unique(self._codes[self.labelled])
-        if self._calibrate is not None and len(used) > 1:
-            codes = np.where(self.labelled, np.searchsorted(used, self._codes), -1)
-            calibrated = self._calibrate(self.scores[:, used], codes)
-            self.probabilities[np.ix_(free, used)] = calibrated[free]
+        counts = np.bincount(codes[labelled], minlength=scores.shape[1])
+        result[~self._reached] = counts / max(counts.sum(), 1)
+        return result

@@ -88,6 +88,7 @@ class Session:
         self._given = dict(given or {})
         self._lock = RLock()
         self._asked: dict[str, str] = {}  # the sample in front of each annotator
+        self._looked_at: set[tuple[str, str]] = set()  # annotator and sample, of the suspected labels
         self._shown: dict[tuple[str, str], dict[str, Any]] = {}
         self._answers: dict[str, dict[str, StoredAnswer]] = {}  # by sample, then by annotator
         strangers = [answer.sample for answer in store.standing() if answer.sample not in self.rows]
@@ -132,6 +133,8 @@ class Session:
             self._answers.setdefault(sample, {})[annotator] = answer
             if self._asked.get(annotator) == sample:
                 del self._asked[annotator]
+            if shown.get("why_asked") == SUSPECTED:
+                self._looked_at.add((annotator, sample))
             changed = self._update(sample)
             return {"number": answer.number, "id": sample, "label": label, "kind": kind, "changed": changed}
 
@@ -184,6 +187,7 @@ class Session:
                 "guesses": guesses,
                 "reached": self.engine.is_reached(row),
                 "because": self._reasons(row),
+                "labelled": self._consensus(sample) is not None,
                 "why_asked": reason,
                 "given": self._given.get(sample),
                 "mine": None if mine is None else {"kind": mine.kind, "label": mine.label},
@@ -288,8 +292,11 @@ class Session:
             names.update(name for name, answer in answers.items() if answer.kind == LABEL)
         return [{"name": name, "labels": count} for name, count in names.items()]
 
-    def _reasons(self, row: int) -> list[dict[str, Any]]:
+    def _reasons(self, row: int) -> list[dict[str, Any]] | None:
         """The labelled samples that had most weight in the answer about a sample, and what they look like."""
+        found = self.engine.reasons(row, N_REASONS)
+        if found is None:
+            return None
         return [
             {
                 "id": self.ids[other],
@@ -297,7 +304,7 @@ class Session:
                 "weight": round(weight, 4),
                 "content": self.viewer.describe(other),
             }
-            for other, weight in self.engine.reasons(row, N_REASONS)
+            for other, weight in found
         ]
 
     def _choose(self, annotator: str, which: str) -> tuple[str | None, str]:
@@ -310,8 +317,9 @@ class Session:
             open_ones = [one.sample for one in self.disagreements() if one.sample != mine]
             return (open_ones[0] if open_ones else None), DISAGREEMENTS
         if which == SUSPECTED:
-            rows = [row for row in self._candidates(which) if annotator not in self._answers.get(self.ids[row], {})]
-            return (self.ids[rows[0]] if rows else None), SUSPECTED
+            samples = [self.ids[row] for row in self._candidates(which)]
+            left = [one for one in samples if (annotator, one) not in self._looked_at and one not in busy]
+            return (left[0] if left else None), SUSPECTED
         shared = self._shared_sample(annotator, busy)
         if which == INFORMATIVE and shared is not None:
             return shared, "agreement"

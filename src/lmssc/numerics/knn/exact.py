@@ -47,7 +47,9 @@ class BruteForceSettings:
         Neighbours fetched beyond those asked for, to prove that rounding lost none of them.
     min_group_size, max_groups_per_neighbor : int
         `argtopk` takes the minima of groups of at least `min_group_size` columns, with at most
-        `max_groups_per_neighbor` groups for each neighbour.
+        `max_groups_per_neighbor` groups for each neighbour, and at least two.
+    min_few_columns : int
+        Among few columns groups may be smaller, but no smaller than this.
     """
 
     max_tree_features: int = 15
@@ -55,6 +57,7 @@ class BruteForceSettings:
     n_spare: int = 6
     min_group_size: int = 8
     max_groups_per_neighbor: int = 6
+    min_few_columns: int = 3
 
 
 BATCHES = BatchSizes()
@@ -290,9 +293,12 @@ def argtopk(values: NDArray, length: int) -> NDArray:
     """
     n_rows, n_columns = values.shape
     group_size = max(SETTINGS.min_group_size, n_columns // (SETTINGS.max_groups_per_neighbor * length))
+    group_size = min(group_size, n_columns // (2 * length))
+    if group_size < SETTINGS.min_few_columns:  # few columns are partitioned at once
+        keys = sort_keys(values, np.arange(n_columns))
+        keys.partition(length - 1, axis=1)
+        return indices_of_keys(keys[:, :length])
     n_groups = n_columns // group_size
-    if n_groups < 2 * length:
-        return np.argpartition(values, length - 1, axis=1)[:, :length]
     minima = values[:, : group_size * n_groups].reshape(n_rows, group_size, n_groups).min(axis=1)
     minima.sort(axis=1)
     passed = np.flatnonzero(values <= minima[:, length - 1 : length])

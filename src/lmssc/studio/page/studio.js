@@ -162,10 +162,12 @@
     else if (!sample.reached) notes.push("No label reaches this sample through the graph: the numbers are the frequencies of the labels.");
     else if (state.classes.filter((one) => one.labels).length < 2) notes.push("So far there is one class only.");
     if (sample.given) notes.push(`The files say: ${sample.given}.`);
+    if (sample.labelled) notes.push("This is what the other labels say of it.");
     if (sample.mine) notes.push(sample.mine.label ? `You said: ${sample.mine.label}.` : "You left it open.");
     byId("model-note").textContent = notes.join(" ");
-    byId("because-title").hidden = !sample.because.length;
-    byId("because").replaceChildren(...sample.because.map((reason) => {
+    const because = sample.because ?? [];
+    byId("because-title").hidden = !because.length;
+    byId("because").replaceChildren(...because.map((reason) => {
       const box = element("li"), inner = element("div", "", "small-content");
       box.style.setProperty("--colour", colourOf(reason.label));
       box.append(element("strong", reason.label ?? "–"), element("div", `${percent(reason.weight)} of the vote · ${reason.id}`, "hint"));
@@ -175,8 +177,22 @@
     }));
   }
 
+  // Reasons that are still being computed come later: nobody waits for them.
+  async function fillReasons() {
+    const shown = sample;
+    while (sample === shown && shown.because === null) {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      if (sample !== shown || busy) continue;
+      const again = await ask("/api/next", { list: which(), ...asMe(), id: shown.id });
+      if (sample !== shown || !again.because) continue;
+      shown.because = again.because;
+      showModel();
+    }
+  }
+
   async function next(query = {}) {
     sample = await ask("/api/next", { list: which(), ...asMe(), ...query });
+    fillReasons().catch(() => {});
     showSample();
     showClasses();
     markSample();

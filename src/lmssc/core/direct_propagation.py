@@ -1,0 +1,193 @@
+"""Propagation by a dense Cholesky factor: faster than conjugate gradients for few samples, or many classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
+
+from lmssc.core.second_opinion import Opinion
+
+# Largest number of samples without a label for which a dense factor is considered.
+MAX_DIRECT = 5000
+# An iterative solution takes about as long as this many operations of a dense one, and as many more for each score.
+ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 5e8, 1e4
+# Root of the smallest pivot of a matrix with a unit diagonal that rounding leaves some digits of.
+MIN_PIVOT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
+# From this many samples on, a factor in single precision, whose solutions are refined, takes half of the time.
+MIN_SINGLE = 300
+# Relative residual of a refined solution, and the most refinements; a matrix that needs more is factorised in double.
+REFINED, MAX_REFINEMENTS = 1e-13, 8
+# Where a tolerance is given, the residual is this share of it: another refinement costs little.
+MARGIN = 1e-3
+
+
+def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
+    """Whether a dense Cholesky factor of L_uu takes less time than conjugate gradients: few samples, or many classes.
+
+    Examples
+    --------
+    >>> is_cheaper_directly(900, 1000, 10), is_cheaper_directly(2500, 3000, 10), is_cheaper_directly(2500, 3000, 999)
+    (True, False, True)
+    """
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
+    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
+    return n_unknown <= MAX_DIRECT and operations <= limit
+
+
+@dataclass(frozen=True)
+class DenseFactor:
+    """Cholesky factor of the rows and columns of some samples in L + ηI, scaled to a unit diagonal.
+
+    On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (m, m)
+        The factor; its upper triangle is not used.
+    unit : ndarray of shape (m,)
+        1 over the root of the diagonal.
+    matrix : csr_array of shape (m, m)
+        The scaled matrix.
+    """
+
+    factor: NDArray
+    unit: NDArray
+    matrix: sparse.csr_array
+
+    @classmethod
+    def of(
+        cls, laplacian: sparse.csr_array, chosen: NDArray, weight: float = 0.0, dtype: np.dtype | None = None
+    ) -> "DenseFactor | None":
+        """The factor for the samples `chosen`, a boolean array, with η = `weight`; None if rounding makes it singular.
+
+        By default it is in single precision for many samples, if that leaves enough digits to refine solutions.
+        """
+        n_chosen = int(np.count_nonzero(chosen))
+        if dtype is None and n_chosen >= MIN_SINGLE:
+            single = cls.of(laplacian, chosen, weight, np.dtype(np.float32))
+            if single is not None:
+                return single
+        dtype = np.dtype(np.float64) if dtype is None else dtype
+        position = np.cumsum(chosen) - 1
+        row = np.repeat(np.arange(len(chosen)), np.diff(laplacian.indptr))
+        kept = chosen[row] & chosen[laplacian.indices]
+        row, column = position[row[kept]], position[laplacian.indices[kept]]
+        unit = 1 / np.sqrt(laplacian.diagonal()[chosen].astype(np.float64) + weight)
+        values = np.where(row == column, 1.0, laplacian.data[kept] * unit[row] * unit[column])
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_chosen))])
+        matrix = sparse.csr_array((values, column, starts), shape=(n_chosen, n_chosen))
+        dense = np.zeros((n_chosen, n_chosen), dtype=dtype, order="F")
+        dense[column, row] = values  # it is symmetric; this order is that of the memory
+        factorise = spotrf if dtype == np.float32 else dpotrf
+        factor, info = factorise(dense, lower=1, clean=0, overwrite_a=1)
+        if info or factor.diagonal().min() < MIN_PIVOT[dtype]:
+            return None
+        return cls(factor, unit, matrix)
+
+    def solve(self, rhs: NDArray, tol: float = 0.0) -> NDArray | None:
+        """X with (L + ηI)·X = B, with the relative residual `tol`; None if refinements do not converge."""
+        scaled = self.unit[:, None] * rhs
+        if self.factor.dtype == np.float64:
+            return self.unit[:, None] * dpotrs(self.factor, scaled, lower=1)[0]
+        limit = max(REFINED, MARGIN * tol) * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+        solution, residual = np.zeros_like(scaled), scaled
+        for _ in range(MAX_REFINEMENTS):
+            solution += spotrs(self.factor, residual.astype(np.float32), lower=1)[0]
+            residual = scaled - self.matrix @ solution
+            if (np.sqrt(np.einsum("ij,ij->j", residual, residual)) <= limit).all():
+                return self.unit[:, None] * solution
+        return None
+
+
+def factorise_and_solve(
+    laplacian: sparse.csr_array, chosen: NDArray, rhs: NDArray, weight: float = 0.0, tol: float = 0.0
+) -> NDArray | None:
+    """X with (L + ηI)·X = B for the rows and columns of the samples `chosen`; None if rounding makes it singular.
+
+    Examples
+    --------
+    >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> factorise_and_solve(L, np.array([False, True, True]), np.array([[1.0], [0.0]])).ravel()
+    array([1., 1.])
+    """
+    if not rhs.size:
+        return rhs
+    factor = DenseFactor.of(laplacian, chosen, weight)
+    solution = None if factor is None else factor.solve(rhs, tol)
+    if solution is None and factor is not None and factor.factor.dtype != np.float64:
+        factor = DenseFactor.of(laplacian, chosen, weight, np.dtype(np.float64))
+        solution = None if factor is None else factor.solve(rhs, tol)
+    return solution
+
+
+def solve_directly(
+    laplacian: sparse.csr_array,
+    scores: NDArray,
+    labelled: NDArray,
+    is_known: NDArray,
+    opinion: Opinion | None = None,
+    tol: float = 0.0,
+) -> NDArray | None:
+    """F_u by a Cholesky factor of L_uu + ηI, with the relative residual `tol`; None if rounding makes it singular."""
+    unknown = ~is_known
+    rhs = -(laplacian @ np.where(labelled[:, None], scores, 0).astype(np.float64))[unknown]
+    weight = 0.0 if opinion is None else opinion.weight
+    if opinion is not None:
+        rhs += weight * opinion.scores[unknown]
+    return factorise_and_solve(laplacian, unknown, rhs, weight, tol)
+
+
+def scores_without(
+    laplacian: sparse.csr_array, targets: NDArray, labelled: NDArray, folds: Sequence[NDArray]
+) -> list[NDArray | None]:
+    """F without the labels of each fold, from one factor of L_uu; each is None if rounding makes a system singular.
+
+    With M = −L_uu⁻¹·L_ul and Q = L_ll + L_lu·M, hidden labels h and the others k have F_h = −Q_hh⁻¹·Q_hk·Y_k, and all
+    other samples F_u = M_uh·F_h + M_uk·Y_k.
+
+    Parameters
+    ----------
+    laplacian : csr_array of shape (n, n)
+        L.
+    targets : ndarray of shape (n, c)
+        Y.
+    labelled : ndarray of bool of shape (n,)
+        Samples with a label, hidden or not.
+    folds : sequence of ndarray of int
+        Samples whose labels are hidden together. All must be joined to a label that is not hidden.
+
+    Returns
+    -------
+    list of ndarray of shape (n, c), or None
+
+    Examples
+    --------
+    >>> L = sparse.csr_array([[1.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    >>> Y = np.array([[1.0, 0], [0, 0], [1, 0], [0, 1]])
+    >>> scores_without(L, Y, np.array([True, False, True, True]), [np.array([2])])[0][:, 0].round(2)
+    array([1.  , 0.67, 0.33, 0.  ])
+    """
+    known = np.flatnonzero(labelled)
+    columns = laplacian[:, known].toarray().astype(np.float64, copy=False)
+    influence = factorise_and_solve(laplacian, ~labelled, -columns[~labelled])
+    if influence is None:
+        return [None] * len(folds)
+    schur = columns[labelled] + columns[~labelled].T @ influence
+    given = targets[known].astype(np.float64)
+    found: list[NDArray | None] = []
+    for rows in folds:
+        hidden = np.isin(known, rows)
+        own = given.copy()
+        try:
+            factor = linalg.cho_factor(schur[np.ix_(hidden, hidden)])
+        except linalg.LinAlgError:
+            found.append(None)
+            continue
+        own[hidden] = -linalg.cho_solve(factor, schur[np.ix_(hidden, ~hidden)] @ given[~hidden])
+        scores = np.empty(targets.shape)
+        scores[labelled], scores[~labelled] = own, influence @ own
+        found.append(scores)
+    return found

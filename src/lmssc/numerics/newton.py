@@ -1,0 +1,73 @@
+"""Newton's method for a few variables within bounds."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A step is shortened at most so often, by half each time; it must gain this share of what the slope promises.
+MAX_HALVINGS, MIN_GAIN = 40, 1e-4
+# Curvatures below this share of the largest count as this much.
+MIN_CURVATURE = 1e-8
+
+
+def minimize_within(
+    function: Callable[[NDArray], tuple[float, NDArray, NDArray]],
+    start: NDArray,
+    bounds: NDArray,
+    tol: float = 1e-9,
+    max_iter: int = 100,
+) -> tuple[NDArray, float]:
+    """A local minimum of a smooth function of a few variables, each within its bounds.
+
+    Newton steps along the variables that are not held at a bound, with negative curvatures turned round, shortened
+    until the function falls.
+
+    Parameters
+    ----------
+    function : callable
+        x ↦ value, gradient and Hessian matrix.
+    start : ndarray of shape (d,)
+        Where to begin, within the bounds.
+    bounds : ndarray of shape (d, 2)
+        The smallest and the largest value of each variable.
+    tol : float
+        The step that promises to gain less than this share of the value is the last.
+    max_iter : int
+        Maximum number of steps.
+
+    Returns
+    -------
+    x : ndarray of shape (d,)
+    value : float
+
+    Examples
+    --------
+    >>> parabola = lambda x: (float(((x - 2) ** 2).sum()), 2 * (x - 2), 2 * np.eye(2))
+    >>> minimize_within(parabola, np.zeros(2), np.array([[0.0, 1.0], [0.0, 5.0]]))
+    (array([1., 2.]), 1.0)
+    """
+    low, high = bounds.T
+    x = np.clip(start, low, high)
+    value, gradient, hessian = function(x)
+    for _ in range(max_iter):
+        free = np.flatnonzero(((x > low) | (gradient < 0)) & ((x < high) | (gradient > 0)))
+        if not len(free):
+            break
+        curvatures, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
+        curvatures = np.abs(curvatures)
+        floor = max(MIN_CURVATURE * float(curvatures.max()), float(np.finfo(float).tiny))
+        step = np.zeros_like(x)
+        step[free] = -axes @ ((axes.T @ gradient[free]) / np.maximum(curvatures, floor))
+        if -float(gradient @ step) <= tol * max(1.0, abs(value)):
+            return np.clip(x + step, low, high), value
+        for _ in range(MAX_HALVINGS):
+            trial = np.clip(x + step, low, high)
+            found = function(trial)
+            if found[0] <= value + MIN_GAIN * float(gradient @ (trial - x)):
+                break
+            step /= 2
+        else:  # rounding
+            break
+        x, (value, gradient, hessian) = trial, found
+    return x, value

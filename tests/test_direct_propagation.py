@@ -1,0 +1,67 @@
+"""Propagation by a dense factor: in single precision with refinements, and for all folds from one factor."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import oracles
+from lmssc.core.direct_propagation import DenseFactor, factorise_and_solve, scores_without
+from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.propagation import propagate, propagate_without
+from lmssc.core.targets import Targets
+
+
+@pytest.fixture
+def problem():
+    """L of 400 points in three classes, of which a tenth have labels."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 400)
+    graph = learn_graph(rng.normal(size=(400, 4)) + 2 * np.eye(3, 4)[codes], 8, 1.0)[0]
+    return graph, laplacian(graph), np.where(rng.random(400) < 0.1, codes, -1)
+
+
+def test_a_refined_solution_has_the_digits_of_a_double_one(problem):
+    _, L, codes = problem
+    rhs = np.random.default_rng(1).normal(size=(int((codes < 0).sum()), 3))
+    factor = DenseFactor.of(L, codes < 0)
+    assert factor.factor.dtype == np.float32
+    right = np.linalg.solve(L.toarray()[np.ix_(codes < 0, codes < 0)], rhs)
+    np.testing.assert_allclose(factor.solve(rhs), right, rtol=0, atol=1e-11 * np.abs(right).max())
+
+
+def test_where_refinements_do_not_converge_the_factor_is_double():
+    """A chain of 600 samples with one label at its end has a condition number of half a million."""
+    L = laplacian(sparse.csr_array(np.diag(np.ones(599), 1) + np.diag(np.ones(599), -1)) * 0.5)
+    unknown = np.arange(600) > 0
+    rhs = np.random.default_rng(0).normal(size=(599, 2))
+    right = np.linalg.solve(L.toarray()[1:, 1:], rhs)
+    assert np.abs(factorise_and_solve(L, unknown, rhs) - right).max() <= 1e-8 * np.abs(right).max()
+
+
+def test_folds_that_share_a_factor_are_those_solved_one_by_one(problem):
+    graph, L, codes = problem
+    targets, labelled = Targets.from_codes(codes, 3), np.flatnonzero(codes >= 0)
+    folds = [labelled[number::5] for number in range(5)]
+    shared = scores_without(L, targets.matrix(L.dtype), codes >= 0, folds)
+    for rows, scores, found in zip(folds, shared, propagate_without(L, targets, folds), strict=True):
+        hidden = codes.copy()
+        hidden[rows] = -1
+        right = oracles.dense_scores(graph.toarray(), hidden, 3)
+        np.testing.assert_allclose(scores, right, atol=1e-9)
+        np.testing.assert_allclose(found.scores, right, atol=1e-9)
+
+
+def test_a_part_whose_labels_are_all_hidden_is_unreached():
+    """Two separate pairs: without the label of the second pair, no label reaches it."""
+    L = laplacian(sparse.csr_array(np.kron(np.eye(2), [[0.0, 1.0], [1.0, 0.0]])))
+    targets = Targets.from_codes(np.array([0, -1, 1, -1]), 2)
+    (found,) = propagate_without(L, targets, [np.array([2])])
+    alone = propagate(L, targets.hide(np.array([2])))
+    np.testing.assert_array_equal(found.unreached, [False, False, True, True])
+    np.testing.assert_allclose(found.scores, alone.scores, atol=1e-12)
+
+
+def test_without_unlabelled_samples_only_hidden_labels_are_solved_for():
+    L = laplacian(sparse.csr_array(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])))
+    (found,) = propagate_without(L, Targets.from_codes(np.array([0, 0, 1]), 2), [np.array([1])])
+    np.testing.assert_allclose(found.scores, [[1, 0], [0.5, 0.5], [0, 1]])
