@@ -283,7 +283,7 @@ def test_classes_without_score_and_target_are_counted_and_not_computed(monkeypat
     scores[0] = np.eye(60)[(codes[0] + 1) % 60]  # its own class has no score
     targets = np.eye(60)[codes]
     merged = fit_calibration(scores, targets)
-    monkeypatch.setattr("lmssc.core.calibration._merge_floor", lambda logs, targets: (logs, targets, np.ones(60)))
+    monkeypatch.setattr("lmssc.core.calibration.merge_floor", lambda logs, targets, _: (logs, targets, np.ones(60)))
     whole = fit_calibration(scores, targets)
     assert (merged.temperature, merged.doubt) == pytest.approx((whole.temperature, whole.doubt), rel=1e-4)
     assert merged.doubt > 0

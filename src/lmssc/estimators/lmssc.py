@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
@@ -30,6 +31,7 @@ from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES
 from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
@@ -40,7 +42,7 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -402,13 +404,23 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.n_iter_ = len(self.objective_)
         self.converged_ = result.converged
         self.neighbor_recall_ = result.neighbor_recall
-        self.temperature_, self.doubt_ = result.temperature, result.doubt
+        self.temperature_, self.doubt_ = result.calibration.overall.temperature, result.calibration.overall.doubt
         self._embedded = self._to_input(average.points)
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._targets, self._link_laplacian = result.targets, result.link_laplacian
-        self.__dict__.pop("_novelty", None)  # of an earlier fit
+        self._memory = UpdateMemory(
+            float(result.gamma),
+            result.calibration,
+            result.n_missing if result.n_missing.any() else None,
+            len(result.latent),
+            int(self._labelled.sum()),
+        )
+        for name in ("_novelty", "_raw_scores"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if result.raw_scores is not None:
+            self._raw_scores = result.raw_scores
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
