@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from lmssc.cli import digits_demo as demo
 from lmssc.cli import main
+from lmssc.cli.demo_files import grey_png
 from lmssc.datasets import load_digits_views
 from lmssc.io.labelled_files import read_labelled_files
 from lmssc.io.options import Options
@@ -24,7 +26,10 @@ def test_the_files_have_the_digits(folder, capsys):
     assert capsys.readouterr().out.endswith(
         "\n  lmssc classify 'my digits'/views/* --labels 'my digits'/labels.csv --out 'my digits-result'\n"
     )
-    assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "truth.csv", "views"]
+    assert sorted(path.name for path in folder.iterdir()) == ["images", "labels.csv", "truth.csv", "views"]
+    assert len(list((folder / "images").iterdir())) == 1797
+    picture = (folder / "images" / "digit-0003.png").read_bytes()
+    assert picture == grey_png(255 - 15 * load_digits().images[3])
     problem = read_labelled_files(
         [str(path) for path in (folder / "views").iterdir()], str(folder / "labels.csv"), Options()
     )

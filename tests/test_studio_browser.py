@@ -1,16 +1,14 @@
 """The studio in a real browser: labelled by keys alone, undone, by two people, light and dark, on a phone."""
 
-import struct
 import threading
 import time
-import zlib
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from browsing import brightness, complaints, needs_browser, requests, set_screen, start_browser
+from lmssc.cli.demo_files import grey_png
 from lmssc.io.files_to_label import read_files_to_label
 from lmssc.io.options import Options
 from lmssc.studio.server import StudioOptions, listen, open_studio, serve
@@ -29,18 +27,6 @@ HOSTILE = "<img src=x onerror=document.title='hacked'>"
 KEYS = "123456789abc"
 
 
-def png(pixels):
-    """A grey picture as a PNG file."""
-    rows = b"".join(b"\0" + bytes(row) for row in pixels.astype(np.uint8))
-    height, width = pixels.shape
-
-    def chunk(kind, content):
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Digits as pictures, with a text each; one has HTML for its id."""
@@ -50,7 +36,7 @@ def files(tmp_path_factory):
     ids = [HOSTILE, *(f"digit-{i:03d}" for i in range(1, N))]
     for key, image in zip(ids, images, strict=False):
         if key != HOSTILE:
-            (folder / "img" / f"{key}.png").write_bytes(png(255 - 15 * image.reshape(8, 8)))
+            (folder / "img" / f"{key}.png").write_bytes(grey_png(255 - 15 * image.reshape(8, 8)))
     header = ["id", *(f"p{j}" for j in range(64)), "body"]
     rows = [[key, *image, f"{HOSTILE} note {i}"] for i, (key, image) in enumerate(zip(ids, images, strict=False))]
     (folder / "digits.csv").write_text(table_text(header, rows))

@@ -1,9 +1,11 @@
-"""The example files of ``lmssc demo --files``: the digits in several formats, for ``lmssc classify``."""
+"""The example files of ``lmssc demo --files``: the digits in several formats, and their pictures to label."""
 
 import csv
 import gzip
 import io
 import shlex
+import struct
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.io
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 
 from lmssc.cli.digits_demo import Task
 from lmssc.datasets import load_digits_views
@@ -23,7 +26,7 @@ INCOMPLETE_VIEW, MISSING_SHARE = "fourier", 0.05
 
 
 def write_files(task: Task, out: Path, seed: int) -> str:
-    """Write the views in several formats, each with its rows in another order, and the known labels.
+    """Write the views in several formats, each with its rows in another order, the pictures, and the known labels.
 
     Parameters
     ----------
@@ -50,12 +53,42 @@ def write_files(task: Task, out: Path, seed: int) -> str:
                 order = order[round(MISSING_SHARE * len(ids)) :]
             view = task.views[names.index(name)]
             _write_view(stage / "views" / f"{name}{suffix}", name, ids[order], view[order])
+        (stage / "images").mkdir()
+        for key, image in zip(ids, load_digits().images[task.rows], strict=True):
+            (stage / "images" / f"{key}.png").write_bytes(grey_png(255 - 15 * image))
         given = ~task.hidden
         _write_table(stage / "labels.csv", ["id", "label"], zip(ids[given], task.y[given].tolist(), strict=True))
         _write_table(stage / "truth.csv", ["id", "label"], zip(ids, task.target.tolist(), strict=True))
     folder = shlex.quote(str(out))
     result = shlex.quote(str(out.with_name(f"{out.name}-result")))
     return f"lmssc classify {folder}/views/* --labels {folder}/labels.csv --out {result}"
+
+
+def grey_png(pixels: NDArray) -> bytes:
+    r"""A grey picture as a PNG file.
+
+    Parameters
+    ----------
+    pixels : ndarray of shape (height, width)
+        Brightness from 0 to 255.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> grey_png(np.zeros((2, 2)))[:4]
+    b'\x89PNG'
+    """
+    height, width = pixels.shape
+    rows = b"".join(b"\0" + bytes(row) for row in pixels.astype(np.uint8))
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def _write_view(path: Path, name: str, ids: NDArray, view: NDArray) -> None:

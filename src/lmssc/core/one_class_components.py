@@ -119,7 +119,7 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
-    """For each component size, how often labelled samples agree that are that close; 1 if there are too few pairs.
+    """For each component size, how often two labelled samples that close agree; 1 if there are too few pairs.
 
     Other components of about that size tell best: as many samples in the midst of others are less pure.
     """

@@ -338,7 +338,7 @@ def _read_sizes(model: Any) -> Sizes:
         v=len(widths),
         p=sum(widths),
         r=r,
-        q=r + (len(model.classes_) if own.get("_label_regressor") is not None else 0),
+        q=r + _n_expected(own.get("_label_regressor"), len(model.classes_)),
         i=int(model.n_iter_),
         names=model.view_names_,
         widths=widths,
@@ -347,6 +347,14 @@ def _read_sizes(model: Any) -> Sizes:
         graph_names=own.get("graph_names_", []),
         n_smoothed=len(own["_links"].loadings) if own.get("_links") is not None else 0,
     )
+
+
+def _n_expected(regressor: Any, n_classes: int) -> int:
+    """Number of scores that a label regressor predicts: one for each class, or fewer with the same distances."""
+    if regressor is None:
+        return 0
+    shape = np.shape(getattr(regressor, "coefficients", ()))
+    return shape[1] if len(shape) == 2 else n_classes
 
 
 def _check_classes(model: Any) -> None:

@@ -150,7 +150,7 @@ def is_embedding(value: Any, sizes: Sizes) -> bool:
 
 
 def is_label_regressor(value: Any, sizes: Sizes) -> bool:
-    """A `LabelRegressor` of c scores on r components."""
+    """A `LabelRegressor` of c scores, or fewer with the same distances, on r components."""
     features = value.features
     n_landmarks, n_radial = features.whitening.shape
     return (
@@ -158,7 +158,8 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
-        and points(sizes.r + n_radial, "c").accepts(value.coefficients, sizes)
+        and sizes.q - sizes.r <= sizes.c
+        and points(sizes.r + n_radial, sizes.q - sizes.r).accepts(value.coefficients, sizes)
     )
 
 
@@ -257,6 +258,7 @@ def _is_calibration(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(value.temperature, sizes)
         and number(least=0, most=1 + ROUNDING).accepts(value.doubt, sizes)
         and number().accepts(value.rarity, sizes)
+        and optional(array("c", least=0, most=1)).accepts(value.class_doubt, sizes)
     )
 
 
