@@ -184,13 +184,17 @@ class DaskExecutor:
 
 def alive_workers(client: Any) -> set[str]:
     """Addresses of the workers that the scheduler knows; an error if it does not answer."""
-    try:
-        return set(client.nthreads())
-    except (OSError, RuntimeError, TimeoutError) as error:
-        raise SchedulerLostError(
-            "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on "
-            "from its last checkpoint"
-        ) from error
+    cause = None
+    # While it tries to connect again, the client has no scheduler; a new one would not know the parts.
+    if client.status == "running" and client.scheduler is not None:
+        try:
+            return set(client.nthreads())
+        except (AttributeError, OSError, RuntimeError, TimeoutError) as error:
+            cause = error
+    raise SchedulerLostError(
+        "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on from "
+        "its last checkpoint"
+    ) from cause
 
 
 def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> list[Any]:

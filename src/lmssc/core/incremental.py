@@ -37,7 +37,8 @@ class RefitLimits:
     relabelled : float
         Labels that were given, changed or taken back since the last fit, as a share of its labels.
     unusual : float
-        Share of the new samples whose residual is larger than that of 99 % of the samples of the fit.
+        Share of the new samples whose residual is more than twice as large as that of 99 % of the samples of the fit:
+        those of which `predict` is less certain.
     min_unusual : int
         Fewer such samples may be chance.
     change : float

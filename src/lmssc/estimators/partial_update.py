@@ -22,6 +22,7 @@ from lmssc.core.incremental import (
     tolerance,
     update,
 )
+from lmssc.core.new_samples import PROBE
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -262,7 +263,7 @@ def _embed(model: Any, given: _Update, inner: NDArray) -> _Nodes:
         if opinion is not None:
             opinion = opinion.take(lambda rows: _append(rows, opinions))
         if model._trust is not None:
-            unusual = residuals > model._trust.leftover**2
+            unusual = residuals > (PROBE.free_factor * model._trust.leftover) ** 2
     return _Nodes(latent, coordinates, n_missing, norms, groups, opinion, unusual)
 
 
