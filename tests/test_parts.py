@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lmssc import LMSSC, Graph
+from lmssc import LMSSC, Graph, open_view
+from lmssc.core import truncated_svd
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
@@ -16,11 +17,12 @@ from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import InMemoryExecutor, gather
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_fit import fit_in_parts
+from lmssc.core.parts.parted_objective import PartedObjective
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
 from lmssc.core.targets import Targets
-from lmssc.data.memmap import copy_to_disk
-from lmssc.data.views import Views
+from lmssc.data.memmap import MappedRows, copy_to_disk
+from lmssc.data.views import MappedView, View, Views
 from lmssc.datasets import make_multiview
 from lmssc.numerics import sparse_ops
 from lmssc.numerics.spatial_order import spatial_order
@@ -74,7 +76,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_exact_fit_in_parts_is_that_in_memory(name):
-    views, targets = problem(700)
+    views, targets = problem(400, labelled=0.05)
     config = FitConfig(n_neighbors=8, **SETTINGS[name])
     whole = fit(views, targets, config)
     assert_same(fit_in_parts(views, targets, config, Places(4), on_disk=False), whole, 1e-8)
@@ -121,7 +123,7 @@ def test_labels_of_copies_that_disagree_are_trusted_less():
 
 def test_many_samples_agree_with_the_fit_in_memory():
     views, targets = problem(12_000, np.float32, labelled=0.01)
-    config = FitConfig(n_neighbors=10, max_iter=2, tol=0.0)
+    config = FitConfig(n_neighbors=10, max_iter=1)
     whole = fit(views, targets, config)
     for n_parts in (2, 8):
         found = fit_in_parts(views, targets, config, Places(n_parts), on_disk=False)
@@ -290,3 +292,53 @@ def test_a_limit_that_is_large_enough_changes_nothing(data):
     whole = LMSSC(max_iter=1).fit(data.views, data.y)
     np.testing.assert_array_equal(clf.label_distributions_, whole.label_distributions_)
     assert not isinstance(clf.latent_.base, np.memmap)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_views_on_disk(small_model, monkeypatch, tmp_path, is_sparse):
+    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 5000)
+    data = make_multiview(300, 2, 60, 3, sparse=is_sparse, labelled=0.1, random_state=0)
+    paths = []
+    for number, view in enumerate(data.views):
+        paths.append(tmp_path / f"{number}.{'npz' if is_sparse else 'npy'}")
+        if is_sparse:
+            sparse.save_npz(paths[-1], sparse.csr_array(view), compressed=False)
+        else:
+            np.save(paths[-1], view)
+    whole = LMSSC(max_iter=1).fit(data.views, data.y)
+    clf = LMSSC(max_iter=1, memory_limit="400kB").fit([open_view(path) for path in paths], data.y)
+    assert isinstance(clf.latent_.base, np.memmap)
+    assert clf.scalings_ == whole.scalings_
+    np.testing.assert_allclose(clf.label_distributions_, whole.label_distributions_, atol=1e-7)
+
+
+def test_directions_of_large_views_on_disk_without_their_product(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 12)) @ rng.normal(size=(12, 80)) + rng.normal(size=(900, 80))
+    mapped = MappedRows(copy_to_disk([X], 80, X.dtype), np.arange(900))
+    views = Views([MappedView(mapped, scale=lambda raw: View(np.asarray(raw.data)))])
+    limits = replace(truncated_svd.SVD, max_gram_size=10, max_image_bytes=9000)
+    monkeypatch.setattr(truncated_svd, "SVD", limits)
+    found = truncated_svd.leading_directions(views, 12, measure_noise=False)
+    _, values, directions = np.linalg.svd(X, full_matrices=False)
+    np.testing.assert_allclose(found.values, values[:12], rtol=1e-6)
+    np.testing.assert_allclose(np.abs(np.sum(found.directions.T * directions[:12], axis=1)), 1, atol=1e-6)
+
+
+def test_an_iteration_whose_objective_is_not_computed_does_not_count(small_model, data, monkeypatch):
+    objective, n_calls = PartedObjective.objective, []
+
+    def interrupt(self, state):
+        n_calls.append(1)
+        if len(n_calls) == 2:
+            raise KeyboardInterrupt
+        return objective(self, state)
+
+    monkeypatch.setattr(PartedObjective, "objective", interrupt)
+    with pytest.warns(UserWarning, match="interrupted after 1 iterations"):
+        stopped = LMSSC(memory_limit=LIMIT, tol=0.0).fit(data.views, data.y)
+    monkeypatch.undo()
+    one = LMSSC(max_iter=1, tol=0.0).fit(data.views, data.y)
+    np.testing.assert_allclose(stopped.label_distributions_, one.label_distributions_, atol=1e-8)
+    np.testing.assert_allclose(stopped.latent_, one.latent_, atol=1e-8)

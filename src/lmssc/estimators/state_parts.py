@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from lmssc.core.calibration import Calibration
+from lmssc.core.calibration import Calibration, GroupedCalibration
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
@@ -251,15 +252,36 @@ def are_link_columns(value: Any, sizes: Sizes) -> bool:
     )
 
 
+def _is_calibration(value: Any, sizes: Sizes) -> bool:
+    return (
+        isinstance(value, Calibration)
+        and number(least=TINY).accepts(value.temperature, sizes)
+        and number(least=0, most=1 + ROUNDING).accepts(value.doubt, sizes)
+        and number().accepts(value.rarity, sizes)
+        and optional(array("c", least=0, most=1)).accepts(value.class_doubt, sizes)
+    )
+
+
+def is_update_memory(value: Any, sizes: Sizes) -> bool:
+    """An `UpdateMemory` of m samples."""
+    if not isinstance(value, UpdateMemory) or not isinstance(value.calibration, GroupedCalibration):
+        return False
+    groups = value.calibration.groups
+    return (
+        number(least=TINY).accepts(value.gamma, sizes)
+        and _is_calibration(value.calibration.overall, sizes)
+        and type(groups) is dict
+        and all(type(n) is int and _is_calibration(one, sizes) for n, one in groups.items())
+        and optional(array("m", kinds="i", least=0)).accepts(value.n_missing, sizes)
+        and all(type(n) is int and n >= 0 for n in (value.n_samples, value.n_labels, value.n_relabelled))
+    )
+
+
 def is_trust(value: Any, sizes: Sizes) -> bool:
     """A `Trust` with a valid calibration."""
-    calibration = value.calibration
     return (
         isinstance(value, Trust)
-        and isinstance(calibration, Calibration)
-        and number(least=TINY).accepts(calibration.temperature, sizes)
-        and number(least=0, most=1 + ROUNDING).accepts(calibration.doubt, sizes)
-        and number().accepts(calibration.rarity, sizes)
+        and _is_calibration(value.calibration, sizes)
         and number(least=0).accepts(value.distance, sizes)
         and number(least=0).accepts(value.leftover, sizes)
     )

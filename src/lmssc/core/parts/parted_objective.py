@@ -98,8 +98,7 @@ class PartedObjective:
         return TOLERANCE(self.n_samples, change)
 
     def step(self, state: PartedState) -> PartedState:
-        """One iteration: W, then H, then S, then F. If it fails, the parts are as they were before."""
-        self.executor.mark()
+        """One iteration: W, then H, then S, then F."""
         loadings = self.update_loadings(state)
         tol = self.tolerance(state.change)
         state = replace(state, loadings=loadings)

@@ -27,6 +27,8 @@ def part_bounds(n_samples: int, n_parts: int) -> NDArray:
     >>> part_bounds(10, 4)
     array([ 0,  2,  5,  7, 10])
     """
+    if n_parts > n_samples or n_parts & (n_parts - 1):
+        raise ValueError(f"n_parts={n_parts} must be a power of two, and at most the number of samples, {n_samples}")
     bounds = [0, n_samples]
     while len(bounds) <= n_parts:
         middles = [(first + end) // 2 for first, end in pairwise(bounds)]
