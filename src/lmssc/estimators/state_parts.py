@@ -258,6 +258,7 @@ def _is_calibration(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(value.temperature, sizes)
         and number(least=0, most=1 + ROUNDING).accepts(value.doubt, sizes)
         and number().accepts(value.rarity, sizes)
+        and optional(array("c", least=0, most=1)).accepts(value.class_doubt, sizes)
     )
 
 

@@ -14,6 +14,7 @@ from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
 from lmssc.io.options import Options
+from lmssc.io.sample_cells import SampleCells
 from lmssc.io.sources import Source, read_sources
 from lmssc.io.table import counted, some
 from lmssc.io.view_plans import make_views
@@ -22,6 +23,8 @@ from lmssc.io.view_plans import make_views
 FACTS = {"text": "word", "links": "link"}
 # The summary lists at most this many classes.
 MAX_LISTED_CLASSES = 30
+# Columns of a sample that the report shows, and samples on its map.
+MAX_SHOWN_COLUMNS, MAX_SHOWN_SAMPLES = 8, 100_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class LabelledFiles:
         How the files were read, for `predict`.
     graphs : dict of str to Graph
         Links between the samples.
+    cells : SampleCells or None
+        A few columns of each sample, to show it in the report; None for more samples than its map has.
     """
 
     joined: Joined
@@ -64,6 +69,7 @@ class LabelledFiles:
     notes: list[str]
     reading: dict[str, Any] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
+    cells: SampleCells | None = None
 
     @property
     def views(self) -> dict[str, Any]:
@@ -138,7 +144,9 @@ def read_labelled_files(
     decimals = {source.table.decimal for source in files.sources} - {None}
     reading = {"id_names": list(files.options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     links, lines = files.read_graphs(graphs)
-    return LabelledFiles(files.joined, known, files.recipes, files.facts, [*lines, *files.notes], reading, links)
+    ids = files.joined.ids
+    cells = SampleCells(files.sources, ids, MAX_SHOWN_COLUMNS) if len(ids) <= MAX_SHOWN_SAMPLES else None
+    return LabelledFiles(files.joined, known, files.recipes, files.facts, [*lines, *files.notes], reading, links, cells)
 
 
 class JoinedFiles(NamedTuple):
