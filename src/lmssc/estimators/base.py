@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -94,6 +94,10 @@ class MultiViewClassifier(
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _on_disk(self, X: Any) -> AbstractContextManager[Any]:
+        """Views to fit: here as they are."""
+        return nullcontext(X)
 
     def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""

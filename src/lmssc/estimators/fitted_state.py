@@ -353,7 +353,7 @@ def _n_expected(regressor: Any, n_classes: int) -> int:
     """Number of scores that a label regressor predicts: one for each class, or fewer with the same distances."""
     if regressor is None:
         return 0
-    shape = np.shape(getattr(regressor, "coefficients", None))
+    shape = np.shape(getattr(regressor, "coefficients", ()))
     return shape[1] if len(shape) == 2 else n_classes
 
 

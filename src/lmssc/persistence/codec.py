@@ -29,7 +29,7 @@ RENAMED_ATTRIBUTES = {
     "_places": "_embedded",
 }
 # Parameters that belong to one run and not to the model.
-RUNTIME_PARAMS = ("callback", "checkpoint", "memory_limit", "n_jobs", "verbose")
+RUNTIME_PARAMS = ("callback", "checkpoint", "client", "memory_limit", "n_jobs", "verbose")
 # Fitted attributes that can be computed again, and are not saved.
 RUNTIME_ATTRIBUTES = ("_raw_scores",)
 # Booleans, integers, floats, bytes and text, little-endian; any other dtype is refused.
