@@ -60,6 +60,7 @@ def fit_in_parts(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lmssc.core.parts.plan import Plan
     >>> X = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]] * 400) + np.linspace(0, 0.5, 2400)[:, None]
     >>> targets = Targets.from_codes(np.where(np.arange(2400) < 60, np.arange(2400) % 6 // 3, -1), 2)
