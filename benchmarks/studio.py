@@ -21,7 +21,7 @@ import numpy as np
 
 from lmssc import LMSSC
 from lmssc.datasets import load, make_multiview
-from lmssc.io.files_to_label import SampleCells
+from lmssc.io.sample_cells import SampleCells
 from lmssc.persistence.atomic import open_atomically, write_csv
 from lmssc.studio.answer_store import AnswerStore
 from lmssc.studio.engine import Engine

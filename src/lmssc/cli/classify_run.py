@@ -290,6 +290,7 @@ def _write_report(
             random_state=seed,
             n_jobs=jobs,
             progress=advance,
+            details=None if data.cells is None else data.cells.row,
         )
 
 

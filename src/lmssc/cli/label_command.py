@@ -1,7 +1,8 @@
 """``lmssc label``: a page on this machine that shows samples and takes labels."""
 
 import argparse
-from contextlib import suppress
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from lmssc.cli.column_options import add_columns, check_columns, label_files, re
 from lmssc.cli.shared_options import add_command, add_graphs, add_reading, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
-from lmssc.persistence.signals import Stopped
+from lmssc.persistence.signals import until_stopped
 
 EPILOG = """\
 examples:
@@ -147,11 +148,14 @@ def _label(args: argparse.Namespace) -> int:
             print(f"Label here:  {access.address}")
             print(f"ML backend:  {access.base}/t/{access.token}  (for Label Studio)")
             print("Stop with Ctrl-C; nothing is lost.", flush=True)
-            with suppress(KeyboardInterrupt, Stopped), opened_browser(access, args.out, wanted=not args.no_browser):
+            with until_stopped(), opened_browser(access, args.out, wanted=not args.no_browser):
                 serve(studio, listening)
         finally:
-            studio.close()
+            ended = studio.close()
     if not args.quiet:
         n_labels = len(studio.session.labels())
         print(f"\n{n_labels:,} labels in {args.out / 'labels.csv'}; all answers in {args.out / 'answers.sqlite'}.")
+    if not ended:  # Python would wait for the fit, or fall over it
+        sys.stdout.flush()
+        os._exit(0)
     return 0

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -95,6 +95,10 @@ class MultiViewClassifier(
             self.__dict__.update(before)
             raise
 
+    def _on_disk(self, X: Any) -> AbstractContextManager[Any]:
+        """Views to fit: here as they are."""
+        return nullcontext(X)
+
     def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
         dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
@@ -123,12 +127,16 @@ class MultiViewClassifier(
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
         self._set_graphs(problem, numbering)
         self._labelled, self._given = dataset.codes >= 0, dataset.codes
+        self._soft = dataset.shares is not None or dataset.trust is not None
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
-        solution = self._fit_method(problem)
+        self._accept(self._fit_method(problem), problem.targets, unlinked)
+
+    def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
+        """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""
         if unlinked.any():
-            frequencies = problem.targets.frequencies.astype(np.float32)
+            frequencies = targets.frequencies.astype(np.float32)
             solution = replace(
                 solution,
                 scores=np.where(unlinked[:, None], frequencies, solution.scores),
@@ -136,7 +144,7 @@ class MultiViewClassifier(
             )
         _refuse_empty_rows(solution, type(self).__name__)
         if self._adjusts_confidence():
-            solution = self._lower_one_class_confidence(solution, problem.targets)
+            solution = self._lower_one_class_confidence(solution, targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
 
     def _allows_gaps(self) -> bool:
@@ -201,7 +209,7 @@ class MultiViewClassifier(
                 "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
                 "more samples there",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return replace(solution, scores=scores)
 
@@ -232,7 +240,7 @@ class MultiViewClassifier(
                 "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:

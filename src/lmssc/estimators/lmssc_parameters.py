@@ -67,6 +67,10 @@ LMSSC_RULES: dict[str, Rule] = {
     "verbose": VERBOSITY,
     "checkpoint": PATH_OR_NONE,
     "memory_limit": MEMORY,
+    "client": Rule(
+        lambda v: v is None or isinstance(v, str) or hasattr(v, "submit"),
+        "None, the address of a Dask scheduler, or a distributed.Client",
+    ),
     "n_jobs": JOBS_OR_NONE,
 }
 

@@ -91,6 +91,26 @@ def uninterrupted() -> Iterator[None]:
             raise_if_stopped()
 
 
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """Let a signal end a section, after which the command goes on: that is how a server is stopped.
+
+    Examples
+    --------
+    >>> with stop_by_signals():
+    ...     with until_stopped():
+    ...         signal.raise_signal(signal.SIGTERM)
+    ...     with uninterrupted():
+    ...         print("clean up")
+    clean up
+    """
+    global _came
+    try:
+        yield
+    except (KeyboardInterrupt, Stopped):
+        _came = None
+
+
 def raise_if_stopped() -> None:
     """Raise `Stopped` if a signal arrived but its exception was lost, for example in a destructor."""
     global _came

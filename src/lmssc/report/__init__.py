@@ -49,6 +49,7 @@ def write_report(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    details: Callable[[int], Mapping[str, str]] | None = None,
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
@@ -84,6 +85,8 @@ def write_report(
         Number of parallel refits, through joblib.
     progress : callable, optional
         Called after each refit with the number done and the total.
+    details : callable, optional
+        Row of a sample ↦ what to show of it by name, such as its cells or its text, when its dot on the map is marked.
 
     Examples
     --------
@@ -123,6 +126,7 @@ def write_report(
         first=[int(row) for row in first[: page.LISTED]],
         shares=view_shares(clf),
         random_state=random_state,
+        details=details,
     )
     if title is None:
         title = f"{type(clf).__name__}: labels for {n_samples:,} samples"

@@ -21,6 +21,8 @@ from lmssc.report.trust_section import because, can_judge, labels_to_check, none
 MAX_DOTS = 100_000
 # Samples listed as those to label next.
 LISTED = 20
+# Characters of all that is shown of samples, and of one cell.
+MAX_DETAILS, MAX_DETAIL = 4_000_000, 1000
 # Pairs of a colour and a shape: more classes than this look alike.
 PAIRS = math.lcm(len(COLOURS), len(SHAPES))
 SCALINGS = {
@@ -199,7 +201,23 @@ def _map_data(subject: Subject, rows: Any, positions: Any) -> dict[str, Any]:
         "given": subject.given[rows].astype(int).tolist(),
         "unreached": np.isin(rows, subject.clf.unreached_).astype(int).tolist(),
         "because": because(subject, rows),
+        "details": _details(subject, rows, distributions.max(axis=1)),
     }
+
+
+def _details(subject: Subject, rows: Any, sure: Any) -> dict[int, list[list[str]]]:
+    """What to show of each dot; if that is too much for one page, of the given and the least certain ones."""
+    found: dict[int, list[list[str]]] = {}
+    if subject.details is None:
+        return found
+    left = MAX_DETAILS
+    for dot in np.lexsort((sure, ~np.isin(rows, subject.first), ~subject.given[rows])).tolist():
+        cells = [[name, value[:MAX_DETAIL]] for name, value in subject.details(int(rows[dot])).items()]
+        left -= sum(len(name) + len(value) for name, value in cells)
+        if left < 0:
+            break
+        found[dot] = cells
+    return found
 
 
 def contributions(subject: Subject) -> dict[str, Any]:

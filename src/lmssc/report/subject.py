@@ -1,6 +1,6 @@
 """What a report is about: a fitted model, and what was measured with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,8 @@ class Subject:
         Samples in the refits behind `held_out`.
     n_compared : int
         Samples in the refits behind `without`.
+    details : callable or None
+        Row of a sample ↦ what to show of it, by name.
     """
 
     clf: Any
@@ -61,6 +63,7 @@ class Subject:
     without: Mapping[str | None, HeldOut] = field(default_factory=dict)
     n_refitted: int = 0
     n_compared: int = 0
+    details: Callable[[int], Mapping[str, str]] | None = None
 
     @property
     def given(self) -> NDArray:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from lmssc.core.active import sigma_optimal_batch
-from lmssc.core.calibration import Calibration, balance
 from lmssc.core.fit_config import FitContext
+from lmssc.core.progress import IterationProgress
 from lmssc.core.unlabelled import first_to_label
 from lmssc.data.dataset import make_dataset
 from lmssc.data.labels import ClassName
@@ -25,19 +25,25 @@ from lmssc.estimators.unlabelled_fit import SampleGraph, graph_without_labels
 from lmssc.numerics.scale import is_large
 from lmssc.studio.going_on import worth_going_on
 from lmssc.studio.hidden_accuracy import hidden_accuracy, quiet
-from lmssc.studio.live_answers import Calibrate, LiveAnswers
+from lmssc.studio.live_answers import LiveAnswers, calibration_of
 from lmssc.studio.live_map import LiveMap, MapDots
 
 # Samples chosen at a time: the next batch knows the labels of the last.
 BATCH = 10
 # A full fit after so many new labels, or once nothing was labelled for so many seconds.
 REFIT_LABELS, REFIT_SECONDS = 5, 2.0
+# How long a fit that runs is waited for at the end.
+CLOSE_SECONDS = 3.0
 # What a key waits for comes before the fits.
 FIT_NICENESS = 2
 # Samples in front of annotators, and next in the queue, whose solves are done beforehand.
 MAX_SHOWN, N_AHEAD = 4, 3
 # Labels are suspected if the others give their class less than this probability.
 SUSPICIOUS = 0.5
+
+
+class _ClosedError(Exception):
+    """Ends a fit that nobody waits for."""
 
 
 class Engine:
@@ -86,6 +92,7 @@ class Engine:
         self._lock = RLock()
         self._wake = Condition(self._lock)
         self._background, self._closed = background, False
+        self._threads: list[Thread] = []
         self._version = 0  # of the labels
         self._fitted_version = self._queue_version = self._hidden_version = -1
         self._last_label = 0.0
@@ -112,7 +119,9 @@ class Engine:
             self._note_progress()
         if self._background:
             for work, niceness in ((self._work, FIT_NICENESS), (self._work_ahead, 0)):
-                Thread(target=self._run, args=(work, niceness), name="lmssc studio", daemon=True).start()
+                thread = Thread(target=self._run, args=(work, niceness), name="lmssc studio", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     @property
     def classes(self) -> list[str]:
@@ -264,11 +273,18 @@ class Engine:
         while self._work_ahead(idle=True) or self._work(idle=True):
             pass
 
-    def close(self) -> None:
-        """Stop the background; a fit that runs is not waited for."""
+    def close(self) -> bool:
+        """Stop the background; return whether it ended within a few seconds."""
         with self._lock:
             self._closed = True
             self._wake.notify_all()
+        for thread in self._threads:
+            thread.join(CLOSE_SECONDS)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _stop_if_closed(self, progress: IterationProgress) -> None:
+        if self._closed:
+            raise _ClosedError
 
     def _run(self, work: Callable[..., bool], niceness: int) -> None:
         with suppress(OSError, AttributeError):  # of this thread alone, on Linux
@@ -278,7 +294,11 @@ class Engine:
                 if self._closed:
                     return
                 idle = time.monotonic() - self._last_label > REFIT_SECONDS
-            if not work(idle=idle):
+            try:
+                busy = work(idle=idle)
+            except _ClosedError:
+                return
+            if not busy:
                 with self._lock:
                     if not self._closed:
                         self._wake.wait(timeout=0.5)
@@ -341,13 +361,13 @@ class Engine:
         dataset, labels, version = self._labelled_dataset()
         with self._lock:
             self._model["status"] = "fitting"
-        clf = clone(self._estimator)
+        clf = clone(self._estimator).set_params(callback=self._stop_if_closed)
         try:
             with quiet():
                 clf._fit_dataset(dataset, self._context)
             with self._lock:
                 labels_now, classes = self._live.copy_labels(), list(self._live.classes)
-            live = LiveAnswers(SampleGraph.of(clf), classes, labels_now, _calibration(clf))
+            live = LiveAnswers(SampleGraph.of(clf), classes, labels_now, calibration_of(clf))
             queue = _most_informative(live.graph, live.labelled, live.uncertainty)
             with self._lock:
                 wanted = [*self._shown, *queue[:N_AHEAD]]
@@ -421,16 +441,6 @@ class Engine:
         free = ~live.labelled
         if self._model["fits"] and len(set(live.labels.values())) > 1 and free.any():
             self._curve[len(live.labels)] = round(float(live.probabilities[free].max(axis=1).mean()), 4)
-
-
-def _calibration(clf: LMSSC) -> Calibrate:
-    """How the last fit turned scores into probabilities."""
-    calibration = Calibration(clf.temperature_, clf.doubt_)
-
-    def calibrate(scores: NDArray, codes: NDArray) -> NDArray:
-        return calibration(balance(scores, codes, clf.balance))
-
-    return calibrate
 
 
 def _most_informative(graph: SampleGraph, labelled: NDArray, uncertainty: NDArray) -> list[int]:

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.active import uncertainties
+from lmssc.core.calibration import Calibration, balance
 from lmssc.core.graph import laplacian
 from lmssc.core.influence import leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.label_updater import LabelUpdater, LateColumn
 from lmssc.core.targets import Targets
+from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.unlabelled_fit import SampleGraph
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
@@ -278,3 +280,13 @@ class LiveAnswers:
         counts = np.bincount(codes[labelled], minlength=scores.shape[1])
         result[~self._reached] = counts / max(counts.sum(), 1)
         return result
+
+
+def calibration_of(clf: LMSSC) -> Calibrate:
+    """How the last fit turned scores into probabilities."""
+    calibration = Calibration(clf.temperature_, clf.doubt_)
+
+    def calibrate(scores: NDArray, codes: NDArray) -> NDArray:
+        return calibration(balance(scores, codes, clf.balance))
+
+    return calibrate

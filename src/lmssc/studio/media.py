@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.io.errors import InputFileError
-from lmssc.io.files_to_label import SampleCells, check_column
+from lmssc.io.sample_cells import SampleCells, check_column
 
 IMAGE, TEXT, AUDIO = "image", "text", "audio"
 TYPES = {

@@ -91,12 +91,19 @@ class Studio:
         joined = self.data.joined
         return labels_table(self.session.labels(), self.session.ids, by_id=joined.by_id, id_column=joined.id_column)
 
-    def close(self) -> None:
-        """Stop fitting, write labels.csv into the folder, and close the file of answers."""
-        self.session.engine.close()
+    def close(self) -> bool:
+        """Stop fitting, write labels.csv into the folder, and close the file of answers.
+
+        Returns
+        -------
+        bool
+            Whether the fits in the background have ended.
+        """
+        ended = self.session.engine.close()
         with open_atomically(self.session.store.path.with_name(FORMATS[CSV])) as file:
             file.write(self.export())
         self.session.store.close()
+        return ended
 
 
 def open_studio(data: FilesToLabel, options: StudioOptions, *, background: bool = True) -> Studio:

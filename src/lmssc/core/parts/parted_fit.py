@@ -124,8 +124,8 @@ def refuse_unsupported(views: Views, targets: Targets, config: FitConfig) -> Non
     ):
         if wrong:
             raise ValueError(
-                f"with this memory_limit the fit would be in parts, which does not support {what}: raise it, or leave "
-                "it out"
+                f"with this memory_limit or client the fit would be in parts, which does not support {what}: raise the "
+                "limit, or leave both out"
             )
 
 

@@ -21,6 +21,17 @@
     return data.given[i] || !data.because[i] ? "" : `. Labelled samples that count most: ${data.because[i]}`;
   }
 
+  // The row of the sample that is marked, as the files have it.
+  function showRow(i) {
+    const cells = data.details[i] ?? [], box = byId("map-row");
+    box.hidden = !cells.length;
+    box.replaceChildren(...cells.flatMap(([name, value]) => ["dt", "dd"].map((kind, at) => {
+      const part = document.createElement(kind);
+      part.textContent = at ? value : name;
+      return part;
+    })));
+  }
+
   // The tooltip is at the dot that is pointed at, else at the one that is marked, as long as that is in sight.
   function showTip() {
     const i = map.pointed >= 0 ? map.pointed : map.chosen;
@@ -49,6 +60,7 @@
     onPoint: () => showTip(),
     onChoose: (i) => {
       said.textContent = i < 0 ? "" : describe(i) + why(i);
+      showRow(i);
       showTip();
     },
     onLasso: list,
