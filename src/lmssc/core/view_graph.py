@@ -16,7 +16,7 @@ from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import HiddenLabels
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
-from lmssc.core.opinion_trust import TOLERANCE, climb
+from lmssc.core.opinion_trust import MIN_HELD_OUT, TOLERANCE, climb
 from lmssc.core.propagation import propagate
 from lmssc.data.views import MappedView, View, Views
 
@@ -97,7 +97,7 @@ def add_view_graph(objective: Objective, weight: float) -> Objective:
 def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig) -> tuple[float, HiddenLabels]:
     """Choose the weight of the mean graph: that with the most likely held-out labels, less a cost of weight.
 
-    Not tried for texts, whose views have long rows and gain nothing; with links; and with next to no labels.
+    Not tried for texts and other sparse views, which take long and gain nothing; with links; and with few labels.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     held : HiddenLabels
         The same with scores that were propagated with this weight.
     """
-    if not _is_comparable(objective, config) or not held.folds or held.consistency:
+    if not _is_comparable(objective, config) or len(held.rows) < MIN_HELD_OUT or held.consistency:
         return 0.0, held
     extra = laplacian(mean_view_graph(held.views, objective.n_neighbors))
     before = _log_likelihood(held)
@@ -154,7 +154,7 @@ def _is_comparable(objective: Objective, config: FitConfig) -> bool:
         and objective.groups is None
         and len(views) > 1
         and 3 < views.n_samples <= MAX_SAMPLES
-        and not any(isinstance(view, MappedView) for view in views)
+        and not any(isinstance(view, MappedView) or sparse.issparse(view.data) for view in views)
     )
 
 
