@@ -119,8 +119,6 @@ def main():
     parser.add_argument("--port", type=int, default=8899)
     parser.add_argument("--out", type=Path, default=Path("results/studio"))
     args = parser.parse_args()
-    version = subprocess.run([args.label_studio, "--version"], capture_output=True, text=True, check=True)
-    version = next(line for line in version.stdout.splitlines() if "label-studio" in line.lower() or line[:1].isdigit())
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         views, truth = write_digits(folder)
@@ -132,7 +130,7 @@ def main():
                 lines = work(label_studio, studio, truth)
             finally:
                 label_studio.close()
-    text = "\n".join([f"Label Studio: {version.strip()}", "", *lines, ""])
+    text = "\n".join([*lines, ""])
     print(text)
     args.out.mkdir(parents=True, exist_ok=True)
     with open_atomically(args.out / "label_studio.md") as file:
@@ -151,7 +149,12 @@ def work(label_studio, studio, truth):
     label_studio.ask("/api/ml", {"project": project, "url": f"{base}/t/{token}", "title": "lmssc"})
     label_studio.retrieve_predictions(project)
     before = studio.ask("/api/state")
-    lines, followed, answers = [], 0, {}
+    version = label_studio.ask("/api/version")["release"]
+    lines, followed, answers = (
+        [f"Label Studio {version} with `lmssc label` as its machine-learning backend:", ""],
+        0,
+        {},
+    )
     for turn in range(N_ANNOTATIONS):
         tasks = label_studio.tasks(project)
         if not turn:
