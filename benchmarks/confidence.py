@@ -186,6 +186,8 @@ CASES = {
     "12: classes that overlap, 30 labels": lambda seed: overlap_few(30, seed),
     "12: classes that overlap, 60 labels": lambda seed: overlap_few(60, seed),
     "12: classes that overlap, 100 labels": lambda seed: overlap_few(100, seed),
+    "13: one in 5": lambda seed: rare(1000, 5, 2.0, 0.25, seed),
+    "13: one in 8": lambda seed: rare(1500, 8, 2.0, 0.25, seed),
     "13: one in 20": lambda seed: rare(2500, 20, 2.0, 0.3, seed),
     "13: one in 100": lambda seed: rare(10_000, 100, 3.0, 0.5, seed),
     "13: one in 100, few labels": lambda seed: rare(5000, 100, 3.0, 0.1, seed),

@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from development import NAMES, WHEELS, load_views
+from development import NAMES, STAND_INS, WHEELS, load_views
 
 from lmssc import LMSSC
 from lmssc.core import fit, opinion_trust, start
@@ -130,13 +130,13 @@ def read(path):
     ]
 
 
-def main():
+def run_sets(run_one, description, names, out):
     """Run the requested data sets, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of the wheels")
-    parser.add_argument("--out", type=Path, default=Path("results/accuracy/second_opinion.csv"))
+    parser.add_argument("--out", type=Path, default=out)
     arguments = parser.parse_args()
     records = read(arguments.out)
     done = {(record["dataset"], record["rate"], record["repeat"]) for record in records}
@@ -158,4 +158,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_sets(run_one, __doc__, [*STAND_INS, *NAMES], Path("results/accuracy/second_opinion.csv"))

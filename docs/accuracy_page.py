@@ -242,7 +242,7 @@ def scaling_markdown(path: Path) -> str:
 
 
 def opinion_markdown(path: Path) -> str:
-    """Gains of the second opinion on sets that had no part in choosing its costs, from benchmarks/second_opinion.py."""
+    """Gains of a rule on sets that had no part in choosing its costs, from second_opinion.py or view_graph.py."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     shares = [column for column in rows[0] if column.startswith("at ")]
@@ -356,6 +356,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     blocks["again"] = again_markdown(root / FOLDER / "again.csv")
     blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")
+    blocks["view graph"] = opinion_markdown(root / FOLDER / "view_graph_loso.csv")
     for name in ("alternation", "ablation"):
         blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
     return blocks

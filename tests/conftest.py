@@ -16,6 +16,20 @@ def digits():
     return load_digits_views()
 
 
+@pytest.fixture
+def brief_report(monkeypatch):
+    """A report of one word from `lmssc classify`: the real one has tests of its own, and fits many times."""
+    monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
+
+
+@pytest.fixture
+def quick_fits(monkeypatch):
+    """No calibration by default, which is most of a small fit: for tests of what is read and written."""
+    from lmssc import LMSSC
+
+    monkeypatch.setitem(LMSSC.__init__.__kwdefaults__, "calibrate", False)
+
+
 @pytest.fixture(scope="session")
 def loopback():
     """Skip where not even this machine can be reached, as in a bare network namespace."""

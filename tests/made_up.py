@@ -57,9 +57,10 @@ def draw_tiny_figures(monkeypatch, folder):
     data = make_multiview(60, random_state=0)
     data.target_names = ["ant", "bee & co", "<cow>"]
     monkeypatch.setattr(figures, "load", {"sonar": data}.__getitem__)
-    monkeypatch.setattr(figures, "WIDE", Grid((5, 10, 15), (0.01, 1.0), (0.001, 1.0), repeats=2))
-    monkeypatch.setattr(figures, "PUBLISHED", Grid((5, 10, 15), (0.01,), (0.1, 1.0), repeats=1))
-    monkeypatch.setattr(figures, "DIMENSIONS", (5, 10, 15))
+    monkeypatch.setattr(figures, "WIDE", Grid((5, 15), (0.01, 1.0), (0.001, 1.0), repeats=2))
+    monkeypatch.setattr(figures, "PUBLISHED", Grid((5, 15), (0.01,), (0.1, 1.0), repeats=1))
+    monkeypatch.setattr(figures, "DIMENSIONS", (5, 15))
+    monkeypatch.setattr(figures, "PANELS", (5, 15))
     monkeypatch.setattr(figure_data, "CALIBRATION_REPEATS", 2)
     return figures.draw_figures(["sonar"], folder)
 

@@ -6,15 +6,16 @@ import pytest
 from lmssc import LMSSC
 from lmssc.core.calibration import (
     N_FOLDS,
-    PRIOR,
     Calibration,
     abundances,
     balance,
     calibration_sample,
+    doubt_cost,
     fit_calibration,
     held_out_folds,
     temper,
 )
+from lmssc.core.calibration_loss import PRIOR, ClassDoubtLoss
 from lmssc.datasets import make_multiview
 from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import score
@@ -46,6 +47,38 @@ def test_finds_how_much_too_often_a_rare_class_is_answered():
     found = fit_calibration(scores, _draw(rng, Calibration(1.0, 0.0, 1.2)(scores, rare)), rare)
     assert found.rarity == pytest.approx(1.2, abs=0.15)
     assert fit_calibration(scores, _draw(rng, scores), rare).rarity < 0.1
+
+
+def test_finds_the_class_whose_answers_are_too_sure():
+    rng = np.random.default_rng(2)
+    scores = rng.dirichlet([2.0, 1.0, 0.7], size=6000)
+    true = Calibration(class_doubt=np.array([0.0, 0.0, 0.6]))(scores)
+    labels, costs = _draw(rng, true), doubt_cost(abundances(np.array([600, 200, 100])))
+    found = fit_calibration(scores, labels, prior_temperature=1.0, costs=costs)
+    assert np.abs(found(scores) - true).mean() < 0.01
+    assert found.class_doubt == pytest.approx([0, 0, 0.6], abs=0.1)
+    assert (found(scores).argmax(axis=1) == scores.argmax(axis=1)).all()
+    shared = fit_calibration(scores, labels, prior_temperature=1.0)
+    rows = scores.argmax(axis=1) == 2
+    assert np.abs(shared(scores) - true)[rows].mean() > 3 * np.abs(found(scores) - true)[rows].mean()
+    answers = np.eye(3)[scores.argmax(axis=1)]
+    assert fit_calibration(scores, answers, prior_temperature=1.0, costs=costs).class_doubt is None
+
+
+def test_gradient_of_the_loss_with_doubts_of_classes():
+    rng = np.random.default_rng(3)
+    scores, targets = rng.dirichlet(np.ones(3), size=30), rng.dirichlet(np.ones(3), size=30)
+    offsets = 0.5 * np.log([1.0, 1.0, 0.3])
+    answers = (np.log(scores) * np.exp(-0.2) + offsets).argmax(axis=1)
+    costs = np.array([0.5, 0.7])  # class 2 has no doubt of its own
+    loss = ClassDoubtLoss(np.log(scores), targets, offsets, np.ones(3), 3, 0.0, 1.0, answers, costs)
+    point = np.array([0.2, 0.1, 0.3, 0.2])
+    value, gradient = loss(point)
+    for k, step in enumerate(1e-6 * np.eye(4)):
+        assert (loss(point + step)[0] - loss(point - step)[0]) / 2e-6 == pytest.approx(gradient[k], rel=1e-6), k
+    probabilities = Calibration(np.exp(0.2), 0.1, 0.5, np.array([0.3, 0.2, 0.0]))(scores, np.array([1.0, 1.0, 0.03]))
+    penalties = (0.2 / PRIOR.log_temperature_std) ** 2 / 2 + 0.1 + 0.5 * 0.3 + 0.7 * 0.2
+    assert value == pytest.approx(-(targets * np.log(probabilities)).sum() + penalties, rel=1e-12)
 
 
 def test_labels_with_weights_count_as_often_as_they_weigh():
@@ -254,6 +287,20 @@ def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
     assert np.mean(sure) - np.mean(right) < 0.1
 
 
+def test_a_class_with_an_eighth_of_the_samples_is_answered_no_surer_than_right():
+    """Its answers were 60 % right at 81 %: the other class drowned what its hidden labels say."""
+    right, sure = [], []
+    for seed in range(100, 106):
+        X, truth, rng = _gaussians(seed, 1500, apart=2.0, share=1 / 8)
+        y = np.where(rng.random(1500) < 0.25, truth, -1)
+        clf = LMSSC(max_iter=5).fit([X], y)
+        rows = (y < 0) & (clf.transduction_ == 1)
+        right.extend(truth[rows] == 1)
+        sure.extend(clf.label_distributions_[rows, 1])
+    assert len(right) > 300
+    assert np.mean(sure) - np.mean(right) < 0.1
+
+
 def test_one_in_a_thousand_is_no_flood():
     """3 to 6 labels in 6,000: some hundred samples were taken for the rare class, 2 % of them rightly, at 75 %."""
     X, truth, rng = _gaussians(0, 20_000, apart=2.0, share=0.001)
@@ -283,7 +330,7 @@ def test_classes_without_score_and_target_are_counted_and_not_computed(monkeypat
     scores[0] = np.eye(60)[(codes[0] + 1) % 60]  # its own class has no score
     targets = np.eye(60)[codes]
     merged = fit_calibration(scores, targets)
-    monkeypatch.setattr("lmssc.core.calibration._merge_floor", lambda logs, targets: (logs, targets, np.ones(60)))
+    monkeypatch.setattr("lmssc.core.calibration.merge_floor", lambda logs, targets, _: (logs, targets, np.ones(60)))
     whole = fit_calibration(scores, targets)
     assert (merged.temperature, merged.doubt) == pytest.approx((whole.temperature, whole.doubt), rel=1e-4)
     assert merged.doubt > 0

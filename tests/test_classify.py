@@ -30,16 +30,20 @@ def in_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def short_report(request, monkeypatch):
-    """The report has tests of its own, and fits many times."""
+def brief(request):
     if "full" not in request.node.name:
-        monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
+        request.getfixturevalue("brief_report")
+        request.getfixturevalue("quick_fits")
 
 
 @pytest.fixture(scope="module")
 def expected():
-    """What the estimator says without any file."""
-    return LMSSC().fit(VIEWS, np.array([label or None for label in LABELS], dtype=object))
+    """What the estimator says without any file, as `quick_fits` has it."""
+    return fit_in_memory(LMSSC(calibrate=False))
+
+
+def fit_in_memory(clf):
+    return clf.fit(VIEWS, np.array([label or None for label in LABELS], dtype=object))
 
 
 def read_rows(path):
@@ -124,6 +128,12 @@ def test_several_views_in_one_file_and_labels_in_a_column(options, expected, cap
     Path("new.csv").write_text(table_text(lines[0], lines[1:]))
     run("predict out/model.lmssc new.csv --out again.csv")
     assert [row["label"] for row in read_rows("again.csv")] == expected.transduction_.tolist()
+
+
+def test_a_full_fit_is_that_of_the_defaults():
+    write_plain()
+    run("classify a.csv b.csv --labels labels.csv --out out -q --no-report")
+    check_predictions("out/predictions.csv", fit_in_memory(LMSSC()))
 
 
 def test_several_views_in_one_matlab_file_as_a_cell_and_transposed(expected):

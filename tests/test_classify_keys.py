@@ -21,9 +21,8 @@ IN_ORDER = np.arange(N)
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
+def in_folder(tmp_path, monkeypatch, brief_report, quick_fits):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
 
 
 def write_view(name, order=IN_ORDER, **keys):

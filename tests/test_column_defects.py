@@ -26,9 +26,8 @@ NOISE = RNG.normal(size=N).round(3)
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
+def in_folder(tmp_path, monkeypatch, brief_report, quick_fits):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
 
 
 def write_table(name="t.csv", **columns):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from tests import oracles
 
 import oracles
 from lmssc.core.direct_propagation import DenseFactor, factorise_and_solve, scores_without

@@ -260,8 +260,9 @@ def test_sentences_about_the_audit_are_those_of_its_tables():
 def test_builds_without_warnings_and_has_all_that_is_public(tmp_path):
     for module in ("sphinx", "myst_parser", "furo", "numpydoc"):
         pytest.importorskip(module, reason=f"{module} is not installed (pip install --group docs)")
-    # As `make docs` does it, but for the examples, which test_examples.py runs.
+    # As `make docs` does it, but for the examples, which test_examples.py runs, and the pages of highlighted source.
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-D", "gallery_run=0"]
+    command += ["-D", "extensions=sphinx.ext.autodoc,numpydoc,myst_parser,mathml,gallery"]
     built = subprocess.run(
         [*command, "-d", tmp_path / "trees", DOCS, tmp_path / "html"],
         capture_output=True,

@@ -209,8 +209,8 @@ class TestViews:
         write_view("b", SHUFFLED, subject=repeated(shuffled(NAMES)))
         assert "rows differ in 'id', 'subject'" in refused(capsys, "a.csv b.csv")
 
-    def test_new_samples(self, capsys, monkeypatch):
-        monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
+    @pytest.mark.usefixtures("brief_report")
+    def test_new_samples(self, capsys):
         write_view("a")
         write_view("b")
         assert main(["classify", "a.csv", "b.csv", "--out", "out", "-q"]) == 0

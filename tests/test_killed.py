@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-COUNT = int(os.environ.get("LMSSC_KILLS", "12"))
+COUNT = int(os.environ.get("LMSSC_KILLS", "8"))
 
 
 def killing(folder, *arguments):

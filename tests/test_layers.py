@@ -14,7 +14,8 @@ MAY_IMPORT = {
     "data": {"numerics"},
     "core": {"data", "numerics"},
     "persistence": {"data"},
-    "estimators": {"core", "data", "persistence", "numerics"},
+    "cluster": {"core", "data", "persistence", "numerics"},
+    "estimators": {"cluster", "core", "data", "persistence", "numerics"},
 }
 MAY_IMPORT["metrics"] = {*MAY_IMPORT, "numerics"}
 for layer in (

@@ -93,7 +93,7 @@ def small():
 
 
 class TestObjective:
-    @pytest.mark.parametrize(("seed", "n_iter"), [(0, 100), (1, 100), (2, 100), *((seed, 12) for seed in range(3, 10))])
+    @pytest.mark.parametrize(("seed", "n_iter"), [(0, 100), *((seed, 12) for seed in range(1, 10))])
     @pytest.mark.parametrize("settings", ["defaults", "paper"])
     @pytest.mark.parametrize("data", ["digits", "words", "synthetic", "synthetic with missing views"])
     def test_never_rises(self, digits, data, settings, seed, n_iter):
@@ -270,10 +270,10 @@ class TestAlgorithm1:
 
 
 class TestOrder:
-    @pytest.mark.parametrize(("n_samples", "n_permutations"), [(500, 20), (1797, 1)])
+    @pytest.mark.parametrize(("n_samples", "n_permutations"), [(250, 20), (1797, 1)])
     def test_permuting_samples_permutes_the_answer(self, digits, n_samples, n_permutations):
         views, target = [view[:n_samples] for view in digits.views], digits.target[:n_samples]
-        y = some_labels(target, 0.05, 0)
+        y = some_labels(target, 0.05 if n_samples > 1000 else 0.2, 0)
         clf = LMSSC().fit(views, y)
         for seed in range(n_permutations):
             shuffle = np.random.default_rng(seed).permutation(len(y))
@@ -379,7 +379,7 @@ print((clf.transduction_ == target)[y == -1].mean(), resource.getrusage(resource
 class TestMissingViews:
     def test_accuracy_falls_by_less_than_three_points(self, digits):
         whole, partial = [], []
-        for seed in range(5):
+        for seed in range(3):
             rows = np.random.default_rng(seed).permutation(len(digits.target))[:900]
             views, target = [view[rows] for view in digits.views], digits.target[rows]
             y = some_labels(target, 0.1, seed)

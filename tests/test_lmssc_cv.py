@@ -172,8 +172,9 @@ def fitted():
     names = np.array(["a", "b", "c"], dtype=object)[data.y]
     names[data.y == -1] = None
     grid = [{}, {"n_neighbors": [20]}]
-    clf = LMSSCCV(estimator=LMSSC(max_iter=2), param_grid=grid, n_repeats=1).fit(data.views, names)
-    alone = LMSSC(max_iter=2, **clf.best_params_).fit(data.views, names)
+    quick = LMSSC(max_iter=2, calibrate=False)
+    clf = LMSSCCV(estimator=quick, param_grid=grid, n_repeats=1).fit(data.views, names)
+    alone = clone(quick).set_params(**clf.best_params_).fit(data.views, names)
     return data, clf, alone
 
 
@@ -224,7 +225,7 @@ class TestDelegation:
 
     def test_default_grid_starts_with_the_defaults(self, planted):
         views, y, _ = planted
-        clf = LMSSCCV(estimator=LMSSC(max_iter=1), n_repeats=1, n_splits=2).fit(views, y)
+        clf = LMSSCCV(estimator=LMSSC(max_iter=1, calibrate=False), n_repeats=1, n_splits=2).fit(views, y)
         assert clf.cv_results_["params"][0] == {}
         assert len(clf.cv_results_["params"]) > 3
 

@@ -140,13 +140,13 @@ def test_limits_by_size_and_by_ratio(monkeypatch):
 
 def huge_npz(path):
     with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("X.npy", "w", force_zip64=True) as file,
     ):
         np.lib.format.write_array_header_1_0(
-            file, {"descr": "<f8", "fortran_order": False, "shape": (1 << 16, 1 << 10)}
+            file, {"descr": "<f8", "fortran_order": False, "shape": (1 << 15, 1 << 10)}
         )
-        for _ in range(1 << 5):
+        for _ in range(1 << 4):
             file.write(bytes(1 << 24))
 
 
@@ -169,7 +169,7 @@ def huge_mat73(path):
 def huge_csv(path):
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(b"a\n")
-        for _ in range(512):
+        for _ in range(256):
             file.write((b"0" * 1023 + b"\n") * 1024)
 
 
@@ -189,21 +189,27 @@ READ = """
 import sys
 from lmssc.io.formats import read_table
 from lmssc.io.errors import InputFileError
-try:
-    read_table(sys.argv[1])
-except InputFileError as error:
-    print(error)
+import h5py, lmssc.io.matlab  # what is imported late
+for path in sys.argv[1:]:
+    try:
+        read_table(path)
+    except InputFileError as error:
+        print(error)
 """
 
 
-@pytest.mark.parametrize("name", HUGE)
-def test_gigabytes_are_refused_before_memory_is_taken(name, tmp_path):
-    HUGE[name](tmp_path / name)
-    assert (tmp_path / name).stat().st_size < 8 << 20
-    message, mebibytes = run_and_measure(READ, str(tmp_path / name), env={**os.environ, VARIABLE: "64M"})
-    assert f"{name} has " in message
-    assert "unpacks to more than the limit of 64 MiB" in message
-    assert mebibytes < 400
+def test_gigabytes_are_refused_before_memory_is_taken(tmp_path):
+    pytest.importorskip("h5py")
+    for name, write in HUGE.items():
+        write(tmp_path / name)
+        assert (tmp_path / name).stat().st_size < 8 << 20
+    _, before = run_and_measure(READ)
+    paths = [str(tmp_path / name) for name in HUGE]
+    messages, after = run_and_measure(READ, *paths, env={**os.environ, VARIABLE: "64M"})
+    for name, message in zip(HUGE, messages.splitlines(), strict=True):
+        assert f"{name} has " in message
+        assert "unpacks to more than the limit of 64 MiB" in message
+    assert after - before < 160  # the smallest has 256 MiB
 
 
 def test_a_text_that_is_there_a_million_times_is_kept_once(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 
 from lmssc.core import warm_start as module
 from lmssc.core.graph import learn_graph
+from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import MAX_ROUNDS, warm_start
 
@@ -39,3 +40,23 @@ def test_one_round_there_is_whatever_rests(monkeypatch):
     result, graphs = settled(0.05)
     assert len(graphs) == 1
     assert result.regressor is not None
+
+
+def test_with_many_classes_the_expected_scores_have_fewer_columns_and_the_same_distances(monkeypatch):
+    """Forty classes on five coordinates: the graph, and so the scores, are those of all forty columns."""
+    monkeypatch.setattr("lmssc.core.label_regression.MAX_LANDMARKS", 10)
+    rng = np.random.default_rng(0)
+    codes = np.arange(200) % 40
+    points = rng.normal(size=(40, 5))[codes] + 0.3 * rng.normal(size=(200, 5))
+    targets = Targets.from_codes(np.where(np.arange(200) < 80, codes, -1), 40)
+    graph = learn_graph(points, 5, 1.0)[0]
+
+    def start():
+        return warm_start(points, graph, targets, 1.0, lambda coordinates: learn_graph(coordinates, 5, 1.0)[0])
+
+    short = start()
+    monkeypatch.setattr(LabelRegressor, "compressed", lambda self: self)
+    long = start()
+    assert short.expected.shape[1] <= 15 < long.expected.shape[1] == 40
+    np.testing.assert_allclose(short.scores, long.scores, atol=1e-9)
+    np.testing.assert_allclose(short.regressor(points), short.expected, atol=1e-9)

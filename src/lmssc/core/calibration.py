@@ -1,10 +1,13 @@
 """From class scores to probabilities: prior correction of the classes, and calibration of the confidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from lmssc.core.calibration_loss import PRIOR, ClassDoubtLoss
+from lmssc.core.log_loss import LogLoss, merge_floor
 from lmssc.data.folds import assign_folds
 from lmssc.numerics.newton import minimize_within
 
@@ -14,53 +17,8 @@ MAX_PRIOR_RATIO = 2.0
 """The prior correction of a class is clipped to [½, 2]: beyond, it may come from an outlier."""
 
 
-@dataclass(frozen=True)
-class CalibrationPrior:
-    """Prior and limits of a `Calibration`, with which few held-out labels are not overfitted.
-
-    Attributes
-    ----------
-    temperature : float
-        Most likely temperature T: with few labels scores are less certain than they could be.
-    log_temperature_std : float
-        Standard deviation of log T.
-    min_temperature, max_temperature : float
-        Limits of T.
-    doubt_penalty : float
-        Log-likelihood that a doubt ε = 1 costs: that of one more parameter in Akaike's criterion. More would keep the
-        labels of overlapping classes, of which each gains little, from ever being doubted.
-    min_labels_for_doubt, doubt_penalty_of_few : float
-        With fewer held-out labels, doubt cannot be told from chance, and costs this much instead.
-    max_doubt : float
-        Limit of ε: with more, rounding would decide which class is the most likely.
-    rare_ratio : float
-        A class is rare if the largest class has more than this many times its labels.
-    rarity_penalty : float
-        Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class.
-    max_rarity : float
-        Limit of ρ.
-    min_group_samples : int
-        Fewer samples that lack equally many views share the calibration of all samples.
-    min_score : float
-        Smaller scores count as this, so that a single held-out label does not decide the fit.
-    """
-
-    temperature: float = 0.7
-    log_temperature_std: float = 0.5
-    min_temperature: float = 0.05
-    max_temperature: float = 100.0
-    doubt_penalty: float = 1.0
-    min_labels_for_doubt: float = 30
-    doubt_penalty_of_few: float = 5.0
-    max_doubt: float = 0.99
-    rare_ratio: float = 10.0
-    rarity_penalty: float = 0.3
-    max_rarity: float = 8.0
-    min_group_samples: int = 10
-    min_score: float = 1e-4
-
-
-PRIOR = CalibrationPrior()
+LOG_TEMPERATURES = (float(np.log(PRIOR.min_temperature)), float(np.log(PRIOR.max_temperature)))
+"""Limits of ln T."""
 
 
 def temper(scores: NDArray, temperature: float) -> NDArray:
@@ -128,7 +86,7 @@ def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map from class scores f to probabilities: p = (1 − ε)·g + ε/c with g ∝ f^(1/T)·r^ρ.
+    """Map from class scores f to probabilities: p = (1 − e)·g + e/c with g ∝ f^(1/T)·r^ρ and 1 − e = (1 − ε)·(1 − δ).
 
     Attributes
     ----------
@@ -138,6 +96,8 @@ class Calibration:
         ε, from 0 to 1: no probability exceeds 1 − ε + ε/c.
     rarity : float
         ρ: how much the scores of rare classes are lowered. Only this can change which class is the most likely.
+    class_doubt : ndarray of shape (c,), or None
+        δ of each class, for samples whose most likely class it is; None is 0 for all.
 
     Examples
     --------
@@ -145,34 +105,62 @@ class Calibration:
     >>> calibration(np.array([[0.75, 0.25], [1.0, 0.0]]))
     array([[0.82, 0.18],
            [0.9 , 0.1 ]])
-    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 0.5]))
+    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 0.05]))
     array([[0.75, 0.25]])
+    >>> Calibration(class_doubt=np.array([0.0, 0.5]))(np.array([[0.9, 0.1], [0.1, 0.9]]))
+    array([[0.9, 0.1],
+           [0.3, 0.7]])
     """
 
     temperature: float = 1.0
     doubt: float = 0.0
     rarity: float = 0.0
+    class_doubt: NDArray | None = None
 
     def __call__(self, scores: NDArray, abundance: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `abundance` is r, by default 1 for every class."""
+        """Probabilities of the classes; `abundance` as of `abundances`, by default 1 for every class."""
         powers = temper(scores, self.temperature)
         if self.rarity and abundance is not None:
-            powers = powers * (abundance**self.rarity).astype(scores.dtype)
+            powers = powers * (rareness(abundance) ** self.rarity).astype(scores.dtype)
             powers /= powers.sum(axis=1, keepdims=True)
         kept = scores.dtype.type(1 - self.doubt)
+        if self.class_doubt is not None:
+            kept = kept * (1 - self.class_doubt).astype(scores.dtype)[powers.argmax(axis=1), None]
         return kept * powers + (1 - kept) / scores.dtype.type(scores.shape[1])
 
 
 def abundances(counts: NDArray) -> NDArray:
-    """Abundance r of each class, by its number of labels plus one: 1 from a tenth of the largest class on.
+    """Labels of each class, plus one, relative to those of the largest class.
 
     Examples
     --------
     >>> abundances(np.array([999, 99, 49, 0]))
-    array([1.  , 1.  , 0.5 , 0.01])
+    array([1.   , 0.1  , 0.05 , 0.001])
     """
-    relative = (counts + 1) / (counts.max() + 1)
-    return np.minimum(1.0, PRIOR.rare_ratio * relative)
+    return (counts + 1) / (counts.max() + 1)
+
+
+def rareness(abundance: NDArray) -> NDArray:
+    """The r of each class: 1 from a tenth of the labels of the largest class on, less below.
+
+    Examples
+    --------
+    >>> rareness(np.array([1.0, 0.1, 0.05]))
+    array([1. , 1. , 0.5])
+    """
+    return np.minimum(1.0, PRIOR.rare_ratio * abundance)
+
+
+def doubt_cost(abundance: NDArray) -> NDArray:
+    """Log-likelihood that δ = 1 costs each class; infinite for the largest.
+
+    Examples
+    --------
+    >>> doubt_cost(np.array([1.0, 0.5, 0.0]))
+    array([inf, 1. , 0.5])
+    """
+    with np.errstate(divide="ignore"):
+        return PRIOR.class_doubt_penalty / (1 - abundance)
 
 
 def fit_calibration(
@@ -183,6 +171,7 @@ def fit_calibration(
     *,
     penalise: bool = True,
     n_labels: float | None = None,
+    costs: NDArray | None = None,
 ) -> Calibration:
     """Maximum a posteriori calibration, given samples with known classes.
 
@@ -195,13 +184,15 @@ def fit_calibration(
     targets : ndarray of shape (m, c)
         Their classes: each row sums to the weight of its sample, all in the column of its class, or divided.
     abundance : ndarray of shape (c,), optional
-        r of each class: see `abundances`.
+        Labels of each class relative to the largest: see `abundances`.
     prior_temperature : float
         Most likely T.
     penalise : bool
         Whether doubt and rarity are penalised.
     n_labels : float, optional
         Number of labels that are held out in all, if these are some of them.
+    costs : ndarray of shape (c,), optional
+        Log-likelihood that a doubt δ = 1 of its own costs each class, ∞ for none; by default no class has one.
 
     Returns
     -------
@@ -216,111 +207,63 @@ def fit_calibration(
     >>> fit_calibration(sure, by_chance)(sure).max().round(1)
     np.float64(0.6)
     >>> fit_calibration(np.empty((0, 2)), np.empty((0, 2)))
-    Calibration(temperature=0.7, doubt=0.0, rarity=0.0)
+    Calibration(temperature=0.7, doubt=0.0, rarity=0.0, class_doubt=None)
     """
     if not len(scores):
         return Calibration(prior_temperature)
     n_classes = scores.shape[1]
     logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
     targets = np.asarray(targets, dtype=np.float64)
-    offsets = np.zeros(n_classes) if abundance is None else np.log(abundance)
+    offsets = np.zeros(n_classes) if abundance is None else np.log(rareness(abundance))
     few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
     penalties = (0.0, 0.0)
     if penalise:
         doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
         penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
     centre = float(np.log(prior_temperature))
-    logs, targets, repeats = (logs, targets, np.ones(n_classes)) if offsets.any() else _merge_floor(logs, targets)
+    repeats = np.ones(n_classes)
+    if not offsets.any():
+        logs, targets, repeats = merge_floor(logs, targets, float(np.log(PRIOR.min_score)))
     offsets = offsets[: len(repeats)]
 
-    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
-        return _log_loss(parameters, logs, targets, offsets, repeats, n_classes, penalties, centre)
+    derivatives = LogLoss.of(logs, targets, offsets, repeats, n_classes)
 
-    bounds = np.array(
-        [
-            (np.log(PRIOR.min_temperature), np.log(PRIOR.max_temperature)),
-            (0.0, PRIOR.max_doubt),
-            (0.0, PRIOR.max_rarity if offsets.any() else 0.0),
-        ]
-    )
+    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
+        value, gradient, hessian = derivatives(parameters)
+        away = (parameters[0] - centre) / PRIOR.log_temperature_std
+        value += away**2 / 2 + float(np.dot(penalties, parameters[1:]))
+        gradient += np.array([away / PRIOR.log_temperature_std, *penalties])
+        hessian[0, 0] += 1 / PRIOR.log_temperature_std**2
+        return value, gradient, hessian
+
+    bounds = np.array([LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, PRIOR.max_rarity if offsets.any() else 0.0)])
     # From little and from much doubt: there may be a local optimum at each.
     tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
     found = min(tries, key=lambda result: result[1])[0]
-    return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+    shared = Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+    if costs is None:
+        return shared
+    doubting = ClassDoubtLoss(logs, targets, shared.rarity * offsets, repeats, n_classes, centre, penalties[0])
+    return _doubt_classes(shared, doubting, shared(scores, abundance).argmax(axis=1), costs)
 
 
-def _log_loss(
-    parameters: NDArray,
-    logs: NDArray,
-    targets: NDArray,
-    offsets: NDArray,
-    repeats: NDArray,
-    n_classes: int,
-    penalties: tuple[float, float],
-    centre: float,
-) -> tuple[float, NDArray, NDArray]:
-    """Loss of `fit_calibration` at (log T, ε, ρ), its gradient and its Hessian matrix.
+def _doubt_classes(shared: Calibration, loss: ClassDoubtLoss, answers: NDArray, costs: NDArray) -> Calibration:
+    """The calibration with doubts of some classes, and T and ε fitted again; the same if no class gains by it.
 
-    With z = log f / T + ρ·log r and g = softmax(z), the derivatives of g by log T and ρ are g·a and g·b, with a and b
-    the derivatives of z less their means under g.
+    `answers` are the most likely classes of the samples of the loss. ρ is fixed, so that they stay the same.
     """
-    log_temperature, doubt, power = parameters
-    scaled = logs / np.exp(log_temperature)
-    exponents = scaled + power * offsets
-    g = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    g /= (g @ repeats)[:, None]
-    weights = g * repeats
-
-    def less_mean(values: NDArray) -> NDArray:
-        return values - np.einsum("ij,ij->i", weights, values)[:, None]
-
-    kept, away = 1 - doubt, (log_temperature - centre) / PRIOR.log_temperature_std
-    p = np.maximum(kept * g + doubt / n_classes, np.finfo(float).tiny)
-    value = -np.vdot(targets, np.log(p)) + away**2 / 2 + penalties[0] * doubt + penalties[1] * power
-    rising = less_mean(scaled)
-    a, ratio = -rising, targets / p
-    by_g = ratio * g
-    slopes = [kept * g * a, 1 / n_classes - g]
-    curved = {(0, 0): kept * np.vdot(by_g, less_mean(a**2) + rising), (0, 1): -np.vdot(by_g, a)}
-    if offsets.any():
-        b = less_mean(np.broadcast_to(offsets, scaled.shape))
-        slopes.append(kept * g * b)
-        curved[0, 2] = kept * np.vdot(by_g, less_mean(a * b))
-        curved[1, 2] = -np.vdot(by_g, b)
-        curved[2, 2] = kept * np.vdot(by_g, less_mean(b**2))
-    gradient = np.array([away / PRIOR.log_temperature_std, *penalties])
-    hessian = np.diag([1 / PRIOR.log_temperature_std**2, 0.0, 0.0])
-    per_p = ratio / p
-    for i, slope in enumerate(slopes):
-        gradient[i] -= np.vdot(ratio, slope)
-        for j in range(i, len(slopes)):
-            hessian[i, j] += np.vdot(per_p * slope, slopes[j]) - curved.get((i, j), 0.0)
-            hessian[j, i] = hessian[i, j]
-    return float(value), gradient, hessian
-
-
-def _merge_floor(logs: NDArray, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Logarithms and targets with most classes that have neither score nor target as one column, and its multiplicity.
-
-    With many classes nearly all of them have the smallest score in each row, and all of these the same probability.
-
-    Examples
-    --------
-    >>> low = np.log(PRIOR.min_score)
-    >>> logs, targets, repeats = _merge_floor(np.array([[-1.0] + [low] * 9]), np.array([[0.0, 1.0] + [0.0] * 8]))
-    >>> logs.round(1), targets, repeats
-    (array([[-1. , -9.2, -9.2]]), array([[0., 1., 0.]]), array([1., 1., 8.]))
-    """
-    floor = np.log(PRIOR.min_score)
-    matters = (logs > floor) | (targets > 0)
-    width, n_classes = int(matters.sum(axis=1).max()), logs.shape[1]
-    if n_classes < 2 * (width + 1):
-        return logs, targets, np.ones(n_classes)
-    order = np.argsort(~matters, axis=1, kind="stable")[:, :width]
-    logs, targets = (np.take_along_axis(part, order, 1) for part in (logs, targets))
-    rest = np.ones((len(logs), 1))
-    repeats = np.append(np.ones(width), n_classes - width)
-    return np.hstack([logs, floor * rest]), np.hstack([targets, 0 * rest]), repeats
+    can_doubt = np.isfinite(costs[answers])
+    doubted = np.unique(answers[can_doubt])
+    slots = np.where(can_doubt, np.searchsorted(doubted, answers), len(doubted))
+    loss = replace(loss, slots=slots, costs=costs[doubted])
+    start = np.array([np.log(shared.temperature), shared.doubt, *np.zeros(len(doubted))])
+    if not (loss(start)[1][2:] < 0).any():
+        return shared
+    bounds = [LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), *[(0.0, PRIOR.max_class_doubt)] * len(doubted)]
+    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    class_doubt = np.zeros(len(costs))
+    class_doubt[doubted] = found[2:]
+    return Calibration(float(np.exp(found[0])), float(found[1]), shared.rarity, class_doubt)
 
 
 @dataclass(frozen=True)
@@ -362,7 +305,8 @@ def fit_by_missing(
     """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
 
     With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
-    views differ from the overall T as much as they did there.
+    views differ from the overall T as much as they did there. Without penalties, classes have doubts of their own only
+    if they had them there.
 
     Examples
     --------
@@ -372,20 +316,29 @@ def fit_by_missing(
     [0]
     """
     before = GroupedCalibration(Calibration(PRIOR.temperature), {}) if prior is None else prior
-    overall = fit_calibration(scores, targets, abundance, before.overall.temperature, penalise=penalise)
+
+    def costs(before: Calibration) -> NDArray | None:
+        if penalise:
+            return None if abundance is None else doubt_cost(abundance)
+        return None if before.class_doubt is None else np.where(before.class_doubt > 0, 0.0, np.inf)
+
+    temperature = before.overall.temperature
+    overall = fit_calibration(scores, targets, abundance, temperature, penalise=penalise, costs=costs(before.overall))
     change = overall.temperature / before.overall.temperature
     found = {}
     numbers, counts = np.unique(n_missing, return_counts=True)
     if len(numbers) > 1:
         for number in numbers[counts >= PRIOR.min_group_samples].tolist():
             own = n_missing == number
+            usual = before.groups.get(number, before.overall)
             found[number] = fit_calibration(
                 scores[own],
                 targets[own],
                 abundance,
-                change * before.groups.get(number, before.overall).temperature,
+                change * usual.temperature,
                 penalise=penalise,
                 n_labels=float(targets.sum()),
+                costs=costs(usual),
             )
     return GroupedCalibration(overall, found)
 

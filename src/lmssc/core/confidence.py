@@ -83,7 +83,7 @@ def calibrate_start(
 
 def calibrate_scores(
     found: Propagation, codes: NDArray, n_missing: NDArray, start: StartConfidence, prior_power: float
-) -> tuple[NDArray, Calibration]:
+) -> tuple[NDArray, GroupedCalibration]:
     """Probabilities of the final scores, all in canonical order.
 
     Labelled samples keep their labels, and samples without a label in their component their class frequencies.
@@ -104,17 +104,34 @@ def calibrate_scores(
     Returns
     -------
     probabilities : ndarray of shape (n, c)
-    calibration : Calibration
-        The calibration of samples in general; those that lack views may have another.
+    calibration : GroupedCalibration
+        With which `calibrated` repeats this for other scores.
     """
     scores, unreached = found
-    balanced, abundance = balance(scores, codes, prior_power), class_abundances(codes, scores.shape[1])
     calibration = start.calibration
     if start.samples is not None and start.probabilities is not None:
+        balanced, abundance = balance(scores, codes, prior_power), class_abundances(codes, scores.shape[1])
         reached = ~unreached[start.samples]
         rows, probabilities = start.samples[reached], start.probabilities[reached]
         calibration = fit_by_missing(
             balanced[rows], probabilities, n_missing[rows], abundance, calibration, penalise=False
         )
+    return calibrated(found, codes, n_missing, calibration, prior_power), calibration
+
+
+def calibrated(
+    found: Propagation, codes: NDArray, n_missing: NDArray, calibration: GroupedCalibration, prior_power: float
+) -> NDArray:
+    """Probabilities of scores with a calibration that is known; parameters as for `calibrate_scores`.
+
+    Examples
+    --------
+    >>> found = Propagation(np.array([[1.0, 0.0], [0.0, 1.0], [0.8, 0.2]]), np.zeros(3, dtype=bool))
+    >>> sharper = GroupedCalibration(Calibration(temperature=0.5), {})
+    >>> calibrated(found, np.array([0, 1, -1]), np.zeros(3, dtype=int), sharper, prior_power=0.0)[2].round(2)
+    array([0.94, 0.06])
+    """
+    scores, unreached = found
+    balanced, abundance = balance(scores, codes, prior_power), class_abundances(codes, scores.shape[1])
     fixed = (codes >= 0) | unreached
-    return np.where(fixed[:, None], scores, calibration(balanced, n_missing, abundance)), calibration.overall
+    return np.where(fixed[:, None], scores, calibration(balanced, n_missing, abundance))

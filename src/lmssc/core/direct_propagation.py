@@ -20,6 +20,8 @@ MIN_PIVOT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 MIN_SINGLE = 300
 # Relative residual of a refined solution, and the most refinements; a matrix that needs more is factorised in double.
 REFINED, MAX_REFINEMENTS = 1e-13, 8
+# Where a tolerance is given, the residual is this share of it: another refinement costs little.
+MARGIN = 1e-3
 
 
 def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
@@ -85,12 +87,12 @@ class DenseFactor:
             return None
         return cls(factor, unit, matrix)
 
-    def solve(self, rhs: NDArray) -> NDArray | None:
-        """X with (L + ηI)·X = B, in double precision; None if refinements of a solution do not converge."""
+    def solve(self, rhs: NDArray, tol: float = 0.0) -> NDArray | None:
+        """X with (L + ηI)·X = B, with the relative residual `tol`; None if refinements do not converge."""
         scaled = self.unit[:, None] * rhs
         if self.factor.dtype == np.float64:
             return self.unit[:, None] * dpotrs(self.factor, scaled, lower=1)[0]
-        limit = REFINED * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+        limit = max(REFINED, MARGIN * tol) * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
         solution, residual = np.zeros_like(scaled), scaled
         for _ in range(MAX_REFINEMENTS):
             solution += spotrs(self.factor, residual.astype(np.float32), lower=1)[0]
@@ -101,7 +103,7 @@ class DenseFactor:
 
 
 def factorise_and_solve(
-    laplacian: sparse.csr_array, chosen: NDArray, rhs: NDArray, weight: float = 0.0
+    laplacian: sparse.csr_array, chosen: NDArray, rhs: NDArray, weight: float = 0.0, tol: float = 0.0
 ) -> NDArray | None:
     """X with (L + ηI)·X = B for the rows and columns of the samples `chosen`; None if rounding makes it singular.
 
@@ -114,23 +116,28 @@ def factorise_and_solve(
     if not rhs.size:
         return rhs
     factor = DenseFactor.of(laplacian, chosen, weight)
-    solution = None if factor is None else factor.solve(rhs)
+    solution = None if factor is None else factor.solve(rhs, tol)
     if solution is None and factor is not None and factor.factor.dtype != np.float64:
         factor = DenseFactor.of(laplacian, chosen, weight, np.dtype(np.float64))
-        solution = None if factor is None else factor.solve(rhs)
+        solution = None if factor is None else factor.solve(rhs, tol)
     return solution
 
 
 def solve_directly(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, is_known: NDArray, opinion: Opinion | None = None
+    laplacian: sparse.csr_array,
+    scores: NDArray,
+    labelled: NDArray,
+    is_known: NDArray,
+    opinion: Opinion | None = None,
+    tol: float = 0.0,
 ) -> NDArray | None:
-    """F_u by a Cholesky factor of L_uu + ηI; None if rounding makes it singular."""
+    """F_u by a Cholesky factor of L_uu + ηI, with the relative residual `tol`; None if rounding makes it singular."""
     unknown = ~is_known
     rhs = -(laplacian @ np.where(labelled[:, None], scores, 0).astype(np.float64))[unknown]
     weight = 0.0 if opinion is None else opinion.weight
     if opinion is not None:
         rhs += weight * opinion.scores[unknown]
-    return factorise_and_solve(laplacian, unknown, rhs, weight)
+    return factorise_and_solve(laplacian, unknown, rhs, weight, tol)
 
 
 def scores_without(

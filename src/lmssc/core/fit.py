@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate
+from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
@@ -37,6 +38,8 @@ class FitResult:
     ----------
     scores : ndarray of shape (n, c)
         Calibrated class scores.
+    raw_scores : ndarray of shape (n, c), or None
+        F, before prior correction and calibration; None if the fit was in parts.
     unreached : ndarray of bool of shape (n,)
         Samples without a label in their component of the graph.
     graph : csr_array of shape (n, n)
@@ -60,8 +63,12 @@ class FitResult:
         Samples that judge predictions for new samples; None without calibration.
     trust : Trust or None
         Confidence of predictions for new samples that have all views; None without calibration.
-    temperature, doubt : float
+    calibration : GroupedCalibration
         Calibration of the final scores.
+    gamma : float
+        γ in the units of the coordinates.
+    n_missing : ndarray of int of shape (n,)
+        Number of views that each sample lacks.
     terms : dict of str to ndarray
         Terms of J after each iteration.
     converged : bool
@@ -79,6 +86,7 @@ class FitResult:
     """
 
     scores: NDArray
+    raw_scores: NDArray | None
     unreached: NDArray
     graph: sparse.csr_array
     latent: NDArray
@@ -90,8 +98,9 @@ class FitResult:
     ridge: NDArray | None
     probe: NewSampleProbe | None
     trust: Trust | None
-    temperature: float
-    doubt: float
+    calibration: GroupedCalibration
+    gamma: float
+    n_missing: NDArray
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float
@@ -184,7 +193,8 @@ def _finish(
     latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
     groups = None if objective.groups is None else undo(objective.groups)
     embedded = start.embedding.embed(latent)
-    found = Propagation(undo(state.scores), undo(state.unreached))
+    raw_scores = undo(state.scores)
+    found = Propagation(raw_scores, undo(state.unreached))
     if start.initially_disconnected is not None:
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
     opinion = None
@@ -193,7 +203,8 @@ def _finish(
         # Where no label reaches, Q alone has decided: not enough for an answer.
         frequencies = objective.targets.frequencies.astype(found.scores.dtype)
         found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
-    scores, calibration = calibrate_scores(found, codes, views.missing_counts(), start.confidence, config.balance)
+    n_missing = views.missing_counts()
+    scores, calibration = calibrate_scores(found, codes, n_missing, start.confidence, config.balance)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
         start.embedding,
@@ -215,6 +226,7 @@ def _finish(
         trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
     return FitResult(
         scores=scores,
+        raw_scores=raw_scores,
         unreached=found.unreached,
         graph=start.permutation.undo_graph(state.graph),
         latent=latent,
@@ -226,8 +238,9 @@ def _finish(
         ridge=ridge,
         probe=probe,
         trust=trust,
-        temperature=calibration.temperature,
-        doubt=calibration.doubt,
+        calibration=calibration,
+        gamma=objective.gamma,
+        n_missing=n_missing,
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),

@@ -231,6 +231,6 @@ def class_abundances(codes: NDArray, n_classes: int) -> NDArray:
     Examples
     --------
     >>> class_abundances(np.repeat([0, 1, -1], [99, 1, 50]), 2)
-    array([1. , 0.2])
+    array([1.  , 0.02])
     """
     return abundances(np.bincount(codes[codes >= 0], minlength=n_classes))

@@ -104,7 +104,7 @@ class LatentProblem:
 
 @dataclass(frozen=True)
 class HiddenFolds:
-    """In which fold each sample takes part: a labelled one with its label hidden, any other as one more sample.
+    """Fold of each sample: there a labelled sample has its label hidden; an unlabelled one is scored as it is.
 
     A sample without a label is answered by the fit of one fold only, as the hidden labels of that fold are. So it is
     one of them in all but its label, which is what the guarantee of prediction sets and of p-values rests on: the mean

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from lmssc.core.calibration import PRIOR, Calibration, fit_calibration
+from lmssc.core.calibration import Calibration, fit_calibration
+from lmssc.core.calibration_loss import PRIOR
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores
 from lmssc.core.targets import STIFFNESS, Targets
 

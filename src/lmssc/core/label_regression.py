@@ -236,6 +236,25 @@ class LabelRegressor:
         """The same for points, or some of them, whose features may be cached."""
         return rows.times(self.coefficients, chosen)
 
+    def compressed(self) -> "LabelRegressor":
+        """A regressor whose predictions have the same distances, in as many columns as features if these are fewer.
+
+        Only distances between predictions count. Those of Φ·B are those of Φ·U·√Λ, with B·Bᵀ = U·Λ·Uᵀ.
+
+        Examples
+        --------
+        >>> regressor = LabelRegressor(NystroemFeatures.of(np.array([[0.0], [1.0]])), np.arange(15.0).reshape(3, 5))
+        >>> points = np.array([[0.3], [0.7]])
+        >>> step, short = np.diff(regressor(points), axis=0), np.diff(regressor.compressed()(points), axis=0)
+        >>> step.shape, short.shape, bool(np.isclose(np.vdot(step, step), np.vdot(short, short)))
+        ((1, 5), (1, 3), True)
+        """
+        n_features, n_columns = self.coefficients.shape
+        if n_columns <= n_features:
+            return self
+        values, vectors = linalg.eigh(self.coefficients @ self.coefficients.T)
+        return LabelRegressor(self.features, vectors * np.sqrt(np.maximum(values, 0)))
+
     def times(self, factor: float) -> "LabelRegressor":
         """The same with all predictions times `factor`."""
         return LabelRegressor(self.features, self.coefficients * factor)

@@ -96,7 +96,7 @@ class LabelSystem:
 
     @cached_property
     def constant(self) -> NDArray:
-        """Right-hand side of the samples that are not clamped, but for the clamped ones: μ·Y + a·Q."""
+        """Right-hand side of the samples that are not clamped, without what clamped neighbours add: μ·Y + a·Q."""
         result = np.where(self.clamped, 0.0, self.trust)[:, None] * self.labels
         if self.anchor is not None and self.opinion is not None:
             result = result + self.anchor[:, None] * self.opinion

@@ -114,7 +114,7 @@ class Links:
 
 
 def normalise_degrees(links: sparse.csr_array) -> sparse.csr_array:
-    """D^−½·A·D^−½ of the symmetrised links: a link of a sample with many counts less. Rows without links stay zero.
+    """D^−½·A·D^−½ of the symmetrised links: those of samples with many links count less. Rows without links stay zero.
 
     Examples
     --------

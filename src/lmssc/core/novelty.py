@@ -67,18 +67,7 @@ def death_rates(problem: LatentProblem) -> tuple[NDArray, float]:
 def hidden_find_rates(problem: LatentProblem, targets: Targets, folds: HiddenFolds) -> NDArray:
     """`find_rates` of each sample, with the labels of its own fold hidden; NaN without a fold.
 
-    Parameters
-    ----------
-    problem : LatentProblem
-        The samples.
-    targets : Targets
-        All labels.
-    folds : HiddenFolds
-        The folds.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    The parameters are those of `hidden_folds.hidden_scores`.
     """
     death, _ = death_rates(problem)
     result = np.full(len(targets), np.nan)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lmssc.core.targets import Targets
+from lmssc.numerics.sparse_ops import components_of
 
 # Labelled samples around which agreement is measured, at least and at most, and the samples visited in all.
 MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
@@ -49,7 +49,7 @@ class OneClassSamples(NamedTuple):
         >>> OneClassSamples.of(chain, Targets.from_codes(np.array([0, -1, 1, 1, -1]), 2))
         OneClassSamples(samples=array([4]), n_labels=array([1]), sizes=array([2]))
         """
-        n_components, component = connected_components(graph, directed=False)
+        n_components, component = components_of(graph)
         labelled = targets.labelled
         pairs = np.unique(component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled])
         one_class = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
@@ -119,7 +119,7 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
-    """For each component size, how often labelled samples agree that are that close; 1 if there are too few pairs.
+    """For each component size, how often two labelled samples that close agree; 1 if there are too few pairs.
 
     Other components of about that size tell best: as many samples in the midst of others are less pure.
     """
@@ -134,7 +134,7 @@ def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDA
 
 def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
     """For each size, agreeing and all ordered pairs of labelled samples of a component that is not much larger."""
-    n_components, component = connected_components(graph, directed=False)
+    n_components, component = components_of(graph)
     labelled = targets.labelled
     cells, numbers = np.unique(
         component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled], return_counts=True

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lmssc.core.held_out import HiddenLabels
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
+from lmssc.core.self_consistency import has_few_labels
 
 # Trusts t to choose from, besides 0; and those with which the mixtures are tried.
 TRUSTS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -24,6 +25,9 @@ GAIN_OF_GRAPH = 4.0
 MIN_HELD_OUT = 20
 # Propagation with the second opinion is not tried if a mere mixture of both predictions gains less than this.
 MIN_MIXTURE_GAIN = 0.5
+# With more classes than this, and fewer than three labels for each, it is not tried: that would take half of a fit, and
+# with so few labels hidden ones choose the regression where it loses.
+MAX_CLASSES_OF_FEW_LABELS = 200
 # Relative residual of the propagations that are compared.
 TOLERANCE = 1e-4
 
@@ -50,7 +54,7 @@ class JudgedOpinion(NamedTuple):
 
 
 def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpinion:
-    """Choose the trust in the second opinion: that with the most likely held-out labels, less a cost of trust.
+    """Choose the trust that maximises the log-likelihood of the held-out labels minus a cost of trust.
 
     Parameters
     ----------
@@ -64,7 +68,8 @@ def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpini
     JudgedOpinion
     """
     by_graph = held.balanced([fold.start.scores for fold in held.folds])
-    if trust == 0 or not held.folds:
+    many = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
+    if trust == 0 or not held.folds or (trust is None and many):
         return JudgedOpinion(trust or 0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets)
     if trust is not None:

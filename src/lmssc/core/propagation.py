@@ -98,7 +98,7 @@ def propagate(
     else:
         cheaper = n_unknown <= MAX_DIRECT_WITH_OPINION
     if n_unknown and cheaper:
-        direct = solve_directly(laplacian, scores, labelled, known, opinion)
+        direct = solve_directly(laplacian, scores, labelled, known, opinion, tol)
     if direct is not None:
         scores[~known] = direct
     elif n_unknown:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmssc.data.memmap import BATCH_BYTES, memory_map
+from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map
 from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
@@ -41,6 +41,8 @@ class SVDLimits:
         A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors.
     max_basis : int
         Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them.
+    max_image_bytes : int
+        Largest product X·W of views on disk.
     """
 
     max_gram_size: int = 1500
@@ -52,6 +54,7 @@ class SVDLimits:
     min_block: int = 16
     blocks_per_component: int = 5
     max_basis: int = 6
+    max_image_bytes: int = 1 << 28
 
 
 SVD = SVDLimits()
@@ -90,7 +93,7 @@ def leading_directions(
     max_rounds: int = 100,
     *,
     measure_noise: bool = True,
-    min_wanted: int = 1,
+    min_wanted: int | None = None,
 ) -> Spectrum:
     """Leading right singular vectors of the stacked views.
 
@@ -108,8 +111,8 @@ def leading_directions(
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
         are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and the Gram
         matrix of the samples leaves them out.
-    min_wanted : int
-        Number of vectors that converge in any case.
+    min_wanted : int, optional
+        Number of vectors that are wanted in any case; all by default.
 
     Returns
     -------
@@ -123,6 +126,7 @@ def leading_directions(
     (array([1., 0.]), array([3.]), 2.0)
     """
     n_samples, n_features = views.n_samples, views.n_features
+    min_wanted = n_components if min_wanted is None else min_wanted
     if n_features <= min(n_samples, SVD.max_gram_size):
         return _of_features(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
@@ -269,10 +273,7 @@ def _by_block_lanczos(
     previous = np.zeros(n_components)
     for _ in range(max_rounds):
         basis = np.hstack([basis, block])
-        if by_samples:
-            image = views.dot(views.transpose_dot(block))
-        else:
-            image = np.vstack(views.transpose_dot(views.dot(views.split(block))))
+        image = views.dot(views.transpose_dot(block)) if by_samples else _gram_dot(views, block)
         projected = _bordered(projected, basis.T @ image)
         squares, vectors = linalg.eigh(projected)
         values = np.sqrt(np.maximum(squares[::-1][:n_components], 0))
@@ -314,9 +315,35 @@ def _orthonormal_to(basis: NDArray, block: NDArray) -> NDArray:
 
 def _restored(views: Views, vectors: NDArray, *, by_samples: bool) -> Spectrum:
     """Spectrum within a subspace of the samples or of the features; an SVD restores the digits that squaring lost."""
+    if not by_samples and _is_too_large(views, vectors.shape[1]):
+        return _restored_by_gram(views, vectors)
     image = vectors if by_samples else linalg.qr(views.dot(views.split(vectors)), mode="economic")[0]
     left, values, _ = linalg.svd(np.vstack(views.transpose_dot(image)), full_matrices=False)
     return Spectrum(_with_positive_peaks(left), values, None)
+
+
+def _is_too_large(views: Views, n_columns: int) -> bool:
+    """Whether X·W with so many columns should not be in memory: only if X is not in memory either."""
+    size = views.n_samples * n_columns * views.dtype.itemsize
+    return size > SVD.max_image_bytes and any(isinstance(view.data, MappedRows) for view in views)
+
+
+def _gram_dot(views: Views, block: NDArray) -> NDArray:
+    """XᵀX times a block of columns; of large views on disk some columns at a time, so that X·W fits into memory."""
+    width = block.shape[1]
+    if _is_too_large(views, width):
+        width = max(1, SVD.max_image_bytes // (views.n_samples * views.dtype.itemsize))
+    batches = gen_batches(block.shape[1], width)
+    return np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(block[:, some])))) for some in batches])
+
+
+def _restored_by_gram(views: Views, vectors: NDArray) -> Spectrum:
+    """`_restored` of features without X·V: if G = VᵀXᵀXV = UΛUᵀ, the columns of X·V·UΛ^−½ are orthonormal."""
+    image = _gram_dot(views, vectors)
+    squares, basis = linalg.eigh((vectors.T @ image).astype(np.float64))
+    kept = squares > squares[-1] * len(squares) * np.finfo(views.dtype).eps
+    left, values, _ = linalg.svd(image @ (basis[:, kept] / np.sqrt(squares[kept])), full_matrices=False)
+    return Spectrum(_with_positive_peaks(left.astype(views.dtype)), values.astype(views.dtype), None)
 
 
 def _with_positive_peaks(directions: NDArray) -> NDArray:

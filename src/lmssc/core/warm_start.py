@@ -33,7 +33,7 @@ class WarmStart(NamedTuple):
     regressor : LabelRegressor or None
         Regression of F on Z; None without a weight.
     expected : ndarray of shape (n, c), or None
-        P, the prediction of `regressor`.
+        P, the prediction of `regressor`; with very many classes in fewer columns, with the same distances.
     initially_disconnected : ndarray of bool of shape (n,)
         Samples in components without a label of the first graph, which is on Z alone.
     """
@@ -103,7 +103,7 @@ def warm_start(
         scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
     else:
         L, (scores, unreached) = propagated
-    regressor = expected = None
+    regressor = expected = previous = None
     initially_disconnected = unreached
     if weight:
         regression = Regression(embedded if features is None else features, targets.labelled)
@@ -111,9 +111,10 @@ def warm_start(
         for _ in range(MAX_ROUNDS):
             candidate = regression.fit(scores).times(np.sqrt(weight))
             predicted = candidate.at(regression.rows)
-            if expected is not None and relative_change(predicted, expected) < MIN_CHANGE:
+            if previous is not None and relative_change(predicted, previous) < MIN_CHANGE:
                 break
-            regressor, expected = candidate, predicted
+            previous, regressor = predicted, candidate.compressed()
+            expected = predicted if regressor is candidate else regressor.at(regression.rows)
             graph = learn(np.hstack([embedded, expected]))
             L = make_laplacian(graph)
             scores, unreached = propagate(L, targets, scores, tol, spatially_ordered=spatially_ordered)

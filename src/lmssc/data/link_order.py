@@ -135,7 +135,7 @@ def graph_order(features: NDArray, graphs: Sequence[GraphView]) -> list[int]:
 
 
 def _strictly_ascending(keys: NDArray) -> NDArray:
-    """Sorted keys, those that are equal numbered on: samples that nothing tells apart are still no copies."""
+    """Count up equal ones among sorted keys, so that all differ: samples with equal keys are not copies here."""
     run_starts = np.concatenate([[True], keys[1:] != keys[:-1]])
     start = np.maximum.accumulate(np.where(run_starts, np.arange(len(keys)), 0))
     return keys + (np.arange(len(keys)) - start).astype(np.uint64)

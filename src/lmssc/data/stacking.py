@@ -1,4 +1,4 @@
-"""One 2-D X from several views."""
+"""Views side by side in one 2-D X, and samples of a view below others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import Masks, check_rows, is_view_collection, read_collection
 from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.matrices import stored_like
 
 
 def stack_views(
@@ -89,3 +90,23 @@ def _without_nan(data: sparse.csr_array) -> sparse.csr_array:
     data = data.copy()
     data.data[np.isnan(data.data)] = 0
     return data
+
+
+def stack_rows_of(first: RawView, second: RawView) -> RawView:
+    """The samples of one view, and below them those of another; stored like the first.
+
+    Examples
+    --------
+    >>> one, other = RawView("a", np.eye(2), None), RawView("a", np.ones((1, 2)), np.array([False]))
+    >>> both = stack_rows_of(one, other)
+    >>> both.data.shape, both.present
+    ((3, 2), array([ True,  True, False]))
+    """
+    below = stored_like(first.data[:0], second.data)
+    data = (
+        sparse.vstack([first.data, below], format="csr") if sparse.issparse(below) else np.vstack([first.data, below])
+    )
+    if first.present is None and second.present is None:
+        return RawView(first.name, data, None)
+    present = [np.ones(one.data.shape[0], bool) if one.present is None else one.present for one in (first, second)]
+    return RawView(first.name, data, np.concatenate(present))

@@ -87,6 +87,11 @@ def _refuse_unsupported(data: Any, name: str) -> None:
         )
     if is_lazy_frame(data):
         raise TypeError(f"{name} is a lazy frame; collect() it first")
+    if is_dask(data):
+        raise TypeError(
+            f"{name} is a dask array, which would be gathered here; call compute() if it fits into memory. LMSSC fits "
+            "dask arrays on a cluster"
+        )
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and its mask would be lost; pass filled(np.nan) instead")
     if hasattr(data, "dtype") and np.iscomplexobj(data):
@@ -212,6 +217,28 @@ def _missing_view(example: Matrix, width: int) -> sparse.csr_array:
     n_samples = example.shape[0]
     marks = np.full(n_samples, np.nan, dtype=example.dtype)
     return sparse.csr_array((marks, np.zeros(n_samples, dtype=np.int32), np.arange(n_samples + 1)), (n_samples, width))
+
+
+def is_dask(data: Any) -> bool:
+    """Whether some data are a dask array or a dask data frame.
+
+    Examples
+    --------
+    >>> is_dask(np.eye(2))
+    False
+    """
+    return type(data).__module__.partition(".")[0] == "dask"
+
+
+def has_dask(X: Any) -> bool:
+    """Whether X, or a view of it, is a dask array.
+
+    Examples
+    --------
+    >>> has_dask({"a": np.eye(2)})
+    False
+    """
+    return is_dask(X) or (is_view_collection(X) and any(map(is_dask, name_parts(X).values())))
 
 
 def name_parts(X: Any) -> dict[str, Any]:

@@ -256,7 +256,7 @@ class Views(Sequence[View]):
         return Views(self._views, order if self._order is None else self._order[order])
 
     def every(self, step: int) -> "Views":
-        """One sample of each `step`.
+        """Every `step`-th sample.
 
         Examples
         --------

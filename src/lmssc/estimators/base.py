@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from lmssc.core.fit_config import FitContext
 from lmssc.core.one_class_components import shrink_one_class
+from lmssc.core.parts.results import renumber_graph, take_in_order
 from lmssc.core.progress import IterationProgress
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
@@ -34,7 +35,12 @@ MEAN_LABELS_TO_WARN = 3
 
 
 class MultiViewClassifier(
-    DocumentationLinkMixin, ViewsInNotebookMixin, PredictionMixin, ActiveLearningMixin, ClassifierMixin, BaseEstimator
+    DocumentationLinkMixin,
+    ViewsInNotebookMixin,
+    PredictionMixin,
+    ActiveLearningMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Semi-supervised classifier of several views.
 
@@ -89,6 +95,10 @@ class MultiViewClassifier(
             self.__dict__.update(before)
             raise
 
+    def _on_disk(self, X: Any) -> AbstractContextManager[Any]:
+        """Views to fit: here as they are."""
+        return nullcontext(X)
+
     def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
         dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
@@ -117,12 +127,16 @@ class MultiViewClassifier(
         self._order, self._nodes, self._class_order = numbering.order, numbering.nodes, numbering.class_order
         self._set_graphs(problem, numbering)
         self._labelled, self._given = dataset.codes >= 0, dataset.codes
+        self._soft = dataset.shares is not None or dataset.trust is not None
         self.classes_ = dataset.classes
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
-        solution = self._fit_method(problem)
+        self._accept(self._fit_method(problem), problem.targets, unlinked)
+
+    def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
+        """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""
         if unlinked.any():
-            frequencies = problem.targets.frequencies.astype(np.float32)
+            frequencies = targets.frequencies.astype(np.float32)
             solution = replace(
                 solution,
                 scores=np.where(unlinked[:, None], frequencies, solution.scores),
@@ -130,7 +144,7 @@ class MultiViewClassifier(
             )
         _refuse_empty_rows(solution, type(self).__name__)
         if self._adjusts_confidence():
-            solution = self._lower_one_class_confidence(solution, problem.targets)
+            solution = self._lower_one_class_confidence(solution, targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
 
     def _allows_gaps(self) -> bool:
@@ -195,7 +209,7 @@ class MultiViewClassifier(
                 "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
                 "more samples there",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return replace(solution, scores=scores)
 
@@ -226,26 +240,22 @@ class MultiViewClassifier(
                 "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:
         """Graph of all samples: each has the edges of its distinct sample, to one copy of each neighbour."""
-        rows = graph[self._nodes]
-        columns = self._order.samples.astype(rows.indices.dtype)[rows.indices]
-        result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(self._nodes),) * 2)
-        result.sort_indices()
-        return result
+        return renumber_graph(graph, self._nodes, self._order.samples)
 
     def _to_input(self, rows: NDArray) -> NDArray:
         """Rows of the distinct samples, for all samples in the order of the input."""
-        return rows[self._nodes]
+        return take_in_order(rows, self._nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `lmssc.load` reads, with any version of Python or numpy.
 
         The file contains arrays and JSON, and no code. It appears under its name once it is complete. `callback`,
-        `verbose`, `checkpoint` and `n_jobs` are not saved.
+        `verbose`, `checkpoint`, `memory_limit` and `n_jobs` are not saved.
 
         Parameters
         ----------

@@ -55,6 +55,7 @@ from lmssc.estimators.state_parts import (
     is_scaling,
     is_second_opinion,
     is_trust,
+    is_update_memory,
 )
 from lmssc.persistence.container import DamagedFileError
 
@@ -180,10 +181,12 @@ OPTIONAL: Table = {
         "a class of each of the n samples, or −1",
     ),
     "_novelty": array("n", least=0, most=1),
+    "_soft": Check(lambda value, _: isinstance(value, bool), "True or False"),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,
         "the kind of frame that transform gives",
     ),
+    "_memory": Check(is_update_memory, "γ, a calibration and counts of the last fit"),
     "_trust": optional(Check(is_trust, "a calibration, and distances that are not unusual")),
     "_starts": Check(lambda value, _: value is None, "None"),
 }
@@ -335,7 +338,7 @@ def _read_sizes(model: Any) -> Sizes:
         v=len(widths),
         p=sum(widths),
         r=r,
-        q=r + (len(model.classes_) if own.get("_label_regressor") is not None else 0),
+        q=r + _n_expected(own.get("_label_regressor"), len(model.classes_)),
         i=int(model.n_iter_),
         names=model.view_names_,
         widths=widths,
@@ -344,6 +347,14 @@ def _read_sizes(model: Any) -> Sizes:
         graph_names=own.get("graph_names_", []),
         n_smoothed=len(own["_links"].loadings) if own.get("_links") is not None else 0,
     )
+
+
+def _n_expected(regressor: Any, n_classes: int) -> int:
+    """Number of scores that a label regressor predicts: one for each class, or fewer with the same distances."""
+    if regressor is None:
+        return 0
+    shape = np.shape(getattr(regressor, "coefficients", ()))
+    return shape[1] if len(shape) == 2 else n_classes
 
 
 def _check_classes(model: Any) -> None:

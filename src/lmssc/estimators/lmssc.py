@@ -2,18 +2,25 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from lmssc.cluster.dask_fit import find_client, fit_on_cluster, open_client
+from lmssc.cluster.dask_views import map_blocks, spool
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.graph import usual_neighbors
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count
@@ -21,13 +28,15 @@ from lmssc.data.parameters import (
     Rule,
 )
 from lmssc.data.scaling import WORDS
-from lmssc.data.validation import Masks, ViewSpec
+from lmssc.data.validation import Masks, ViewSpec, has_dask
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
+from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES
 from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
+from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
@@ -38,7 +47,7 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -135,6 +144,15 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
     checkpoint : str or path, optional
         File to save an unfinished fit to, after the warm start and then every two minutes. A fit to the same data with
         the same parameters resumes from it. It is removed at the end, and left if the fit is interrupted.
+    memory_limit : str or int, optional
+        Memory that the fit may take, such as "8GB" or a number of bytes, besides data that are in memory already. If it
+        would need more, the samples are divided into parts that live in temporary files, one of them in memory at a
+        time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None has no limit.
+        Not for graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
+    client : distributed.Client or str, optional
+        Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples; with the same limits
+        as `memory_limit`. By default, dask arrays are fitted on the current client. Workers and this process share the
+        folder of `checkpoint`, or that of temporary files.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -248,6 +266,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         callback: Callable[[IterationProgress], object] | None = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: str | int | None = None,
+        client: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.views = views
@@ -274,6 +294,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.callback = callback
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
+        self.client = client
         self.n_jobs = n_jobs
 
     @classmethod
@@ -303,15 +325,26 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        result = fit(
-            views,
-            problem.targets,
-            self._config(views, problem),
-            FitHooks(self._progress(), self._open_checkpoint(problem)),
-            problem.context.for_data(self.impute, *self.scalings_.items()),
-            group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None,
-            [graph.links for graph in problem.graphs],
-        )
+        config = self._config(views, problem)
+        client = getattr(self, "_client", self.client)
+        has_graphs = bool(problem.graphs)
+        plan = None
+        if client is None:
+            plan = choose_plan(self.memory_limit, views, problem.targets, config, has_graphs, self.checkpoint)
+        in_parts = client is not None or plan is not None
+        hooks = FitHooks(self._progress(), self._open_checkpoint(problem, self.checkpoint, in_parts=in_parts))
+        context = problem.context.for_data(self.impute, *self.scalings_.items())
+        if client is not None:
+            if has_graphs:
+                raise ValueError("a fit on a cluster is in parts, which does not support graphs: leave client out")
+            make_checkpoint = partial(self._open_checkpoint, problem, in_parts=True)
+            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint)
+        elif plan is not None:
+            result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
+        else:
+            groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
+            links = [graph.links for graph in problem.graphs]
+            result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached)
@@ -368,14 +401,32 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
             )
         return min(int(self.n_components), views.n_samples)
 
-    def _open_checkpoint(self, problem: Problem) -> Checkpoint | None:
-        """The file named by `checkpoint`, for a fit to these data with these parameters."""
-        if self.checkpoint is None:
+    @contextmanager
+    def _on_disk(self, X: Any) -> Iterator[Any]:
+        """Views to fit: dask arrays are written to files by the workers of the cluster that the fit runs on."""
+        if not has_dask(X):
+            yield X
+            return
+        folder = None if self.checkpoint is None else Path(self.checkpoint).absolute().parent
+        with open_client(find_client(self.client)) as client, TemporaryDirectory(prefix="lmssc-", dir=folder) as place:
+            self._client = client
+            try:
+                yield spool(X, place)
+            finally:
+                del self._client
+
+    def _open_checkpoint(
+        self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool
+    ) -> Checkpoint | None:
+        """A checkpoint file, for a fit to these data with these parameters."""
+        if path is None:
             return None
         about = {name: value for name, value in self.get_params(deep=False).items() if name not in RUNTIME_PARAMS}
+        if in_parts:
+            about["in_parts"] = True
         links = [] if self._link_keys is None else [self._link_keys]
         identity = identify(about, self._order.keys, *problem.targets.counts, *links)
-        return Checkpoint(self.checkpoint, identity, CHECKPOINT_TYPES)
+        return Checkpoint(path, identity, CHECKPOINT_TYPES)
 
     def _set_result(self, result: FitResult) -> None:
         """Assign the fitted attributes that only LMSSC has, samples and views in the order of the input."""
@@ -390,13 +441,23 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
         self.n_iter_ = len(self.objective_)
         self.converged_ = result.converged
         self.neighbor_recall_ = result.neighbor_recall
-        self.temperature_, self.doubt_ = result.temperature, result.doubt
+        self.temperature_, self.doubt_ = result.calibration.overall.temperature, result.calibration.overall.doubt
         self._embedded = self._to_input(average.points)
         self._embedding, self._label_regressor = average.embedding, average.regressor
         self._groups = None if average.groups is None else self._to_input(average.groups)
         self._ridge, self._probe, self._trust = result.ridge, result.probe, result.trust
         self._targets, self._link_laplacian = result.targets, result.link_laplacian
-        self.__dict__.pop("_novelty", None)  # of an earlier fit
+        self._memory = UpdateMemory(
+            float(result.gamma),
+            result.calibration,
+            result.n_missing if result.n_missing.any() else None,
+            len(result.latent),
+            int(self._labelled.sum()),
+        )
+        for name in ("_novelty", "_raw_scores"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if result.raw_scores is not None:
+            self._raw_scores = result.raw_scores
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
@@ -432,6 +493,8 @@ class LMSSC(TrustMixin, LatentTransformerMixin, LatentClassifier):
             For samples of fit it differs from `latent_`, which is smoothed over the graph.
         """
         check_is_fitted(self)
+        if has_dask(X):
+            return map_blocks(self, "transform", X, {"present": present})
         raws = self._read_views(X, present=present)
         links = self._read_links(X, raws[0].data.shape[0])
         return self._encoder(links)([raws[v] for v in self._order.views])[0]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lmssc.core.parts.plan import parse_bytes
 from lmssc.core.second_opinion import MAX_TRUST
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE
@@ -31,6 +32,18 @@ NOISE = Rule(
     lambda v: v == "auto" if isinstance(v, str) else FROM_0_TO_1.accepts(v) and v < 1, "from 0 to below 1, or 'auto'"
 )
 
+
+def _is_memory(value: Any) -> bool:
+    if value is None or not isinstance(value, str):
+        return value is None or POSITIVE.accepts(value) or (COUNT.accepts(value) and value < 1 << 60)
+    try:
+        return parse_bytes(value) > 0
+    except ValueError:
+        return False
+
+
+MEMORY = Rule(_is_memory, "an amount of memory such as '8GB' or '500MB', a number of bytes, or None")
+
 LMSSC_RULES: dict[str, Rule] = {
     "impute": IMPUTE,
     "n_components": COUNT_OR_AUTO,
@@ -53,6 +66,11 @@ LMSSC_RULES: dict[str, Rule] = {
     "callback": CALLABLE_OR_NONE,
     "verbose": VERBOSITY,
     "checkpoint": PATH_OR_NONE,
+    "memory_limit": MEMORY,
+    "client": Rule(
+        lambda v: v is None or isinstance(v, str) or hasattr(v, "submit"),
+        "None, the address of a Dask scheduler, or a distributed.Client",
+    ),
     "n_jobs": JOBS_OR_NONE,
 }
 

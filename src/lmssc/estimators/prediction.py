@@ -11,11 +11,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from lmssc.cluster.dask_views import map_blocks
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.labels import known_labels
 from lmssc.data.link_order import link_keys
 from lmssc.data.scorer_guard import warn_of_scored_unlabelled
-from lmssc.data.validation import Masks, check_rows
+from lmssc.data.validation import Masks, check_rows, has_dask
 from lmssc.data.view_linkage import has_linked_view
 from lmssc.data.views import RawView
 from lmssc.estimators.graph_links import GraphLinksMixin
@@ -55,6 +56,8 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
             Non-negative rows that sum to 1, columns as in `classes_`.
         """
         check_is_fitted(self)
+        if has_dask(X):
+            return map_blocks(self, "predict_proba", X, {"present": present})
         warn_of_scored_unlabelled()
         raws = self._read_views(X, present=present)
         raws = [raws[v] for v in self._order.views]
@@ -114,6 +117,9 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         -------
         ndarray of shape (n,)
         """
+        if has_dask(X):
+            check_is_fitted(self)
+            return map_blocks(self, "predict", X, {"present": present})
         return self._decide(self.predict_proba(X, present))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Masks = None) -> float:

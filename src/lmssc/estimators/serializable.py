@@ -2,6 +2,7 @@
 
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.embedding import Embedding
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
@@ -35,6 +36,7 @@ SERIALIZABLE_TYPES: dict[str, type] = {
         SecondOpinion,
         Targets,
         Trust,
+        UpdateMemory,
         View,
         ViewScaling,
     )

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from lmssc.core.calibration import Calibration
+from lmssc.core.calibration import Calibration, GroupedCalibration
+from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust
@@ -149,7 +150,7 @@ def is_embedding(value: Any, sizes: Sizes) -> bool:
 
 
 def is_label_regressor(value: Any, sizes: Sizes) -> bool:
-    """A `LabelRegressor` of c scores on r components."""
+    """A `LabelRegressor` of c scores, or fewer with the same distances, on r components."""
     features = value.features
     n_landmarks, n_radial = features.whitening.shape
     return (
@@ -157,7 +158,8 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
-        and points(sizes.r + n_radial, "c").accepts(value.coefficients, sizes)
+        and sizes.q - sizes.r <= sizes.c
+        and points(sizes.r + n_radial, sizes.q - sizes.r).accepts(value.coefficients, sizes)
     )
 
 
@@ -250,15 +252,36 @@ def are_link_columns(value: Any, sizes: Sizes) -> bool:
     )
 
 
+def _is_calibration(value: Any, sizes: Sizes) -> bool:
+    return (
+        isinstance(value, Calibration)
+        and number(least=TINY).accepts(value.temperature, sizes)
+        and number(least=0, most=1 + ROUNDING).accepts(value.doubt, sizes)
+        and number().accepts(value.rarity, sizes)
+        and optional(array("c", least=0, most=1)).accepts(value.class_doubt, sizes)
+    )
+
+
+def is_update_memory(value: Any, sizes: Sizes) -> bool:
+    """An `UpdateMemory` of m samples."""
+    if not isinstance(value, UpdateMemory) or not isinstance(value.calibration, GroupedCalibration):
+        return False
+    groups = value.calibration.groups
+    return (
+        number(least=TINY).accepts(value.gamma, sizes)
+        and _is_calibration(value.calibration.overall, sizes)
+        and type(groups) is dict
+        and all(type(n) is int and _is_calibration(one, sizes) for n, one in groups.items())
+        and optional(array("m", kinds="i", least=0)).accepts(value.n_missing, sizes)
+        and all(type(n) is int and n >= 0 for n in (value.n_samples, value.n_labels, value.n_relabelled))
+    )
+
+
 def is_trust(value: Any, sizes: Sizes) -> bool:
     """A `Trust` with a valid calibration."""
-    calibration = value.calibration
     return (
         isinstance(value, Trust)
-        and isinstance(calibration, Calibration)
-        and number(least=TINY).accepts(calibration.temperature, sizes)
-        and number(least=0, most=1 + ROUNDING).accepts(calibration.doubt, sizes)
-        and number().accepts(calibration.rarity, sizes)
+        and _is_calibration(value.calibration, sizes)
         and number(least=0).accepts(value.distance, sizes)
         and number(least=0).accepts(value.leftover, sizes)
     )

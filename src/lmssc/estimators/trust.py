@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.conformal import class_p_values, conformal_p_values
 from lmssc.core.fit_config import FitContext
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores, split_labels
@@ -16,7 +17,7 @@ from lmssc.core.label_noise import LabelDoubt, doubt_labels
 from lmssc.core.novelty import hidden_find_rates, new_find_rates
 from lmssc.core.targets import Targets
 from lmssc.data.parameters import COUNT, SHARE
-from lmssc.data.validation import Masks
+from lmssc.data.validation import Masks, has_dask
 from lmssc.estimators.explain import explain_new, explain_rows
 from lmssc.estimators.explanation import Explanation
 from lmssc.estimators.suspects import Suspects
@@ -58,8 +59,8 @@ class TrustMixin:
         -------
         self
         """
-        with self._fitting():  # type: ignore[attr-defined]
-            self._fit(self._validate(X, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
+        with self._fitting(), self._on_disk(X) as views:  # type: ignore[attr-defined]
+            self._fit(self._validate(views, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
             self._set_origin(X)  # type: ignore[attr-defined]
         return self
 
@@ -189,6 +190,8 @@ class TrustMixin:
         -------
         ndarray of shape (n,)
         """
+        if reject is not None and has_dask(X):
+            return map_blocks(fitted_model(self), "predict", X, {"present": present, "reject": reject})
         labels = super().predict(X, present)  # type: ignore[misc]
         if reject is None:
             return labels

@@ -65,11 +65,12 @@ class ViewScalingMixin:
 
     def _lack_words(self, raws: Sequence[RawView]) -> NDArray:
         """Which samples have only zeros in the views that they have, all of them text: they say nothing."""
-        used = [raw for raw in raws if raw.name in self.scalings_]
-        texts = [raw for raw in used if self.scalings_[raw.name] in WORDS]
+        kinds = getattr(self, "scalings_", {})  # models of early versions have none
+        used = [raw for raw in raws if raw.name in kinds]
+        texts = [raw for raw in used if kinds[raw.name] in WORDS]
         if not texts:
             return np.zeros(raws[0].data.shape[0], dtype=bool)
-        others = [raw for raw in used if self.scalings_[raw.name] not in WORDS]
+        others = [raw for raw in used if kinds[raw.name] not in WORDS]
         says = np.any([has_values(raw) for raw in texts], axis=0)
         return ~(says | has_any_view(others)) if others else ~says
 

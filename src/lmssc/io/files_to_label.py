@@ -7,15 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.graph_view import Graph
-from lmssc.io.graph_files import Ids, read_graph_files
-from lmssc.io.join import Joined, join
-from lmssc.io.key_columns import find_keys
-from lmssc.io.label_files import find_label_texts, read_labels
-from lmssc.io.labelled_files import ViewFacts, choose_scaling, make_facts
+from lmssc.io.join import Joined
+from lmssc.io.label_files import find_label_texts
+from lmssc.io.labelled_files import ViewFacts, choose_scaling, join_files
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
-from lmssc.io.sources import read_sources
-from lmssc.io.view_plans import make_views
 
 
 @dataclass(frozen=True)
@@ -89,18 +85,12 @@ def read_files_to_label(
     >>> read_files_to_label([str(path)], [], Options()).labels
     array([None, None, None], dtype=object)
     """
-    notes: list[str] = []
-    sources = read_sources(arguments, options)
-    notes += [source.table.note for source in sources if source.table.note]
-    sources, options = find_keys(sources, (read_labels(path, options) for path in labels), options, notes)
-    views = make_views(sources, options, notes)
-    joined = join(views)
+    files = join_files(arguments, labels, options)
+    sources, options, _, joined, notes = files
     if labels or options.label_column is not None or any(source.label_column is not None for source in sources):
         known, _ = find_label_texts(labels, sources, joined, options, unlabelled, notes)
     else:
         known = np.full(len(joined.ids), None, dtype=object)
-    scaling = choose_scaling({view.name: view.recipe for view in views})
+    links, lines = files.read_graphs(graphs)
     cells = SampleCells(sources, joined.ids)
-    ids = Ids(joined.ids, joined.one_order)
-    links, lines = read_graph_files(graphs, ids, options, [view.name for view in views])
-    return FilesToLabel(joined, known, scaling, cells, make_facts(views, joined), [*lines, *notes], links)
+    return FilesToLabel(joined, known, choose_scaling(files.recipes), cells, files.facts, [*lines, *notes], links)

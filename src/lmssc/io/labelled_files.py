@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmssc.data.graph_view import Graph
 from lmssc.io.column_types import CATEGORY, YES_NO
@@ -138,23 +138,63 @@ def read_labelled_files(
     >>> data.labels.counts, data.joined.ids
     ({'no': 1, 'yes': 1}, array(['p', 'q', 'r'], dtype=object))
     """
-    notes: list[str] = []
-    sources = read_sources(arguments, options)
-    notes += [source.table.note for source in sources if source.table.note]
     paths = [labels] if isinstance(labels, str) else labels or []
-    _check_label_files(paths, sources)
-    sources, options = find_keys(sources, (read_labels(path, options) for path in paths), options, notes)
+    files = join_files(arguments, paths, options)
+    known = find_labels(paths, files.sources, files.joined, files.options, unlabelled, files.notes)
+    decimals = {source.table.decimal for source in files.sources} - {None}
+    reading = {"id_names": list(files.options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
+    links, lines = files.read_graphs(graphs)
+    ids = files.joined.ids
+    cells = SampleCells(files.sources, ids, MAX_SHOWN_COLUMNS) if len(ids) <= MAX_SHOWN_SAMPLES else None
+    return LabelledFiles(files.joined, known, files.recipes, files.facts, [*lines, *files.notes], reading, links, cells)
+
+
+class JoinedFiles(NamedTuple):
+    """Files of views, with their rows joined; `options` names the id columns that were found."""
+
+    sources: Sequence[Source]
+    options: Options
+    views: list[FileView]
+    joined: Joined
+    notes: list[str]
+
+    @property
+    def recipes(self) -> dict[str, dict[str, Any]]:
+        """For each view, how it is made from another file."""
+        return {view.name: view.recipe for view in self.views}
+
+    @property
+    def facts(self) -> list[ViewFacts]:
+        """For each view, its line of the summary."""
+        return make_facts(self.views, self.joined)
+
+    def read_graphs(self, paths: Sequence[str]) -> tuple[dict[str, Graph], list[str]]:
+        """The links in some files, and lines on them."""
+        ids = Ids(self.joined.ids, self.joined.one_order)
+        return read_graph_files(paths, ids, self.options, [view.name for view in self.views])
+
+
+def join_files(arguments: Sequence[str], labels: Sequence[str], options: Options) -> JoinedFiles:
+    r"""Read files of views and join their rows; ids may be found by those in the files of labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("id,x,y\np,1,2\nq,3,4\nr,5,7\n")
+    >>> join_files([str(path)], [], Options()).joined.ids
+    array(['p', 'q', 'r'], dtype=object)
+    """
+    sources = read_sources(arguments, options)
+    notes = [source.table.note for source in sources if source.table.note]
+    _check_label_files(labels, sources)
+    sources, options = find_keys(sources, (read_labels(path, options) for path in labels), options, notes)
     views = make_views(sources, options, notes)
     joined = join(views)
     if len(joined.left_out):
         notes.append(f"{counted(len(joined.left_out), 'sample')} with none of these views: left out.")
-    known = find_labels(paths, sources, joined, options, unlabelled, notes)
-    decimals = {source.table.decimal for source in sources} - {None}
-    reading = {"id_names": list(options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
-    recipes = {view.name: view.recipe for view in views}
-    links, lines = read_graph_files(graphs, Ids(joined.ids, joined.one_order), options, list(recipes))
-    cells = SampleCells(sources, joined.ids, MAX_SHOWN_COLUMNS) if len(joined.ids) <= MAX_SHOWN_SAMPLES else None
-    return LabelledFiles(joined, known, recipes, make_facts(views, joined), [*lines, *notes], reading, links, cells)
+    return JoinedFiles(sources, options, views, joined, notes)
 
 
 def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:

@@ -6,11 +6,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from lmssc.numerics.parallel import threaded_map
 
 ROWS_PER_BATCH = 8192
 """Rows of a product that are computed at a time: they fit into the cache."""
+MAX_EDGES = 1 << 25
+"""Edges whose components are found at once; scipy needs several times their memory."""
 
 
 def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
@@ -90,3 +93,27 @@ def stack_rows(parts: list[sparse.csr_array]) -> sparse.csr_array:
     bounds = [part.indptr[:-1] + (end - part.nnz) for part, end in zip(parts, ends, strict=True)]
     indptr = np.concatenate([*bounds, ends[-1:]]).astype(index_type)
     return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, parts[0].shape[1]))
+
+
+def components_of(graph: sparse.csr_array) -> tuple[int, NDArray]:
+    """Number of connected components, whatever the direction of the edges, and the component of each vertex.
+
+    Examples
+    --------
+    >>> components_of(sparse.csr_array([[0, 1, 0], [0, 0, 0], [0, 0, 0]]))
+    (2, array([0, 0, 1], dtype=int32))
+    """
+    if graph.nnz <= MAX_EDGES:
+        return connected_components(graph, directed=False)
+    n_vertices = graph.shape[0]
+    component = np.arange(n_vertices, dtype=np.int32)
+    number = n_vertices
+    ends = np.unique(np.searchsorted(graph.indptr, np.arange(0, graph.nnz + MAX_EDGES, MAX_EDGES)).clip(0, n_vertices))
+    for first, end in pairwise(ends):
+        rows = consecutive_rows(graph, slice(first, end))
+        start = np.repeat(component[first:end], np.diff(rows.indptr))
+        pairs = np.unique(start.astype(np.int64) * number + component[rows.indices])
+        joined = sparse.csr_array((np.ones(len(pairs), bool), np.divmod(pairs, number)), shape=(number, number))
+        number, names = connected_components(joined, directed=False)
+        component = names[component]
+    return number, component

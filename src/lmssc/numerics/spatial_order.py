@@ -1,5 +1,6 @@
 """An order of the samples in which neighbours in space are neighbours in memory."""
 
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -16,7 +17,7 @@ BATCH_ROWS = 1 << 20
 """Points that are in memory at a time, if they are on disk."""
 
 
-def spatial_order(points: NDArray) -> NDArray:
+def spatial_order(points: NDArray, after_batch: Callable[[], object] | None = None) -> NDArray:
     """An order in which points that are close in space have close indices.
 
     The points are split in half along their first principal direction, and each half again.
@@ -25,6 +26,8 @@ def spatial_order(points: NDArray) -> NDArray:
     ----------
     points : ndarray of shape (n, r)
         Positions of the samples.
+    after_batch : callable, optional
+        Called when some of the points were read, such as to release the memory of points that are on disk.
 
     Returns
     -------
@@ -46,8 +49,11 @@ def spatial_order(points: NDArray) -> NDArray:
         middle, chosen = (first + end) // 2, order[first:end]
         sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
         direction = _principal_direction(points[sample])
-        batches = gen_batches(len(chosen), BATCH_ROWS)
-        along = np.concatenate([points[chosen[batch]] @ direction for batch in batches])
+        along = np.empty(len(chosen), dtype=points.dtype)
+        for batch in gen_batches(len(chosen), BATCH_ROWS):
+            along[batch] = points[chosen[batch]] @ direction
+            if after_batch is not None:
+                after_batch()
         order[first:end] = chosen[np.argpartition(along, middle - first)]
         return [(first, middle), (middle, end)]
 

@@ -29,7 +29,9 @@ RENAMED_ATTRIBUTES = {
     "_places": "_embedded",
 }
 # Parameters that belong to one run and not to the model.
-RUNTIME_PARAMS = ("callback", "checkpoint", "n_jobs", "verbose")
+RUNTIME_PARAMS = ("callback", "checkpoint", "client", "memory_limit", "n_jobs", "verbose")
+# Fitted attributes that can be computed again, and are not saved.
+RUNTIME_ATTRIBUTES = ("_raw_scores",)
 # Booleans, integers, floats, bytes and text, little-endian; any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
 
@@ -135,7 +137,8 @@ class Encoder:
         """Tree of an estimator: its class, its parameters and its fitted attributes."""
         parameters = estimator.get_params(deep=False)
         saved = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMS}
-        fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
+        left_out = {*parameters, *RUNTIME_ATTRIBUTES}
+        fitted = {name: value for name, value in vars(estimator).items() if name not in left_out}
         prefix = f"{where}." if where else ""
         return {
             "class": type(estimator).__name__,

@@ -7,11 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.parts.executor import Message, Part, Result, with_own
-from lmssc.core.parts.store import FileStore
+from lmssc.core.parts.file_store import FileStore, StoredArray
 
 
 class DiskExecutor:
@@ -35,10 +34,10 @@ class DiskExecutor:
     def __init__(self, bounds: NDArray, folder: str | None = None) -> None:
         self.bounds = bounds
         self.folder = Path(tempfile.mkdtemp(prefix="lmssc-parts-", dir=folder))
-        self.parts = [
-            Part(p, int(first), int(end), FileStore(self.folder / str(p)))
-            for p, (first, end) in enumerate(pairwise(bounds))
-        ]
+        self._mail = self.folder / "mail"
+        self._mail.mkdir()
+        self._stores = [FileStore(self.folder / str(p)) for p in range(len(bounds) - 1)]
+        self.parts = [Part(p, int(first), int(end), self._stores[p]) for p, (first, end) in enumerate(pairwise(bounds))]
 
     def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
@@ -48,7 +47,7 @@ class DiskExecutor:
         try:
             return function(part, *arguments)
         finally:
-            part.store.forget()  # type: ignore[attr-defined]
+            self._stores[part.number].forget()
 
     def exchange(
         self,
@@ -58,61 +57,52 @@ class DiskExecutor:
         each: Sequence[Any] | None = None,
     ) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
-        mail = Path(tempfile.mkdtemp(dir=self.folder))
+        sent: list[dict[int, list[StoredArray]]] = []
         try:
             for part, arguments in with_own(self.parts, shared, each):
-                for target, message in self._run(send, part, arguments).items():
-                    with open(mail / f"{part.number}-{target}", "wb") as file:
-                        for array in message:
-                            np.save(file, array, allow_pickle=False)
+                messages = self._run(send, part, arguments)
+                sent.append({target: self._post(part.number, target, message) for target, message in messages.items()})
             return [
-                self._run(receive, part, (self._received(mail, part.number), *arguments))
+                self._run(receive, part, (_received(sent, part.number), *arguments))
                 for part, arguments in with_own(self.parts, shared, each)
             ]
         finally:
-            shutil.rmtree(mail, ignore_errors=True)
+            for path in self._mail.iterdir():
+                path.unlink()
 
-    def _received(self, mail: Path, number: int) -> dict[int, Message]:
-        """The messages to a part, each of them read at once."""
-        found: dict[int, Message] = {}
-        for source in range(len(self.parts)):
-            path = mail / f"{source}-{number}"
-            if path.exists():
-                found[source] = _read_arrays(path)
-        return found
+    def _post(self, source: int, target: int, message: Message) -> list[StoredArray]:
+        """Write a message to files, if it is large."""
+        return [StoredArray.of(array, str(self._mail / f"{source}-{target}-{i}")) for i, array in enumerate(message)]
 
     def save(self, folder: str) -> None:
         """Write all arrays of all parts to a folder that does not exist yet."""
         for part in self.parts:
-            part.store.snapshot(Path(folder) / str(part.number))  # type: ignore[attr-defined]
+            self._stores[part.number].save(Path(folder) / str(part.number))
 
     def restore(self, folder: str) -> None:
         """Replace all arrays of all parts by those that `save` wrote."""
-        for part in self.parts:
-            shutil.rmtree(part.store.folder)  # type: ignore[attr-defined]
-            FileStore(Path(folder) / str(part.number)).snapshot(part.store.folder)  # type: ignore[attr-defined]
+        for store, part in zip(self._stores, self.parts, strict=True):
+            store.restore(Path(folder) / str(part.number))
 
     def mark(self) -> None:
-        """Remember the arrays of all parts as they are now: files are replaced, and never changed."""
-        new, old = self.folder / "mark.new", self.folder / "mark"
-        shutil.rmtree(new, ignore_errors=True)
-        self.save(str(new))
-        shutil.rmtree(old, ignore_errors=True)
-        new.rename(old)
+        """Remember the arrays of all parts as they are now: files are written once, and never changed."""
+        for store in self._stores:
+            store.mark()
 
     def rollback(self) -> None:
         """Go back to the last `mark`."""
-        self.restore(str(self.folder / "mark"))
+        for store in self._stores:
+            store.rollback()
 
     def close(self) -> None:
         """Delete the temporary folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _read_arrays(path: Path) -> list[NDArray]:
-    """All arrays of a file, which `numpy.save` wrote one after another."""
-    arrays, size = [], path.stat().st_size
-    with open(path, "rb") as file:
-        while file.tell() < size:
-            arrays.append(np.load(file))
-    return arrays
+def _received(sent: Sequence[Mapping[int, Sequence[StoredArray]]], number: int) -> dict[int, Message]:
+    """The messages to a part, read into memory."""
+    return {
+        source: [array.read() for array in messages[number]]
+        for source, messages in enumerate(sent)
+        if number in messages
+    }

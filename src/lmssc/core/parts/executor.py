@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.parts.store import FileStore, Value
+from lmssc.core.parts.file_store import FileStore, Value
 
 Result = TypeVar("Result")
 Message = Sequence[NDArray]
@@ -160,12 +161,18 @@ class InMemoryExecutor:
     def save(self, folder: str) -> None:
         """Write all arrays of all parts to a folder that does not exist yet."""
         for part in self.parts:
-            FileStore(f"{folder}/{part.number}").update(part.store)
+            with TemporaryDirectory() as temporary:
+                store = FileStore(temporary)
+                store.update(part.store)
+                store.save(f"{folder}/{part.number}")
 
     def restore(self, folder: str) -> None:
         """Replace all arrays of all parts by those that `save` wrote."""
         for part in self.parts:
-            part.store = dict(FileStore(f"{folder}/{part.number}").items())
+            with TemporaryDirectory() as temporary:
+                store = FileStore(temporary)
+                store.restore(f"{folder}/{part.number}")
+                part.store = dict(store.items())
 
     def mark(self) -> None:
         """Remember the arrays of all parts as they are now: functions never change an array in place."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from lmssc.core.calibration import Calibration, GroupedCalibration, fit_by_missing, reweigh
+from lmssc.core.calibration import GroupedCalibration, fit_by_missing, reweigh
 from lmssc.core.fit import FitResult
 from lmssc.core.graph import new_list_length, new_rows
 from lmssc.core.held_out import class_abundances
@@ -19,9 +19,9 @@ from lmssc.core.new_samples import (
     without_own,
 )
 from lmssc.core.parts.executor import Executor, Part, collect, gather
-from lmssc.core.parts.problem import PartedObjective, PartedState, coordinates, embedded
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState, coordinates, embedded
+from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.parts.results import graph_in_order, rows_in_order
-from lmssc.core.parts.start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion
 from lmssc.numerics.batches import gen_batches
@@ -63,6 +63,7 @@ def finish(
     ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached), average)
     return FitResult(
         scores=rows_in_order(executor, _named, "calibrated", order=order, on_disk=on_disk),
+        raw_scores=None,
         unreached=unreached,
         graph=graph_in_order(executor, order, on_disk=on_disk),
         latent=rows_in_order(executor, _named, "latent", order=order, on_disk=on_disk),
@@ -74,8 +75,9 @@ def finish(
         ridge=ridge,
         probe=probe,
         trust=trust,
-        temperature=calibration.temperature,
-        doubt=calibration.doubt,
+        calibration=calibration,
+        gamma=objective.gamma,
+        n_missing=np.zeros(objective.n_samples, dtype=np.int8),
         terms=terms,
         converged=converged,
         neighbor_recall=objective.search.recall,
@@ -169,7 +171,7 @@ def _nearest(
     return samples[found.indices], found.squared_distances
 
 
-def _calibrate(start: PartedStart) -> Calibration:
+def _calibrate(start: PartedStart) -> GroupedCalibration:
     """Probabilities of the final scores, as "calibrated" of each part: see `confidence.calibrate_scores`."""
     objective, before = start.objective, start.confidence
     executor, targets, weights = objective.executor, objective.targets, balanced_weights(objective)
@@ -182,7 +184,7 @@ def _calibrate(start: PartedStart) -> Calibration:
         probabilities = before.probabilities[reached]
         calibration = fit_by_missing(balanced, probabilities, n_missing, abundance, calibration, penalise=False)
     executor.map(_set_calibrated, calibration, weights, abundance)
-    return calibration.overall
+    return calibration
 
 
 def _set_calibrated(part: Part, calibration: GroupedCalibration, weights: NDArray, abundance: NDArray) -> None:

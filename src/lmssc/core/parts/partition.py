@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Part
-from lmssc.data.memmap import MappedRows
+from lmssc.data.memmap import release
 from lmssc.data.views import MappedView, View, Views
 from lmssc.numerics.matrices import Matrix
 
@@ -27,6 +27,8 @@ def part_bounds(n_samples: int, n_parts: int) -> NDArray:
     >>> part_bounds(10, 4)
     array([ 0,  2,  5,  7, 10])
     """
+    if n_parts > n_samples or n_parts & (n_parts - 1):
+        raise ValueError(f"n_parts={n_parts} must be a power of two, and at most the number of samples, {n_samples}")
     bounds = [0, n_samples]
     while len(bounds) <= n_parts:
         middles = [(first + end) // 2 for first, end in pairwise(bounds)]
@@ -49,6 +51,7 @@ def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
     for v, (view, loading) in enumerate(zip(views, loadings, strict=True)):
         for rows, block in view.blocks():
             product[rows] = block.dot(loading) + (product[rows] if v else 0)
+            release(product)
     return product
 
 
@@ -109,8 +112,3 @@ def views_of(part: Part) -> Views:
         v = len(views)
         views.append(View(part[f"view{v}"], part.get(f"offset{v}")))
     return Views(views)
-
-
-def is_on_disk(views: Views) -> bool:
-    """Whether any view is on disk."""
-    return any(isinstance(view.data, MappedRows) for view in views)

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.fit_config import FitConfig
+from lmssc.core.initialization import wanted_components
 from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.partition import part_bounds
-from lmssc.data.memmap import stored_bytes
+from lmssc.data.memmap import MappedRows, stored_bytes
 from lmssc.data.views import Views
 
 UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -57,6 +58,11 @@ class MemoryModel:
         graph = 4 * edges + lists
         scores = 8 * c * itemsize + 2 * edges
         return max(latent, search, graph, scores)
+
+    def whole(self, row_bytes: float, itemsize: int, r: int, c: int, k: int) -> float:
+        """Bytes of each sample of a fit that is not in parts: more than were ever measured."""
+        lists, edges = 12 * 3 * (k + 1), 3 * k * (4 + itemsize)
+        return row_bytes + 12 * r * itemsize + 16 * (r + 2 * c) + 2 * lists + 6 * edges + 14 * c * itemsize
 
 
 MODEL = MemoryModel()
@@ -116,6 +122,14 @@ class Plan:
                 f"{needed / 1e9:.2g} GB"
             )
         return 2 ** int(np.ceil(np.log2(max(1.0, n_samples * per_row / left))))
+
+    def is_enough_for_all(self, views: Views, config: FitConfig, n_classes: int) -> bool:
+        """Whether a fit that is not in parts takes less memory than the limit."""
+        n_components = wanted_components(views, config)[0]
+        in_memory = sum(stored_bytes(view.data) for view in views if not isinstance(view.data, MappedRows))
+        shape = views.dtype.itemsize, n_components, n_classes, config.n_neighbors
+        per_row = MODEL.per_sample + MODEL.whole(in_memory / views.n_samples, *shape)
+        return MODEL.base + views.n_samples * per_row <= self.memory_limit
 
     def executor(self, bounds: NDArray) -> Executor:
         """New parts, in files."""

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Part
-from lmssc.data.memmap import release
+from lmssc.data.memmap import memory_map, release
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import concat_ranges
+
+# Rows that are in memory at a time.
+BATCH_ROWS = 1 << 18
 
 
 def empty_array(shape: tuple[int, ...], dtype: np.dtype, *, on_disk: bool) -> NDArray:
@@ -87,11 +91,7 @@ def graph_in_order(executor: Executor, order: NDArray, *, on_disk: bool) -> spar
         data[places], indices[places] = renumbered.data, renumbered.indices
         release(data)
         release(indices)
-    result = sparse.csr_array((n_samples, n_samples), dtype=data.dtype)
-    # The constructor would copy arrays of another type.
-    result.data, result.indices, result.indptr = data, indices, indptr.astype(index_type)
-    result.has_sorted_indices = True
-    return result
+    return _as_csr(data, indices, indptr.astype(index_type), (n_samples, n_samples))
 
 
 def _row_lengths(part: Part) -> NDArray:
@@ -100,3 +100,62 @@ def _row_lengths(part: Part) -> NDArray:
 
 def _graph(part: Part) -> sparse.csr_array:
     return part["graph"]
+
+
+def take_in_order(rows: NDArray, index: NDArray) -> NDArray:
+    """`rows[index]`, in a temporary file if the rows are on disk.
+
+    Examples
+    --------
+    >>> take_in_order(np.array([5, 6, 7]), np.array([2, 0]))
+    array([7, 5])
+    """
+    if memory_map(rows) is None:
+        return rows[index]
+    result = empty_array((len(index), *rows.shape[1:]), rows.dtype, on_disk=True)
+    for batch in gen_batches(len(index), BATCH_ROWS):
+        result[batch] = rows[index[batch]]
+        release(rows)
+        release(result)
+    return result
+
+
+def renumber_graph(graph: sparse.csr_array, nodes: NDArray, samples: NDArray) -> sparse.csr_array:
+    """The graph with row `nodes[i]` as row i and column `samples[j]` for column j; on disk if it is.
+
+    Examples
+    --------
+    >>> graph = sparse.csr_array([[0.0, 1.0], [0.5, 0.0]])
+    >>> renumber_graph(graph, np.array([1, 0]), np.array([1, 0])).toarray()
+    array([[0. , 0.5],
+           [1. , 0. ]])
+    """
+    shape = (len(nodes), len(nodes))
+    if memory_map(graph) is None:
+        return _renumbered(graph, nodes, samples, shape)
+    indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[nodes])]).astype(graph.indices.dtype)
+    data = empty_array((int(indptr[-1]),), graph.dtype, on_disk=True)
+    indices = empty_array((int(indptr[-1]),), graph.indices.dtype, on_disk=True)
+    for batch in gen_batches(len(nodes), BATCH_ROWS):
+        some = _renumbered(graph, nodes[batch], samples, shape)
+        entries = slice(indptr[batch.start], indptr[batch.stop])
+        data[entries], indices[entries] = some.data, some.indices
+        for array in (graph, data, indices):
+            release(array)
+    return _as_csr(data, indices, indptr, shape)
+
+
+def _renumbered(graph: sparse.csr_array, nodes: NDArray, samples: NDArray, shape: tuple[int, int]) -> sparse.csr_array:
+    rows = graph[nodes]
+    columns = samples.astype(rows.indices.dtype)[rows.indices]
+    result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(nodes), shape[1]))
+    result.sort_indices()
+    return result
+
+
+def _as_csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """A sparse array of these arrays, which the constructor might copy."""
+    result = sparse.csr_array(shape, dtype=data.dtype)
+    result.data, result.indices, result.indptr = data, indices, indptr
+    result.has_sorted_indices = True
+    return result

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Message, Part, gather, total
-from lmssc.core.parts.graph import subgraph
 from lmssc.core.parts.halo import rows_for_others, with_halo
+from lmssc.core.parts.parted_graph import subgraph
 from lmssc.core.parts.solver import PartedSystem, coarse_level, product, solve
 from lmssc.core.weak_components import WEAK_EDGE, WeakComponents
 from lmssc.numerics.conjugate_gradient import solver_tolerance

@@ -12,9 +12,9 @@ from lmssc.core.latent import MAX_STEPS, LatentBasis, find_basis
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.objective import TOLERANCE
 from lmssc.core.parts.executor import Executor, Message, Part, total
-from lmssc.core.parts.graph import learn_graph
 from lmssc.core.parts.halo import rows_for_others, with_halo
 from lmssc.core.parts.neighbors import PartedKNN
+from lmssc.core.parts.parted_graph import learn_graph
 from lmssc.core.parts.partition import views_of
 from lmssc.core.parts.scores import propagate
 from lmssc.core.parts.solver import PartedSystem, product, solve
@@ -98,8 +98,7 @@ class PartedObjective:
         return TOLERANCE(self.n_samples, change)
 
     def step(self, state: PartedState) -> PartedState:
-        """One iteration: W, then H, then S, then F. If it fails, the parts are as they were before."""
-        self.executor.mark()
+        """One iteration: W, then H, then S, then F."""
         loadings = self.update_loadings(state)
         tol = self.tolerance(state.change)
         state = replace(state, loadings=loadings)

@@ -6,6 +6,7 @@ gathered, and the functions of a fit in memory do the rest.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,17 @@ from lmssc.core.label_regression import (
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.parts.executor import Executor, Part, collect, gather, total
-from lmssc.core.parts.graph import subgraph
 from lmssc.core.parts.neighbors import PartedKNN
+from lmssc.core.parts.parted_graph import subgraph
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState, embedded, latent_products
 from lmssc.core.parts.partition import dot_on_disk, scatter, views_of
-from lmssc.core.parts.problem import PartedObjective, PartedState, embedded, latent_products
 from lmssc.core.permutation import Permutation
 from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
 from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import MAX_ROUNDS, MIN_CHANGE
+from lmssc.data.memmap import release
 from lmssc.data.views import View, Views
 from lmssc.numerics.knn.approximate import choose_search
 from lmssc.numerics.spatial_order import spatial_order
@@ -100,7 +102,9 @@ def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Call
     """
     n_components, above_noise = wanted_components(views, config)
     loadings = views.split(start_directions(views, n_components, above_noise=above_noise))
-    permutation = Permutation(spatial_order(dot_on_disk(views, loadings)))
+    latent = dot_on_disk(views, loadings)
+    permutation = Permutation(spatial_order(latent, partial(release, latent)))
+    del latent
     targets = permutation.apply_to_targets(targets)
     executor = make_executor(loadings[0].shape[1])
     scatter(executor, views, np.asarray(permutation.order))

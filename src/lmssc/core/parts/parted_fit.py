@@ -16,8 +16,8 @@ from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.core.parts.finish import finish
 from lmssc.core.parts.neighbors import PartedKNN
-from lmssc.core.parts.problem import PartedObjective, PartedState
-from lmssc.core.parts.start import PartedStart, begin
+from lmssc.core.parts.parted_objective import PartedObjective, PartedState
+from lmssc.core.parts.parted_start import PartedStart, begin
 from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -69,7 +69,7 @@ def fit_in_parts(
     """
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
-    _refuse(views, targets, config)
+    refuse_unsupported(views, targets, config)
     made: list[Executor] = []
 
     def make(n_components: int) -> Executor:
@@ -84,9 +84,10 @@ def fit_in_parts(
         else:
             made.append(places.executor(saved["bounds"]))
             start = _resume(saved, views, config, made[-1], hooks)
+        steps = _Steps(start.objective)
         state, terms, converged = alternate(
             start.state,
-            partial(_step, start.objective),
+            steps,
             start.objective.objective,
             max_iter=config.max_iter,
             tol=config.tol,
@@ -95,6 +96,7 @@ def fit_in_parts(
             save=partial(_save_if_due, start, hooks=hooks),
             interruptible=context.interruptible,
         )
+        steps.settle(state)
         n_iterations = len(next(iter(terms.values()), ()))
         if hooks.checkpoint is not None:
             if converged or n_iterations == config.max_iter:
@@ -111,7 +113,7 @@ def fit_in_parts(
             executor.close()
 
 
-def _refuse(views: Views, targets: Targets, config: FitConfig) -> None:
+def refuse_unsupported(views: Views, targets: Targets, config: FitConfig) -> None:
     """Raise an error for what a fit in parts cannot do."""
     for wrong, what in (
         (not views.complete, "samples that lack views"),
@@ -120,16 +122,34 @@ def _refuse(views: Views, targets: Targets, config: FitConfig) -> None:
         (config.random_start, "init='random'"),
     ):
         if wrong:
-            raise ValueError(f"a fit in parts does not support {what}: leave out memory_limit")
+            raise ValueError(
+                f"with this memory_limit or client the fit would be in parts, which does not support {what}: raise the "
+                "limit, or leave both out"
+            )
 
 
-def _step(objective: PartedObjective, state: PartedState) -> PartedState:
-    """An iteration; Ctrl-C or an error leaves the parts as they were."""
-    try:
-        return objective.step(state)
-    except BaseException:
-        objective.executor.rollback()
-        raise
+class _Steps:
+    """Iterations after which parts and state belong together, whenever Ctrl-C or an error comes."""
+
+    def __init__(self, objective: PartedObjective) -> None:
+        self.objective = objective
+        self._reached: PartedState | None = None
+
+    def __call__(self, state: PartedState) -> PartedState:
+        self.objective.executor.mark()
+        self._reached = state
+        try:
+            new = self.objective.step(state)
+        except BaseException:
+            self.objective.executor.rollback()
+            raise
+        self._reached = new
+        return new
+
+    def settle(self, state: PartedState) -> None:
+        """Go back to the parts of `state`, if the last iteration does not count because J was not computed."""
+        if self._reached is not None and self._reached is not state:
+            self.objective.executor.rollback()
 
 
 def _set_first_alpha(objective: PartedObjective, state: PartedState) -> None:

@@ -1,0 +1,210 @@
+"""Parts of a fit that live in the workers of a Dask cluster.
+
+Each part is in the memory of one worker, by name, so that no task graph grows with the iterations. A call of `map` is
+one task for each part, sent to its worker; what the tasks return is small. In `exchange`, messages go from worker to
+worker. If a worker dies, its parts are gone: the executor raises a `WorkerLostError`, and `dask_fit` goes on from the
+last checkpoint with the workers that are left.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lmssc._optional import import_optional
+from lmssc.core.parts.executor import Message, Part, Result
+from lmssc.core.parts.file_store import FileStore, Value
+from lmssc.numerics.parallel import threads
+
+# Seconds between looks at the workers while tasks run.
+POLL_SECONDS = 1.0
+# In a worker: its parts, and the arrays that they had at the last `mark`, by fit and number.
+_PARTS: dict[tuple[str, int], Part] = {}
+_MARKED: dict[tuple[str, int], dict[str, Value]] = {}
+
+
+class WorkerLostError(RuntimeError):
+    """A worker died, and parts of the fit with it."""
+
+
+class SchedulerLostError(RuntimeError):
+    """The scheduler does not answer any more."""
+
+
+def distributed() -> Any:
+    """The module `distributed`."""
+    return import_optional("distributed", purpose="clusters", extra="dask")
+
+
+def run_on_part(name: str, number: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """In a worker: `function` of one of its parts, on as many threads as the worker has."""
+    if (name, number) not in _PARTS:
+        raise WorkerLostError(f"part {number} is not in this worker: it was started again")
+    with threads(distributed().get_worker().state.nthreads):
+        return function(_PARTS[name, number], *arguments)
+
+
+def _create(name: str, number: int, start: int, stop: int) -> None:
+    _PARTS[name, number] = Part(number, start, stop)
+
+
+def _forget(name: str) -> None:
+    for parts in (_PARTS, _MARKED):
+        for key in [key for key in parts if key[0] == name]:
+            del parts[key]
+
+
+def _pick(sent: Mapping[int, Message], target: int) -> Message | None:
+    """The message to one part, so that no other travels with it."""
+    return sent.get(target)
+
+
+def _receive(
+    name: str, number: int, function: Callable[..., Any], messages: Sequence[Message | None], arguments: Sequence[Any]
+) -> tuple[Any, int]:
+    """In a worker: what `function` returns, and the bytes of the messages that came from other parts."""
+    found = {source: message for source, message in enumerate(messages) if message is not None}
+    size = sum(array.nbytes for source, message in found.items() if source != number for array in message)
+    return run_on_part(name, number, function, (found, *arguments)), size
+
+
+def _mark(part: Part, name: str) -> None:
+    _MARKED[name, part.number] = dict(part.store)
+
+
+def _rollback(part: Part, name: str) -> None:
+    part.store = dict(_MARKED[name, part.number])
+
+
+def _save(part: Part, folder: str) -> None:
+    with TemporaryDirectory() as temporary:
+        store = FileStore(temporary)
+        store.update(part.store)
+        store.save(f"{folder}/{part.number}")
+
+
+def _restore(part: Part, folder: str) -> None:
+    with TemporaryDirectory() as temporary:
+        store = FileStore(temporary)
+        store.restore(f"{folder}/{part.number}")
+        part.store = dict(store.items())
+
+
+class DaskExecutor:
+    """Keeps the parts of a fit in the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    bounds : ndarray of int of shape (n_parts + 1,)
+        Part p has the samples from `bounds[p]` to before `bounds[p + 1]`.
+    client : distributed.Client
+        Client of the cluster.
+
+    Attributes
+    ----------
+    workers : list of str
+        Address of the worker of each part.
+    bytes_sent : int
+        Bytes of all messages between different parts so far.
+    """
+
+    def __init__(self, bounds: NDArray, client: Any) -> None:
+        self.bounds, self._client, self._name = bounds, client, uuid.uuid4().hex
+        alive = sorted(alive_workers(client))
+        if not alive:
+            raise WorkerLostError("the cluster has no worker")
+        self.workers = [alive[p * len(alive) // (len(bounds) - 1)] for p in range(len(bounds) - 1)]
+        self.bytes_sent = 0
+        ends = [(int(first), int(end)) for first, end in pairwise(bounds)]
+        self._gather(self._submit(_create, [(self._name, p, *ends[p]) for p in range(len(ends))]))
+
+    def _submit(self, function: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        """Futures of a task for each part, in its worker."""
+        return [
+            self._client.submit(function, *own, workers=[worker], allow_other_workers=False, pure=False, retries=0)
+            for worker, own in zip(self.workers, arguments, strict=True)
+        ]
+
+    def _gather(self, futures: list[Any]) -> list[Any]:
+        """Results of the tasks; an error as soon as a worker or the scheduler is gone."""
+        return gather_or_fail(self._client, futures, self.workers)
+
+    def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
+        """`function(part, *shared)` of all parts."""
+        tasks = [(self._name, p, function, arguments) for p, arguments in self._arguments(shared, each)]
+        return self._gather(self._submit(run_on_part, tasks))
+
+    def exchange(
+        self,
+        send: Callable[..., Mapping[int, Message]],
+        receive: Callable[..., Result],
+        *shared: Any,
+        each: Sequence[Any] | None = None,
+    ) -> list[Result]:
+        """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
+        arguments = [own for _, own in self._arguments(shared, each)]
+        sent = self._submit(run_on_part, [(self._name, p, send, own) for p, own in enumerate(arguments)])
+        targets = range(len(self.workers))
+        # For each target, the message of each source, made where the source is.
+        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in targets]
+        tasks = [(self._name, p, receive, picked[p], own) for p, own in enumerate(arguments)]
+        found = self._gather(self._submit(_receive, tasks))
+        self.bytes_sent += sum(size for _, size in found)
+        return [result for result, _ in found]
+
+    def _arguments(self, shared: Sequence[Any], each: Sequence[Any] | None) -> Iterable[tuple[int, Sequence[Any]]]:
+        return enumerate(shared if each is None else (*shared, each[p]) for p in range(len(self.workers)))
+
+    def save(self, folder: str) -> None:
+        """Write all arrays of all parts to a folder that all workers share and that does not exist yet."""
+        self.map(_save, folder)
+
+    def restore(self, folder: str) -> None:
+        """Replace all arrays of all parts by those that `save` wrote."""
+        self.map(_restore, folder)
+
+    def mark(self) -> None:
+        """Remember the arrays of all parts as they are now."""
+        self.map(_mark, self._name)
+
+    def rollback(self) -> None:
+        """Go back to the last `mark`."""
+        self.map(_rollback, self._name)
+
+    def close(self) -> None:
+        """Forget all parts, in the workers that are left."""
+        try:
+            left = [worker for worker in set(self.workers) if worker in alive_workers(self._client)]
+            self._client.run(_forget, self._name, workers=left) if left else None
+        except (OSError, RuntimeError):  # nobody to tell
+            pass
+
+
+def alive_workers(client: Any) -> set[str]:
+    """Addresses of the workers that the scheduler knows; an error if it does not answer."""
+    try:
+        return set(client.nthreads())
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise SchedulerLostError(
+            "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on "
+            "from its last checkpoint"
+        ) from error
+
+
+def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> list[Any]:
+    """Results of futures, unless a worker that they need, or the scheduler, is gone."""
+    wait, needed = distributed().wait, set(workers)
+    while True:
+        try:
+            wait(futures, timeout=POLL_SECONDS)
+            return client.gather(futures)
+        except TimeoutError:
+            lost = needed - alive_workers(client)
+            if lost:
+                raise WorkerLostError(f"the worker {sorted(lost)[0]} died") from None
+        except (distributed().CancelledError, distributed().scheduler.KilledWorker) as error:
+            alive_workers(client)
+            raise WorkerLostError("a worker died") from error
