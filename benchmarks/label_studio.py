@@ -116,16 +116,18 @@ def main():
     """Run both, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--label-studio", required=True, metavar="PROGRAM")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="of Label Studio, which takes minutes to make one")
     parser.add_argument("--port", type=int, default=8899)
     parser.add_argument("--out", type=Path, default=Path("results/studio"))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         views, truth = write_digits(folder)
-        (folder / "label-studio").mkdir()
+        data = args.data or folder / "label-studio"
+        data.mkdir(exist_ok=True)
         labels = ["--labels", str(folder / "digits" / "labels.csv")]
         with served(folder, *views, *labels) as studio:
-            label_studio = LabelStudio(args.label_studio, folder / "label-studio", args.port)
+            label_studio = LabelStudio(args.label_studio, data, args.port)
             try:
                 lines = work(label_studio, studio, truth)
             finally:

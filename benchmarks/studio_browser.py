@@ -3,9 +3,9 @@
     python benchmarks/studio_browser.py            # digits: labels needed, two browsers, undo
     python benchmarks/studio_browser.py --speed 100000
 
-- **One browser**: 100 digits are labelled by keys, from zero labels on; after every five the annotator waits for the fit
-  in the background, which takes less than the five keys of a person on a quiet machine. The answers about all other digits are compared
-  with those of `LMSSC` with 200 labels at random.
+- **One browser**: 100 digits are labelled by keys, from zero labels on. After every five labels it waits for the fit
+  in the background, which takes less than the five keys of a person on a quiet machine. The answers about all other
+  digits are compared with those of `LMSSC` with 200 labels at random.
 - **Undo**: what the server says of all samples is the same before a label and after it was undone.
 - **Two browsers**: 200 answers at the same time, one in seven of them wrong. Every answer that the page took must be in
   the file, and the list of disagreements must be that of the answers.
