@@ -7,7 +7,7 @@ Starts both on the loopback address, makes a project of digits whose tasks have 
 backend, and asks for predictions. Then it annotates the tasks with the lowest score, one after the other, as the data
 manager of Label Studio sorts them, and checks that each annotation arrives here as an answer and that the order
 follows. Label Studio refuses addresses of its own machine by default, so it is started with
-SSRF_PROTECTION_ENABLED=false. Writes results/studio/label_studio.md.
+SSRF_PROTECTION_ENABLED=false and USE_DEFAULT_BANNED_SUBNETS=false. Writes results/studio/label_studio.md.
 """
 
 import argparse
@@ -45,6 +45,7 @@ class LabelStudio:
         environment = os.environ | {
             "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
             "SSRF_PROTECTION_ENABLED": "false",
+            "USE_DEFAULT_BANNED_SUBNETS": "false",
             "COLLECT_ANALYTICS": "false",
             "LATEST_VERSION_CHECK": "false",
         }

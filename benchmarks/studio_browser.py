@@ -41,7 +41,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from browsing import set_screen, start_browser
 
-KEYS = "123456789abcdefghijklmopqrtvwxyz"
 MARKS = (10, 20, 30, 40, 50, 60, 80, 100)
 N_RANDOM, N_SEEDS = 200, 5
 WRONG_EVERY = 7
@@ -84,9 +83,12 @@ class Page:
         return self.driver.execute_script("return document.getElementById('sample-title').textContent")
 
     @property
-    def names(self):
-        """The classes, in the order of their keys."""
-        script = "return [...document.querySelectorAll('#classes button span')].map((one) => one.textContent)"
+    def keys(self):
+        """The key of each class, as its button says."""
+        script = (
+            "return Object.fromEntries([...document.querySelectorAll('#classes button')].map((one) => "
+            "[one.querySelector('span').textContent, one.querySelector('kbd').textContent]))"
+        )
         return self.driver.execute_script(script)
 
     def press(self, *keys):
@@ -106,9 +108,9 @@ class Page:
 
     def give(self, label):
         """Give the sample in front a label by keys alone."""
-        names = self.names
-        if label in names:
-            return self.press(KEYS[names.index(label)])
+        keys = self.keys
+        if label in keys:
+            return self.press(keys[label])
         self.driver.execute_script("document.activeElement.blur()")
         self._chains(self.driver, duration=0).send_keys("+").perform()
         return self.press(label, self._keys.ENTER)
@@ -199,7 +201,7 @@ def one_browser(folder, views, truth):
         studio.settle()
         sample, before = page.sample, studio.ask("/api/map")
         asked = studio.ask("/api/next")
-        page.press("1")
+        page.press(next(iter(page.keys.values())))
         page.press("u")
         same = studio.ask("/api/map") == before and studio.ask("/api/next") == asked and page.sample == sample
         page.driver.quit()

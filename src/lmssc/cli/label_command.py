@@ -28,8 +28,9 @@ examples:
 
 the page:
   It shows the sample that tells most about all others, what the model thinks of it and which labelled samples
-  that comes from. Keys 1 to 9 and letters give a class, u takes the last answer back, s skips, n is "none of
-  these", ? lists all keys. Every answer moves all others at once; a full fit runs in the background.
+  that comes from. Digits and letters give a class (its key is on its button; the class "3" has the key 3), u takes
+  the last answer back, s skips, n is "none of these", ? lists all keys. Every answer moves all others at once; a
+  full fit runs in the background.
 
 what is shown:
   --show image=..., text=..., audio=... names a column, or files with {id} or {column} in their name. Files come
