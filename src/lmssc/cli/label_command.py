@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,8 @@ def _label(args: argparse.Namespace) -> int:
     if not args.quiet:
         n_labels = len(studio.session.labels())
         print(f"\n{n_labels:,} labels in {args.out / 'labels.csv'}; all answers in {args.out / 'answers.sqlite'}.")
+        again = shlex.join([*args.views, *(word for graph in args.graph for word in ("--graph", graph))])
+        print(f"Use them: lmssc classify {again} --labels {shlex.quote(str(args.out / 'labels.csv'))} --out result")
     if not ended:  # Python would wait for the fit, or fall over it
         sys.stdout.flush()
         os._exit(0)
