@@ -1,7 +1,7 @@
 """Answers for labelled samples whose labels were hidden, from the latent positions that a fit has found."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,11 @@ class LatentProblem:
     links: sparse.csr_array | None = None
     opinions: NDArray | None = None
     opinion_share: float = 0.0
+
+    def take(self, rows: NDArray) -> "LatentProblem":
+        """The same for some of the samples; there must be no links."""
+        groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
+        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions)
 
     @cached_property
     def graph(self) -> sparse.csr_array:
