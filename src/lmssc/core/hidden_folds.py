@@ -71,7 +71,8 @@ class LatentProblem:
 
     def take(self, rows: NDArray) -> "LatentProblem":
         """The same for some of the samples; there must be no links."""
-        return replace(self, embedded=self.embedded[rows], groups=None if self.groups is None else self.groups[rows])
+        groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
+        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions)
 
     @cached_property
     def graph(self) -> sparse.csr_array:

@@ -118,9 +118,10 @@ class TrustMixin:
     def suspect_labels(self) -> Suspects:
         """Labels that the other labels contradict, the most suspect first.
 
-        Labels are hidden in turn, in folds, and found again from the latent positions of the fit; then once more, with
-        doubtful labels trusted less. The graph of the fit has seen the labels, so leaving out one label of that graph
-        would trust each of them too much. Of more than 3,000 distinct samples without a label, 3,000 take part.
+        Labels are hidden in turn, in folds, and found again from the latent positions of the fit, in three rounds: each
+        trusts labels less that the last one doubts. The graph of the fit has seen the labels, so leaving out one label
+        of that graph would trust each of them too much. Of more than 3,000 distinct samples without a label, 3,000 take
+        part.
 
         Returns
         -------
