@@ -6,6 +6,7 @@ from scipy import sparse
 
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV, Graph
+from lmssc.core.hidden_folds import LatentProblem
 from lmssc.core.influence import label_weights
 from lmssc.datasets import make_multiview
 from lmssc.estimators.trust_state import label_solver
@@ -342,3 +343,23 @@ def test_sets_of_samples_that_are_identical_but_differ_in_class():
         new_shares.append(clf.predict_set([X[~fitted]])[np.arange(40), target[~fitted]].mean())
     assert np.mean(shares) > 0.85  # 0.9 less three standard errors of 12 draws
     assert np.mean(new_shares) > 0.85
+
+
+def test_suspects_of_many_samples_are_judged_among_some_and_found_once(monkeypatch):
+    """Ten of 150 labels are wrong: 300 of 850 unlabelled samples show most of them, and the second time at once."""
+    data = make_multiview(1000, labelled=0.15, random_state=0)
+    y = data.y.copy()
+    wrong = np.flatnonzero(y >= 0)[:10]
+    y[wrong] = (y[wrong] + 1) % len(np.unique(data.target))
+    monkeypatch.setattr("lmssc.estimators.trust.MAX_UNLABELLED", 300)
+    sizes, label = [], LatentProblem.label
+    monkeypatch.setattr(
+        LatentProblem, "label", lambda self, targets: sizes.append(len(targets)) or label(self, targets)
+    )
+    clf = LMSSC().fit(data.views, y)
+    found = clf.suspect_labels()
+    assert set(sizes) == {450}
+    assert len(set(found.rows[:10]) & set(wrong)) >= 6  # by chance 0.7
+    assert clf.suspect_labels() is found
+    clf.fit(data.views, data.y)
+    assert clf.suspect_labels() is not found

@@ -1,7 +1,7 @@
 """Answers for labelled samples whose labels were hidden, from the latent positions that a fit has found."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,6 +62,10 @@ class LatentProblem:
     groups: NDArray | None = None
     tol: float = 1e-6
     links: sparse.csr_array | None = None
+
+    def take(self, rows: NDArray) -> "LatentProblem":
+        """The same for some of the samples; there must be no links."""
+        return replace(self, embedded=self.embedded[rows], groups=None if self.groups is None else self.groups[rows])
 
     @cached_property
     def graph(self) -> sparse.csr_array:

@@ -20,6 +20,7 @@ from lmssc.data.parameters import COUNT, SHARE
 from lmssc.data.validation import Masks, has_dask
 from lmssc.estimators.explain import explain_new, explain_rows
 from lmssc.estimators.explanation import Explanation
+from lmssc.estimators.once import once
 from lmssc.estimators.suspects import Suspects
 from lmssc.estimators.trust_state import (
     NewRows,
@@ -30,6 +31,9 @@ from lmssc.estimators.trust_state import (
     read_new,
     sample_names,
 )
+
+# Distinct samples without a label, at most, among which labels are suspected: as many as calibrate the confidence.
+MAX_UNLABELLED = 3000
 
 
 class TrustMixin:
@@ -116,15 +120,14 @@ class TrustMixin:
 
         Labels are hidden in turn, in folds, and found again from the latent positions of the fit; then once more, with
         doubtful labels trusted less. The graph of the fit has seen the labels, so leaving out one label of that graph
-        would trust each of them too much.
+        would trust each of them too much. Of more than 3,000 distinct samples without a label, 3,000 take part.
 
         Returns
         -------
         Suspects
         """
         model = fitted_model(self)
-        found = doubt_labels(latent_problem(model), certain(model._targets), label_folds(model))
-        return _suspects(model, found)
+        return once(model, "suspects", lambda: _suspects(model, _doubt(model)))
 
     @property
     def overruled_(self) -> NDArray:
@@ -318,6 +321,20 @@ def _check_rows(rows: ArrayLike | None, n_samples: int) -> NDArray:
     if asked.size and not (asked.min() >= 0 and asked.max() < n_samples):
         raise ValueError(f"rows must be from 0 to {n_samples - 1}, got {asked.min()} to {asked.max()}")
     return asked.astype(np.intp)
+
+
+def _doubt(model: Any) -> LabelDoubt:
+    """How likely each label of a fit is wrong, judged among all labelled samples and some of the others."""
+    problem, targets, folds = latent_problem(model), certain(model._targets), label_folds(model)
+    others = np.flatnonzero(~targets.labelled)
+    if len(others) <= MAX_UNLABELLED or problem.links is not None:  # links to samples left out would be lost
+        return doubt_labels(problem, targets, folds)
+    # Samples are in random order.
+    rows = np.sort(np.concatenate([np.flatnonzero(targets.labelled), others[:MAX_UNLABELLED]]))
+    found = doubt_labels(problem.take(rows), targets.take(rows), replace(folds, number=folds.number[rows]))
+    scores, wrong = np.full((len(targets), targets.n_classes), np.nan), np.zeros(len(targets))
+    scores[rows], wrong[rows] = found.scores, found.wrong
+    return LabelDoubt(scores, wrong, found.noise)
 
 
 def _suspects(model: Any, found: LabelDoubt) -> Suspects:
