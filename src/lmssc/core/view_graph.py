@@ -75,7 +75,7 @@ def _own_graph(view: View, n_neighbors: int) -> sparse.csr_array:
     return sparse.csr_array((found.data, (rows[found.row], rows[found.col])), shape=(n_samples, n_samples))
 
 
-def add_view_graph(objective: Objective, weight: float) -> Objective:
+def add_view_graph(objective: Objective, weight: float, graph: sparse.csr_array | None = None) -> Objective:
     """The objective with w times the Laplacian of the mean graph of the views beside that of S.
 
     Parameters
@@ -84,6 +84,8 @@ def add_view_graph(objective: Objective, weight: float) -> Objective:
         The problem, without links.
     weight : float
         w; with 0 nothing changes.
+    graph : csr_array of shape (n, n), optional
+        The mean graph, if it is known already.
 
     Returns
     -------
@@ -91,7 +93,8 @@ def add_view_graph(objective: Objective, weight: float) -> Objective:
     """
     if not weight:
         return objective
-    return replace(objective, links=Links(mean_view_graph(objective.views, objective.n_neighbors), weight))
+    graph = mean_view_graph(objective.views, objective.n_neighbors) if graph is None else graph
+    return replace(objective, links=Links(graph, weight))
 
 
 def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig) -> tuple[float, HiddenLabels]:
@@ -117,7 +120,8 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     """
     if not _is_comparable(objective, config) or len(held.rows) < MIN_HELD_OUT or held.consistency:
         return 0.0, held
-    extra = laplacian(mean_view_graph(held.views, objective.n_neighbors))
+    graph = mean_view_graph(held.views, objective.n_neighbors)
+    extra = laplacian(graph)
     before = _log_likelihood(held)
 
     @cache
@@ -132,7 +136,9 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     if gain(middle) + cost_of_weight(middle) < -MAX_LOSS:
         return 0.0, held
     best = climb(WEIGHTS, gain)
-    return (best, with_weight(best)) if gain(best) > 0 else (0.0, held)
+    if gain(best) <= 0:
+        return 0.0, held
+    return best, replace(with_weight(best), view_graph=graph if held.complete else None)
 
 
 def cost_of_weight(weight: float) -> float:
