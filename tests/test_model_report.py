@@ -149,8 +149,10 @@ def test_refits_cost_no_more_than_three_fits(n_samples, n_removable, calibrated)
     budget = RefitBudget(min_samples=0)
     plan = plan_refits(n_samples, 3, n_removable, calibrated=calibrated, budget=budget)
     short = budget.short_cost if calibrated else budget.full_cost
-    cost = plan.n_folds * budget.full_cost * (plan.n_samples / n_samples) ** budget.growth
-    cost += plan.n_view_folds * (n_removable + 1) * short * (plan.n_view_samples / n_samples) ** budget.growth
+    refit = 1 / (1 + (n_samples - plan.n_samples) / budget.samples_per_refit)
+    cost = plan.n_folds * budget.full_cost * refit
+    share = plan.n_view_samples / plan.n_samples
+    cost += plan.n_view_folds * (n_removable + 1) * short * refit * share**budget.growth
     assert cost <= 3.0 + 1e-9
     assert 2 <= plan.n_folds <= 3
     assert (plan.n_view_folds > 0) == (n_removable > 0)

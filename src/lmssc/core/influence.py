@@ -247,7 +247,7 @@ def _batches(system: LabelSystem, n: int) -> Iterator[slice]:
     return gen_batches(n, size) if n else iter(())
 
 
-def strongest_labels(solver: LabelSolver, n: int) -> tuple[NDArray, NDArray]:
+def strongest_labels(solver: LabelSolver, n: int, tol: float | None = None) -> tuple[NDArray, NDArray]:
     """The n labelled samples with most weight in the scores of every sample, and these weights.
 
     One solve for each label instead of one for each sample: columns of M = −L_uu⁻¹·L_ul.
@@ -258,6 +258,8 @@ def strongest_labels(solver: LabelSolver, n: int) -> tuple[NDArray, NDArray]:
         Solver of the system.
     n : int
         Number of labelled samples.
+    tol : float, optional
+        Relative residual; that of the solver by default.
 
     Returns
     -------
@@ -283,7 +285,7 @@ def strongest_labels(solver: LabelSolver, n: int) -> tuple[NDArray, NDArray]:
         rhs = -system.laplacian[:, samples].toarray()
         rhs[:, ~clamped] = 0
         rhs[samples[~clamped], np.flatnonzero(~clamped)] = system.trust[samples[~clamped]]
-        found = solver.solve(rhs).astype(np.float64, copy=False)
+        found = solver.solve(rhs, tol=tol).astype(np.float64, copy=False)
         found[samples[clamped], np.flatnonzero(clamped)] = 1
         joined = np.hstack([weights, np.where(found > MIN_WEIGHT, found, 0)])
         names = np.hstack([best, np.broadcast_to(samples, found.shape)])

@@ -11,7 +11,8 @@ from scipy import linalg, sparse
 from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.data.memmap import release, slices, stored_bytes
-from lmssc.data.views import Views, presence_patterns
+from lmssc.data.presence import presence_patterns
+from lmssc.data.views import Views
 
 
 @dataclass(frozen=True)

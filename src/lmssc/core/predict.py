@@ -22,8 +22,9 @@ from lmssc.core.new_samples import (
 )
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.data.memmap import release, slices, stored_bytes
+from lmssc.data.presence import presence_patterns
 from lmssc.data.scaling import ViewScaling, scale_views
-from lmssc.data.views import RawView, Views, presence_patterns
+from lmssc.data.views import RawView, Views
 
 
 @dataclass(frozen=True)

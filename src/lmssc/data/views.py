@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, slices, stored_bytes
+from lmssc.data.presence import presence_patterns
 from lmssc.data.storage import smaller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
@@ -201,23 +202,6 @@ class MappedView(View):
     def squared_norm(self) -> float:
         """‖X‖²."""
         return sum(block.squared_norm() for _, block in self.blocks())
-
-
-def presence_patterns(present: Sequence[NDArray | None], n_samples: int) -> list[tuple[NDArray, NDArray]]:
-    """Samples that have the same views: their row numbers, and which views they have.
-
-    Examples
-    --------
-    >>> presence_patterns([None, np.array([True, False, True])], 3)
-    [(array([1]), array([ True, False])), (array([0, 2]), array([ True,  True]))]
-    """
-    if all(rows is None for rows in present):
-        return [(np.arange(n_samples), np.ones(len(present), dtype=bool))]
-    everyone = np.ones(n_samples, dtype=bool)
-    has = np.array([everyone if rows is None else rows for rows in present])
-    kinds, kind = np.unique(has.T, axis=0, return_inverse=True)
-    rows = np.split(np.argsort(kind.ravel(), kind="stable"), np.cumsum(np.bincount(kind.ravel()))[:-1])
-    return list(zip(rows, kinds, strict=True))
 
 
 def _transpose_dot(latent: NDArray, view: View) -> NDArray:

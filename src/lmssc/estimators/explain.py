@@ -13,10 +13,13 @@ from lmssc.core.influence import label_weights, strongest_labels
 from lmssc.core.label_system import LabelSystem
 from lmssc.core.view_support import view_support
 from lmssc.estimators.explanation import Explanation
+from lmssc.estimators.once import once
 from lmssc.estimators.trust_state import NewRows, fitted_rows, given_codes, label_solver, spread_to_samples
 
 # `strongest_ids` takes a solve for each label, so it is not done beyond this number of samples times labels.
 MAX_SOLVED = 300_000_000
+# Relative residual of their weights, of which only the order is shown.
+NAMES_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def strongest_ids(model: Any, n: int) -> NDArray | None:
     n_nodes, n_labelled = len(model._order.samples), model._targets.n_labelled
     if n_nodes * n_labelled > MAX_SOLVED:
         return None
-    nodes = strongest_labels(label_solver(model), n)[0]
+    nodes = once(model, f"strongest {n}", lambda: strongest_labels(label_solver(model), n, NAMES_TOLERANCE)[0])
     rows = np.flatnonzero(model._labelled)[::-1]
     first = np.full(n_nodes, -1)
     first[model._nodes[rows]] = rows

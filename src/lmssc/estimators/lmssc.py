@@ -17,7 +17,6 @@ from lmssc.cluster.dask_fit import find_client, fit_on_cluster, open_client
 from lmssc.cluster.dask_views import map_blocks, spool
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
-from lmssc.core.graph import usual_neighbors
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.parts.parted_fit import fit_in_parts
@@ -33,14 +32,13 @@ from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
 from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
-from lmssc.estimators.lmssc_parameters import LMSSC_RULES
-from lmssc.estimators.neighbor_count import resolve_neighbors, upgrade_neighbors
+from lmssc.estimators.lmssc_parameters import LMSSC_RULES, make_config
+from lmssc.estimators.lmssc_upgrade import upgrade_lmssc
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
-from lmssc.estimators.trust_state import former_targets
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
@@ -301,24 +299,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     @classmethod
     def _upgrade(cls, parameters: dict[str, Any], fitted: dict[str, Any], saved_by: str) -> None:
         super()._upgrade(parameters, fitted, saved_by)
-        # Models of versions without `_trust` predict as they did.
-        fitted.pop("_confidence", None)
-        fitted.update({"_probe": None, "_trust": None, "doubt_": 0.0} | fitted)
-        # Models of versions without a second opinion.
-        parameters.setdefault("second_opinion", 0.0)
-        fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
-        # Models of versions that have no graphs of single views.
-        fitted.setdefault("view_graph_weight_", 0.0)
-        # Models of versions without graphs.
-        fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
-        # Models of versions without `_ridge` have it in the probe.
-        fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
-        if "latent_" in fitted:
-            fitted.setdefault("n_components_", fitted["latent_"].shape[1])
-            n_labelled, n_classes = len(np.unique(fitted["_nodes"][fitted["_labelled"]])), len(fitted["classes_"])
-            default = usual_neighbors(len(fitted["_order"].samples), n_labelled, n_classes)
-            upgrade_neighbors(parameters, fitted, default)
-            fitted.setdefault("_targets", former_targets(fitted))
+        upgrade_lmssc(parameters, fitted)
 
     def _threads(self) -> AbstractContextManager[None]:
         return threads(thread_count(self.n_jobs))
@@ -355,51 +336,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     def _config(self, views: Views, problem: Problem) -> FitConfig:
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
-        targets = problem.targets
-        default = usual_neighbors(views.n_samples, targets.n_labelled, targets.n_classes)
-        return FitConfig(
-            n_neighbors=resolve_neighbors(self.n_neighbors, views.n_samples, default, len(self._nodes)),
-            n_components=self._resolve_components(views),
-            beta=self.beta,
-            gamma=float(self.gamma),
-            label_weight=self.label_weight,
-            text=text,
-            by_direction=text if self.compare_by == "auto" else self.compare_by == "direction",
-            balance=self.balance,
-            calibrate=self.calibrate,
-            label_noise=self._resolve_noise(),
-            second_opinion=None if isinstance(self.second_opinion, str) else float(self.second_opinion),
-            nonnegative=self.loadings == "nonnegative",
-            random_start=self.init == "random",
-            random_state=self.random_state,
-            shared_alpha=self.alpha == "mean",
-            freeze_alpha=self.freeze_alpha,
-            neighbor_recall=self.neighbor_recall,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-
-    def _resolve_noise(self) -> float | None:
-        """Share of wrong labels, or None for "auto"."""
-        if self.label_noise != 0 and self.init == "random":
-            raise ValueError(
-                f"label_noise={self.label_noise!r} needs init='svd': a random start has nothing to judge by"
-            )
-        return None if self.label_noise == "auto" else float(self.label_noise)
-
-    def _resolve_components(self, views: Views) -> int | None:
-        """R as it was given, or None for "auto"."""
-        if isinstance(self.n_components, str):
-            return None
-        if self.init == "random" and self.loadings == "nonnegative":
-            return int(self.n_components)
-        n_samples = len(self._nodes)
-        if self.n_components > min(n_samples, views.n_features):
-            raise ValueError(
-                f"n_components={self.n_components} must be at most {min(n_samples, views.n_features)}, the smaller of "
-                f"the number of samples ({n_samples}) and of features ({views.n_features})"
-            )
-        return min(int(self.n_components), views.n_samples)
+        return make_config(self.get_params(deep=False), views, problem.targets, len(self._nodes), text=text)
 
     @contextmanager
     def _on_disk(self, X: Any) -> Iterator[Any]:

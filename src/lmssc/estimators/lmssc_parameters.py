@@ -1,9 +1,14 @@
-"""Parameters of LMSSC: their ranges, and the paper's settings."""
+"""Parameters of LMSSC: their ranges, what the method makes of them, and the paper's settings."""
 
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
+from lmssc.core.fit_config import FitConfig
+from lmssc.core.graph import usual_neighbors
 from lmssc.core.parts.plan import parse_bytes
 from lmssc.core.second_opinion import MAX_TRUST
+from lmssc.core.targets import Targets
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.n_jobs import JOBS_OR_NONE
 from lmssc.data.parameters import (
@@ -20,6 +25,8 @@ from lmssc.data.parameters import (
     Rule,
     one_of,
 )
+from lmssc.data.views import Views
+from lmssc.estimators.neighbor_count import resolve_neighbors
 
 TRUST = Rule(
     lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v) and v <= MAX_TRUST,
@@ -73,6 +80,82 @@ LMSSC_RULES: dict[str, Rule] = {
     ),
     "n_jobs": JOBS_OR_NONE,
 }
+
+
+def make_config(
+    parameters: Mapping[str, Any], views: Views, targets: Targets, n_samples: int, *, text: bool
+) -> FitConfig:
+    """Parameters as the method needs them, with "auto" resolved as far as it can be without a fit.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of an `LMSSC`, checked.
+    views : Views
+        Scaled views of the distinct samples.
+    targets : Targets
+        Their labels.
+    n_samples : int
+        Number of samples, identical ones included.
+    text : bool
+        Whether all views are text.
+
+    Returns
+    -------
+    FitConfig
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lmssc import LMSSC
+    >>> views, targets = Views.from_arrays([np.eye(6)]), Targets.from_codes(np.arange(6) % 2, 2)
+    >>> make_config(LMSSC(n_components=2).get_params(), views, targets, 6, text=False).n_components
+    2
+    """
+    given = SimpleNamespace(**parameters)
+    default = usual_neighbors(views.n_samples, targets.n_labelled, targets.n_classes)
+    return FitConfig(
+        n_neighbors=resolve_neighbors(given.n_neighbors, views.n_samples, default, n_samples),
+        n_components=_resolve_components(given, views, n_samples),
+        beta=given.beta,
+        gamma=float(given.gamma),
+        label_weight=given.label_weight,
+        text=text,
+        by_direction=text if given.compare_by == "auto" else given.compare_by == "direction",
+        balance=given.balance,
+        calibrate=given.calibrate,
+        label_noise=_resolve_noise(given),
+        second_opinion=None if isinstance(given.second_opinion, str) else float(given.second_opinion),
+        nonnegative=given.loadings == "nonnegative",
+        random_start=given.init == "random",
+        random_state=given.random_state,
+        shared_alpha=given.alpha == "mean",
+        freeze_alpha=given.freeze_alpha,
+        neighbor_recall=given.neighbor_recall,
+        max_iter=given.max_iter,
+        tol=given.tol,
+    )
+
+
+def _resolve_noise(given: Any) -> float | None:
+    """Share of wrong labels, or None for "auto"."""
+    if given.label_noise != 0 and given.init == "random":
+        raise ValueError(f"label_noise={given.label_noise!r} needs init='svd': a random start has nothing to judge by")
+    return None if given.label_noise == "auto" else float(given.label_noise)
+
+
+def _resolve_components(given: Any, views: Views, n_samples: int) -> int | None:
+    """R as it was given, or None for "auto"."""
+    if isinstance(given.n_components, str):
+        return None
+    if given.init == "random" and given.loadings == "nonnegative":
+        return int(given.n_components)
+    if given.n_components > min(n_samples, views.n_features):
+        raise ValueError(
+            f"n_components={given.n_components} must be at most {min(n_samples, views.n_features)}, the smaller of the "
+            f"number of samples ({n_samples}) and of features ({views.n_features})"
+        )
+    return min(int(given.n_components), views.n_samples)
 
 
 def paper_settings() -> dict[str, Any]:

@@ -215,6 +215,8 @@ def _read_codes(y_new: Any, classes: NDArray) -> NDArray:
 def _only_a_refit_can(model: Any, given: _Update) -> list[str]:
     """What an update cannot do at all."""
     reasons = []
+    if model.view_graph_weight_:
+        reasons.append("the neighbours in single views, which the model uses, have to be found again")
     if given.n_relabelled and model.label_noise != 0:
         reasons.append(f"label_noise={model.label_noise!r} has to judge the new labels")
     if given.raws is not None and model._groups is not None:

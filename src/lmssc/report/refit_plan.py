@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class RefitBudget:
     """What the refits of a report may cost, in units of the fit that the report is about.
 
-    The costs are upper ends of what was measured on digits (1,797 samples, 1 to 6 views) and on 300 and 5,000 synthetic
-    samples in 1 to 3 views.
+    The costs are upper ends of what was measured on digits (1,797 samples, 1 to 6 views) and on 300, 5,000, 20,000
+    and 200,000 synthetic samples in 1 to 3 views.
 
     Attributes
     ----------
@@ -24,6 +24,8 @@ class RefitBudget:
         Iterations of a short refit: the labels hardly change after the first few.
     max_samples : int
         Refits use at most this many samples.
+    samples_per_refit : int
+        Beyond `max_samples`, so many more samples of the fit take as long as a refit: the solvers are less exact.
     min_samples : int
         A refit on fewer samples saves no time worth having.
     min_hidden : int
@@ -36,6 +38,7 @@ class RefitBudget:
     growth: float = 0.7
     short_max_iter: int = 5
     max_samples: int = 5000
+    samples_per_refit: int = 35_000
     min_samples: int = 100
     min_hidden: int = 20
 
@@ -105,11 +108,11 @@ def plan_refits(
     >>> plan_refits(300, 3, 6, calibrated=True, n_labels=90)
     RefitPlan(n_folds=1, n_samples=300, n_view_folds=1, n_view_samples=160)
     >>> plan_refits(50_000, 3, 6, calibrated=True)
-    RefitPlan(n_folds=3, n_samples=5000, n_view_folds=3, n_view_samples=5000)
+    RefitPlan(n_folds=3, n_samples=5000, n_view_folds=1, n_view_samples=5000)
     """
     budget = RefitBudget() if budget is None else budget
     n_rows = min(n_samples, budget.max_samples)
-    scale = (n_rows / n_samples) ** budget.growth
+    scale = 1 / (1 + (n_samples - n_rows) / budget.samples_per_refit)
     full = budget.full_cost * scale
     if not n_folds or not n_removable:
         return RefitPlan(min(n_folds, int(budget.max_cost / full)), n_rows, 0, 0)

@@ -25,6 +25,7 @@ class DiskExecutor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> executor = DiskExecutor(np.array([0, 2, 5]))
     >>> executor.map(len)
     [2, 3]

@@ -83,7 +83,7 @@ class PartedKNN:
 
     def _sort(self, n_sorted: int, length: int, measured: NDArray, truth: Neighbors, *, new: bool = False) -> bool:
         """Sort the first `n_sorted` of all lists by the present distances; whether the recall is high enough."""
-        self.executor.exchange(_send_points, _sort_lists, n_sorted, length, new)
+        self.executor.exchange(send_points, _sort_lists, n_sorted, length, new)
         self.recall = measure_recall(gather(self.executor, "distances", measured), truth)
         return self.recall >= self.target
 
@@ -150,7 +150,8 @@ def _points(part: Part) -> NDArray:
     return part["points"]
 
 
-def _send_points(part: Part, *_: object) -> Mapping[int, Message]:
+def send_points(part: Part, *_: object) -> Mapping[int, Message]:
+    """Send the points that other parts have in their neighbour lists."""
     return rows_for_others(part, "list", part["points"])
 
 

@@ -48,7 +48,8 @@ def fit_in_parts(
     Parameters
     ----------
     views, targets, config, hooks, context
-        As for `lmssc.core.fit.fit`. All samples have all views, and all labels are certain.
+        As for `lmssc.core.fit.fit`. All samples have all views, and all labels are certain. The graphs of single views,
+        which a fit to up to 5,000 samples tries, are not used.
     places : Places
         Where the parts live.
     on_disk : bool
@@ -60,6 +61,7 @@ def fit_in_parts(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lmssc.core.parts.plan import Plan
     >>> X = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]] * 400) + np.linspace(0, 0.5, 2400)[:, None]
     >>> targets = Targets.from_codes(np.where(np.arange(2400) < 60, np.arange(2400) % 6 // 3, -1), 2)

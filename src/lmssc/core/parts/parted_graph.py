@@ -9,8 +9,8 @@ from scipy import sparse
 
 from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, join_rows, laplacian_rows, project_rows
 from lmssc.core.parts.executor import Executor, Message, Part, collect, total
-from lmssc.core.parts.halo import connect, localise, rows_for_others, sample_numbers
-from lmssc.core.parts.neighbors import PartedKNN, stored_lists
+from lmssc.core.parts.halo import connect, localise, sample_numbers
+from lmssc.core.parts.neighbors import PartedKNN, send_points, stored_lists
 from lmssc.numerics.knn.exact import Neighbors
 
 
@@ -44,7 +44,7 @@ def learn_graph(search: PartedKNN, n_neighbors: int, beta: float, *, new_alpha: 
     while sum(counts):
         length = min(2 * length, most)
         if search.keeps_lists(sum(counts), length):
-            counts = executor.exchange(_send_points, _project_stored, beta, length >= most, n_points)
+            counts = executor.exchange(send_points, _project_stored, beta, length >= most, n_points)
         else:
             counts = _project_exact(search, counts, beta, length, length >= most)
     executor.exchange(_send_edges, _set_laplacian, executor.bounds, n_points)
@@ -82,10 +82,6 @@ def _add_rows(part: Part, found: Neighbors, pending: NDArray, beta: float, last:
         part["graph"] = rows if not graph.nnz else (graph + rows).tocsr()
     part["pending"] = left
     return len(left)
-
-
-def _send_points(part: Part, *_: object) -> Mapping[int, Message]:
-    return rows_for_others(part, "list", part["points"])
 
 
 def _project_stored(part: Part, messages: Mapping[int, Message], beta: float, last: bool, _: int) -> int:

@@ -118,7 +118,7 @@ def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Call
     if trusted is not objective.targets:
         objective = replace(objective, targets=trusted)
         _set_targets(executor, trusted, objective.dtype)
-        executor.map(_forget, ("scores", "expected"))
+        executor.map(_forget, ("scores", "expected", "previous"))
         objective.connect(expected=False)
         regressor = _warm_start(objective, permutation, features, weight)
     objective, second_opinion, confidence = _second_opinion(objective, permutation, weight)
@@ -250,11 +250,11 @@ def _warm_start(
         difference, size = total(executor.map(_predict, candidate, objective.stretch))
         if regressor is not None and difference < MIN_CHANGE**2 * size:
             break
-        regressor = candidate
-        executor.map(_accept)
+        regressor = candidate.compressed()
+        executor.map(_accept, None if regressor is candidate else regressor, objective.stretch)
         objective.connect(expected=True)
         objective.propagate(tol)
-    executor.map(_forget, ("predicted",))
+    executor.map(_forget, ("predicted", "previous"))
     return regressor
 
 
@@ -263,17 +263,19 @@ def _keep_disconnected(part: Part) -> None:
 
 
 def _predict(part: Part, regressor: LabelRegressor, stretch: NDArray | None) -> tuple[float, float]:
-    """Predict the scores of all samples; squared norms of the change from P, and of P."""
+    """Predict the scores of all samples; squared norms of the change from the last predictions, and of these."""
     predicted = regressor(embedded(part, stretch))
     part["predicted"] = predicted
-    old = part.get("expected")
+    old = part.get("previous")
     if old is None:
         return 0.0, 0.0
     return float(np.linalg.norm(predicted - old)) ** 2, float(np.linalg.norm(old)) ** 2
 
 
-def _accept(part: Part) -> None:
-    part["expected"] = part["predicted"]
+def _accept(part: Part, compressed: LabelRegressor | None, stretch: NDArray | None) -> None:
+    """Take the predictions for P, or those of a regressor with the same distances in fewer columns."""
+    part["previous"] = part["predicted"]
+    part["expected"] = part["predicted"] if compressed is None else compressed(embedded(part, stretch))
 
 
 def _trusted_targets(objective: PartedObjective) -> Targets:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.core import view_graph
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.initialization import wanted_components
 from lmssc.core.parts.disk import DiskExecutor
@@ -20,7 +21,7 @@ UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**1
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """Bytes that a fit holds in memory, measured on two million samples and less.
+    """Bytes that a fit holds in memory, on the safe side: with a limit of 1.5 GB, a million samples took 1.0 GB.
 
     Attributes
     ----------
@@ -124,7 +125,12 @@ class Plan:
         return 2 ** int(np.ceil(np.log2(max(1.0, n_samples * per_row / left))))
 
     def is_enough_for_all(self, views: Views, config: FitConfig, n_classes: int) -> bool:
-        """Whether a fit that is not in parts takes less memory than the limit."""
+        """Whether a fit that is not in parts takes less memory than the limit; a small one always does.
+
+        A small fit may use the neighbour graphs of single views, which a fit in parts never does.
+        """
+        if views.n_samples <= view_graph.MAX_SAMPLES:
+            return True
         n_components = wanted_components(views, config)[0]
         in_memory = sum(stored_bytes(view.data) for view in views if not isinstance(view.data, MappedRows))
         shape = views.dtype.itemsize, n_components, n_classes, config.n_neighbors

@@ -1,6 +1,7 @@
 """Conjugate gradients in parts: vectors stay with the parts, and a step exchanges the halo of the directions."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -89,7 +90,7 @@ class PartedSystem:
 
     def _spans(self) -> list[tuple[int, int]]:
         bounds, starts = self._executor.bounds, self._coarse.starts  # type: ignore[union-attr]
-        return [_block_span(starts, int(first), int(end)) for first, end in zip(bounds[:-1], bounds[1:], strict=True)]  # noqa: RUF007
+        return [_block_span(starts, int(first), int(end)) for first, end in pairwise(bounds)]
 
     def curvature(self) -> tuple[NDArray, NDArray]:
         """⟨p, Mp⟩ of each direction p, and how much of it is no more than rounding."""
