@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRA_PYTEST ?=
 
-.PHONY: help kill-test demo docs reproduce pages outputs picture release-check ablation fresh other-methods bench bench-active bench-studio bench-confidence bench-million bench-classify bench-disk test lint types \
+.PHONY: help kill-test demo cluster-demo docs reproduce pages outputs picture release-check ablation fresh other-methods bench bench-active bench-studio bench-confidence bench-million bench-classify bench-disk test lint types \
   test-oldest clean
 
 help:  ## list the targets
@@ -30,6 +30,9 @@ $(VENV)/.ready-docs: $(VENV)/.ready-demo
 
 demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the figures
 	$(BIN)/lmssc demo
+
+cluster-demo: $(VENV)/.ready-demo  ## fit 2,000,000 samples on four Dask workers of 1.5 GB, of which one cannot hold them
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/cluster/demo.py
 
 docs: $(VENV)/.ready-docs  ## the documentation, with every example run, into docs/_build/html; warnings are errors
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -n -q -d docs/_build/doctrees docs docs/_build/html

@@ -7,7 +7,7 @@ Starts both on the loopback address, makes a project of digits whose tasks have 
 backend, and asks for predictions. Then it annotates the tasks with the lowest score, one after the other, as the data
 manager of Label Studio sorts them, and checks that each annotation arrives here as an answer and that the order
 follows. Label Studio refuses addresses of its own machine by default, so it is started with
-SSRF_PROTECTION_ENABLED=false. Writes results/studio/label_studio.md.
+SSRF_PROTECTION_ENABLED=false and USE_DEFAULT_BANNED_SUBNETS=false. Writes results/studio/label_studio.md.
 """
 
 import argparse
@@ -45,6 +45,7 @@ class LabelStudio:
         environment = os.environ | {
             "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
             "SSRF_PROTECTION_ENABLED": "false",
+            "USE_DEFAULT_BANNED_SUBNETS": "false",
             "COLLECT_ANALYTICS": "false",
             "LATEST_VERSION_CHECK": "false",
         }
@@ -116,23 +117,23 @@ def main():
     """Run both, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--label-studio", required=True, metavar="PROGRAM")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="of Label Studio, which takes minutes to make one")
     parser.add_argument("--port", type=int, default=8899)
     parser.add_argument("--out", type=Path, default=Path("results/studio"))
     args = parser.parse_args()
-    version = subprocess.run([args.label_studio, "--version"], capture_output=True, text=True, check=True)
-    version = next(line for line in version.stdout.splitlines() if "label-studio" in line.lower() or line[:1].isdigit())
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         views, truth = write_digits(folder)
-        (folder / "label-studio").mkdir()
+        data = args.data or folder / "label-studio"
+        data.mkdir(exist_ok=True)
         labels = ["--labels", str(folder / "digits" / "labels.csv")]
         with served(folder, *views, *labels) as studio:
-            label_studio = LabelStudio(args.label_studio, folder / "label-studio", args.port)
+            label_studio = LabelStudio(args.label_studio, data, args.port)
             try:
                 lines = work(label_studio, studio, truth)
             finally:
                 label_studio.close()
-    text = "\n".join([f"Label Studio: {version.strip()}", "", *lines, ""])
+    text = "\n".join([*lines, ""])
     print(text)
     args.out.mkdir(parents=True, exist_ok=True)
     with open_atomically(args.out / "label_studio.md") as file:
@@ -151,7 +152,12 @@ def work(label_studio, studio, truth):
     label_studio.ask("/api/ml", {"project": project, "url": f"{base}/t/{token}", "title": "lmssc"})
     label_studio.retrieve_predictions(project)
     before = studio.ask("/api/state")
-    lines, followed, answers = [], 0, {}
+    version = label_studio.ask("/api/version")["release"]
+    lines, followed, answers = (
+        [f"Label Studio {version} with `lmssc label` as its machine-learning backend:", ""],
+        0,
+        {},
+    )
     for turn in range(N_ANNOTATIONS):
         tasks = label_studio.tasks(project)
         if not turn:

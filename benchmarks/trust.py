@@ -11,6 +11,8 @@ novelty  each class left out in turn: AUROC of `novelty_`, of the largest probab
          scaled, concatenated views; share of samples of labelled classes with p ≤ 0.05
 sets     coverage and mean size of `predict_set`, and of MAPIE's split conformal sets with logistic regression
 few      accuracy and mean confidence with one and two labels a class
+groups   samples fall into sites, each with a shift of its own; labels are of some sites, and the answers are for the
+         others: coverage and mean size of `predict_set` with and without `groups`
 """
 
 import argparse
@@ -40,6 +42,8 @@ COLUMNS = {
 MIN_LABELS, MIN_RATE, MAX_RATE = 10, 0.05, 0.5
 COVERAGES = (0.8, 0.9, 0.95)
 NOISE, REJECT = 0.2, 0.05
+# Sites, how many of them have labels, share of their samples that are labelled, and shift in standard deviations.
+N_SITES, N_LABELLED_SITES, SITE_RATE, SITE_SHIFT = 20, 15, 0.2, 0.5
 
 
 def read(name, wheels):
@@ -179,7 +183,27 @@ def run_few(views, truth, given, seed):
         }
 
 
-PARTS = {"noise": run_noise, "novelty": run_novelty, "sets": run_sets, "few": run_few}
+def run_groups(views, truth, given, seed):
+    """One line for each coverage, of samples of sites without a label."""
+    rng = np.random.default_rng(seed)
+    site = rng.integers(N_SITES, size=len(truth))
+    shifted = {}
+    for name in views:
+        block = concatenated({name: views[name]})
+        shifted[name] = block + SITE_SHIFT * rng.standard_normal((N_SITES, block.shape[1]))[site]
+    known = (site < N_LABELLED_SITES) & (rng.random(len(truth)) < SITE_RATE)
+    clf = fit(shifted, np.where(known, truth, -1))
+    asked = np.flatnonzero(site >= N_LABELLED_SITES)
+    for coverage in COVERAGES:
+        result = {"coverage": coverage}
+        for name, groups in (("groups", site), ("none", None)):
+            sets = clf.predict_set(coverage=coverage, groups=groups)[asked]
+            result[f"covered_{name}"] = sets[np.arange(len(asked)), truth[asked]].mean()
+            result[f"size_{name}"] = sets.sum(axis=1).mean()
+        yield result
+
+
+PARTS = {"noise": run_noise, "novelty": run_novelty, "sets": run_sets, "few": run_few, "groups": run_groups}
 
 
 def main():

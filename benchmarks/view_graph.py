@@ -27,7 +27,7 @@ def run_one(views, target, rate, repeat):
     order, given = stratified_split(target, rate, repeat)
     truth, found = target[order], {}
 
-    def keep(objective, warm, weight):
+    def keep(objective, warm, weight, graph):
         found["objective"], found["warm"] = objective, warm
         return objective, warm
 

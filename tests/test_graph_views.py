@@ -272,6 +272,12 @@ def test_bad_graphs(A, message):
         LMSSC().fit({"text": np.eye(6), "cites": Graph(A)}, [0, 1, 0, 1, -1, -1])
 
 
+def test_names_of_a_graph_are_not_repeated():
+    graph = Graph(np.ones((6, 6)), ids=["a", "b", "c", "d", "e", "b"])
+    with pytest.raises(ValueError, match="graph 'cites' has the id 'b' more than once"):
+        LMSSC().fit({"text": np.eye(6), "cites": graph}, [0, 1, 0, 1, -1, -1])
+
+
 def test_a_graph_in_another_order_is_refused():
     ids = list("abcdef")
     A = pd.DataFrame(np.ones((6, 6)), index=ids[::-1], columns=ids[::-1])

@@ -172,7 +172,7 @@ def test_with_a_second_opinion_every_label_gives_what_solving_again_gives(data):
     while engine._work(idle=False):
         pass
     live = engine._live
-    L = laplacian(live.graph.graph.astype(float))
+    L = live._laplacian  # with the links and the graphs of single views that the fit found
     for row in engine.queue()[:4]:
         live.set_label(row, live.classes[0])
         codes = live._codes

@@ -24,9 +24,9 @@ def page(tmp_path_factory):
     y = np.where(data.y >= 0, np.array(["ant", "bee", "</script>"], dtype=object)[np.maximum(data.y, 0)], None)
     views = {"image": data.views[0], "a long name of a view " * 4: data.views[1]}
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(
-        path, LMSSC(max_iter=3).fit(views, y), views, y, ids=IDS, title="Made up", command="lmssc " + "x" * 300
-    )
+    more = {"title": "Made up", "command": "lmssc " + "x" * 300}
+    clf = LMSSC(max_iter=3).fit(views, y)
+    write_report(path, clf, views, y, ids=IDS, details=lambda row: {"body": f"<b>{row}</b>", "size": "1.5"}, **more)
     return path
 
 
@@ -98,6 +98,7 @@ def test_the_mouse_shows_and_marks_samples(browser, page):
     said = browser.find_element(By.ID, "map-said").text
     assert said.startswith(tip.text)
     assert "Labelled samples that count most: " in said.removeprefix(tip.text)
+    assert browser.find_element(By.ID, "map-row").text.split("\n") == ["body", f"<b>{one}</b>", "size", "1.5"]
     box = browser.execute_script("return document.getElementById('map-frame').getBoundingClientRect().toJSON()")
     inside = browser.execute_script("return document.getElementById('map-tip').getBoundingClientRect().toJSON()")
     assert box["left"] <= inside["left"]

@@ -139,6 +139,20 @@ def test_the_order_of_the_earlier_samples_does_not_matter(data, fitted):
     assert_same(update(fitted, *new), update(shuffled, *new), np.r_[rows, np.arange(220, 240)])
 
 
+def test_the_order_of_the_computation_does_not_matter(data, fitted, monkeypatch):
+    """Many samples are ordered in space, and new ones put beside their neighbours."""
+    first, second = slice(220, 230), slice(230, None)
+    plain = update(fitted, take(data, first), data.y[first]).partial_update(take(data, second), data.y[second])
+    monkeypatch.setattr("lmssc.estimators.partial_update.is_large", lambda n: True)
+    clf = copy_of(fitted)
+    clf.partial_update(take(data, first), data.y[first])
+    assert sorted(clf._inner) == list(range(230))
+    assert (np.abs(np.diff(clf._inner)) > 1).any()
+    clf.partial_update(take(data, second), data.y[second])
+    np.testing.assert_allclose(clf.label_distributions_, plain.label_distributions_, atol=1e-8)
+    np.testing.assert_allclose(clf.graph_.toarray(), plain.graph_.toarray(), atol=1e-8)
+
+
 def test_labels_of_earlier_samples_are_given_changed_and_taken_back(data, fitted):
     y = data.y[:220].copy()
     free, known = np.flatnonzero(y < 0)[:3], np.flatnonzero(y >= 0)[0]

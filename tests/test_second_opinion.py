@@ -142,6 +142,26 @@ def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, la
     np.testing.assert_allclose(regression.held_out_distributions(held), found[held], atol=1e-9)
 
 
+def test_labels_that_are_not_certain_weigh_less(small):
+    Xs, _, codes = small
+    right = np.linspace(0.1, 0.95, 14)
+    targets = Targets.from_codes(codes, 3).doubt(np.arange(14), right)
+    regression = OpinionRegression(as_views(Xs), targets)
+    K, Y = oracles.mean_kernel(Xs, None, np.arange(14), regression.kernel.linear) + 1, np.eye(3)[codes[:14]]
+
+    def scores(kept):
+        """Weighted kernel ridge regression: k·(K + λ·W⁻¹)⁻¹·Y."""
+        system = K[kept][:, kept] + regression.fit.ridge * np.diag(1 / right[kept])
+        return softmax(K[:, kept] @ np.linalg.solve(system, Y[kept]) / regression.temperature, axis=1)
+
+    np.testing.assert_allclose(regression.finish(0.5)(as_views(Xs)), scores(np.arange(14)), atol=1e-6)
+    held = np.array([1, 5, 6])
+    rest = np.delete(np.arange(14), held)
+    np.testing.assert_allclose(regression.held_out_distributions(held), scores(rest)[held], atol=1e-6)
+    for one, left_out in enumerate(regression.left_out_distributions()):
+        np.testing.assert_allclose(left_out, scores(np.delete(np.arange(14), one))[one], atol=1e-6)
+
+
 def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, monkeypatch):
     Xs, _, codes = small
     monkeypatch.setattr(second_opinion, "MAX_LANDMARKS", 8)

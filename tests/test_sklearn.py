@@ -31,7 +31,7 @@ REASONS = {
 
 # Calibration is most of a small fit, and does not change which class is the most likely.
 QUICK = LMSSC(max_iter=1, calibrate=False)
-QUICKLY = {"LMSSCCV": {"estimator": QUICK, "param_grid": [{}, {"beta": [0.5]}], "n_splits": 2, "n_repeats": 1}}
+QUICKLY = {"LMSSCCV": {"estimator": QUICK, "param_grid": {"beta": [0.5]}, "n_splits": 2, "n_repeats": 1}}
 
 
 def estimators():

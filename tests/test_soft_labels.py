@@ -103,6 +103,7 @@ def rows(data, **changes):
         (lambda d: np.hstack([one_hot(d.y), np.zeros((150, 1))]), None, "class 3 is the likeliest one in no row"),
         (lambda d: one_hot(d.y)[:-1], None, "150 rows, y has 149"),
         (lambda d: d.y, np.ones(149), "sample_weight has the shape"),
+        (lambda d: d.y, ["high"] * 150, "sample_weight must be numbers"),
         (lambda d: d.y, np.full(150, -1.0), "from 0 .* to 1"),
         (lambda d: d.y, np.zeros(150), "sample_weight is all zeros"),
         (lambda d: d.y, (np.arange(150) == 0) + 0.0, "sample_weight is 0 for all labels of class"),
@@ -111,3 +112,9 @@ def rows(data, **changes):
 def test_what_is_refused(data, y, weights, message):
     with pytest.raises(ValueError, match=message):
         LMSSC().fit(data.views, y(data), sample_weight=weights)
+
+
+def test_a_score_needs_labels(data):
+    clf = LMSSC(max_iter=1).fit(data.views, data.y)
+    with pytest.raises(ValueError, match="y has 3 columns: score needs one true label"):
+        clf.score(data.views, one_hot(data.y))

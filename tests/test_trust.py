@@ -6,10 +6,11 @@ from scipy import sparse
 
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV, Graph
-from lmssc.core.hidden_folds import LatentProblem
+from lmssc.core.conformal import conformal_p_values, interpolated_p_values
+from lmssc.core.hidden_folds import LatentProblem, hidden_scores
 from lmssc.core.influence import label_weights
 from lmssc.datasets import make_multiview
-from lmssc.estimators.trust_state import label_solver
+from lmssc.estimators.trust_state import label_folds, label_solver, latent_problem
 from oracles import dense_laplacian, dense_system_scores
 
 
@@ -192,6 +193,39 @@ def test_rejected_names_are_none(data):
     assert set(labels) == {None}
     with pytest.raises(ValueError, match="reject"):
         clf.predict(data.views, reject=2)
+
+
+def test_interpolated_p_values_keep_the_promise_with_few_hidden_samples():
+    rng = np.random.default_rng(0)
+    drawn = rng.exponential(size=(4000, 29))
+    kept = {0.8: [], 0.9: []}
+    for *hidden, new in drawn:
+        stepwise = conformal_p_values(np.array(hidden), np.array([new]))
+        p_value = interpolated_p_values(np.array(hidden), np.array([new]))
+        assert stepwise - 1 / 29 <= p_value <= stepwise
+        for coverage, found in kept.items():
+            found.append((p_value > 1 - coverage, stepwise > 1 - coverage))
+    for coverage, found in kept.items():
+        share, share_of_steps = np.mean(found, axis=0).ravel()
+        assert abs(share - coverage) < 0.015
+        assert share_of_steps > coverage + 0.02
+    ties = rng.integers(4, size=50).astype(float)
+    np.testing.assert_array_equal(interpolated_p_values(ties, np.arange(4.0)), conformal_p_values(ties, np.arange(4.0)))
+    np.testing.assert_array_equal(interpolated_p_values(np.empty(0), np.ones(2), 3), [1.0, 1.0])
+
+
+def test_hidden_labels_are_judged_with_the_second_opinion_on_the_sample_itself():
+    data = make_multiview(200, labelled=0.3, noise=3.0, random_state=0)
+    clf = LMSSC(max_iter=1, second_opinion=0.5).fit(data.views, data.y)
+    folds, samples = label_folds(clf), clf._order.samples
+    by_graph = hidden_scores(latent_problem(clf, second_opinion=False), clf._targets, folds)
+    found = hidden_scores(latent_problem(clf), clf._targets, folds)
+    np.testing.assert_allclose(found, 0.5 * by_graph + 0.5 * clf._opinion.scores[samples], atol=1e-12)
+    # That of a labelled sample does not depend on its label.
+    row = int(np.flatnonzero(data.y >= 0)[0])
+    other = np.where(np.arange(200) == row, (data.y + 1) % 3, data.y)
+    changed = LMSSC(max_iter=1, second_opinion=0.5).fit(data.views, other)
+    np.testing.assert_allclose(changed._opinion.scores[row], clf._opinion.scores[row], atol=0.05)
 
 
 @pytest.mark.parametrize("by_class", [False, True])

@@ -1,5 +1,7 @@
 """The mean of the views' own neighbour graphs, and how held-out labels choose its weight."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -97,6 +99,15 @@ def test_a_saved_model_answers_and_explains_as_before(fitted, tmp_path):
     new = [view[:9] + 0.01 for view in views]
     np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
     np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_)
+
+
+def test_new_samples_need_another_fit(fitted):
+    views, _, y, clf = fitted
+    new = [view[:3] + 0.01 for view in views]
+    with pytest.raises(ValueError, match="neighbours in single views"):
+        copy.deepcopy(clf).partial_update(new)
+    again = copy.deepcopy(clf).partial_update(new, X=views)
+    assert len(again.transduction_) == len(y) + 3
 
 
 def test_an_interrupted_fit_resumes_with_it(fitted, tmp_path, monkeypatch):

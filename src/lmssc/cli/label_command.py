@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ examples:
 
 the page:
   It shows the sample that tells most about all others, what the model thinks of it and which labelled samples
-  that comes from. Keys 1 to 9 and letters give a class, u takes the last answer back, s skips, n is "none of
-  these", ? lists all keys. Every answer moves all others at once; a full fit runs in the background.
+  that comes from. Digits and letters give a class (its key is on its button; the class "3" has the key 3), u takes
+  the last answer back, s skips, n is "none of these", ? lists all keys. Every answer moves all others at once; a
+  full fit runs in the background.
 
 what is shown:
   --show image=..., text=..., audio=... names a column, or files with {id} or {column} in their name. Files come
@@ -155,6 +157,8 @@ def _label(args: argparse.Namespace) -> int:
     if not args.quiet:
         n_labels = len(studio.session.labels())
         print(f"\n{n_labels:,} labels in {args.out / 'labels.csv'}; all answers in {args.out / 'answers.sqlite'}.")
+        again = shlex.join([*args.views, *(word for graph in args.graph for word in ("--graph", graph))])
+        print(f"Use them: lmssc classify {again} --labels {shlex.quote(str(args.out / 'labels.csv'))} --out result")
     if not ended:  # Python would wait for the fit, or fall over it
         sys.stdout.flush()
         os._exit(0)

@@ -147,9 +147,8 @@ class DaskExecutor:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         arguments = [own for _, own in self._arguments(shared, each)]
         sent = self._submit(run_on_part, [(self._name, p, send, own) for p, own in enumerate(arguments)])
-        targets = range(len(self.workers))
         # For each target, the message of each source, made where the source is.
-        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in targets]
+        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in range(len(sent))]
         tasks = [(self._name, p, receive, picked[p], own) for p, own in enumerate(arguments)]
         found = self._gather(self._submit(_receive, tasks))
         self.bytes_sent += sum(size for _, size in found)
@@ -185,13 +184,17 @@ class DaskExecutor:
 
 def alive_workers(client: Any) -> set[str]:
     """Addresses of the workers that the scheduler knows; an error if it does not answer."""
-    try:
-        return set(client.nthreads())
-    except (OSError, RuntimeError, TimeoutError) as error:
-        raise SchedulerLostError(
-            "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on "
-            "from its last checkpoint"
-        ) from error
+    cause = None
+    # While it tries to connect again, the client has no scheduler; a new one would not know the parts.
+    if client.status == "running" and client.scheduler is not None:
+        try:
+            return set(client.nthreads())
+        except (AttributeError, OSError, RuntimeError, TimeoutError) as error:
+            cause = error
+    raise SchedulerLostError(
+        "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on from "
+        "its last checkpoint"
+    ) from cause
 
 
 def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> list[Any]:

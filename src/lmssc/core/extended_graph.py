@@ -56,7 +56,7 @@ class ExtendedGraph:
     alpha : ndarray of shape (n,)
         α of its rows.
     coordinates : ndarray of shape (n + m, q)
-        Z, and P beside it, of the old samples in random order, and of the new samples after them.
+        Z, and P beside it, of the old samples, and of the new samples after them.
     scores : ndarray of shape (n, c)
         F of the old samples.
     rule : GraphRule

@@ -79,6 +79,8 @@ class FitResult:
         How the graphs are used, and what new samples need of them; None if there is none, or none says anything.
     targets : Targets
         The labels, with the trust that the fit had in each.
+    order : ndarray of int of shape (n,), or None
+        The canonical sample at each position of the order in which the fit worked, if it is another.
     link_laplacian : csr_array of shape (n, n), or None
         What links, or the mean of the views' own graphs, add to the Laplacian of S in the system that the scores solve.
     view_weight : float
@@ -106,6 +108,7 @@ class FitResult:
     neighbor_recall: float
     links: LinkMemory | None
     targets: Targets
+    order: NDArray | None
     link_laplacian: sparse.csr_array | None
     view_weight: float = 0.0
 
@@ -246,6 +249,7 @@ def _finish(
         neighbor_recall=getattr(state.search, "recall", 1.0),
         links=None,
         targets=start.permutation.undo_targets(objective.targets),
+        order=start.permutation.order,
         link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
         view_weight=start.view_weight,
     )

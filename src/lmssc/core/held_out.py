@@ -89,6 +89,8 @@ class HiddenLabels:
     consistency : list of (scores, classes)
         With next to no labels: scores of samples from labels that are answers, and the classes that they are taken to
         have; see `self_consistency`.
+    view_graph : csr_array of shape (n, n), or None
+        Mean of the views' own graphs, if these are all samples and it has a weight.
     """
 
     views: Views
@@ -98,6 +100,7 @@ class HiddenLabels:
     folds: list[Fold]
     complete: bool
     consistency: Sequence[tuple[NDArray, NDArray]] = ()
+    view_graph: sparse.csr_array | None = None
 
     @cached_property
     def rows(self) -> NDArray:

@@ -50,6 +50,10 @@ class LatentProblem:
         Relative residual of the propagation.
     links : csr_array of shape (n, n), or None
         What links between the samples add to the Laplacian of S.
+    opinions : ndarray of shape (n, c), or None
+        Second opinion Q on each sample, without its own label; None without trust in it.
+    opinion_share : float
+        t.
     """
 
     embedded: NDArray
@@ -62,10 +66,13 @@ class LatentProblem:
     groups: NDArray | None = None
     tol: float = 1e-6
     links: sparse.csr_array | None = None
+    opinions: NDArray | None = None
+    opinion_share: float = 0.0
 
     def take(self, rows: NDArray) -> "LatentProblem":
         """The same for some of the samples; there must be no links."""
-        return replace(self, embedded=self.embedded[rows], groups=None if self.groups is None else self.groups[rows])
+        groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
+        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions)
 
     @cached_property
     def graph(self) -> sparse.csr_array:
@@ -104,6 +111,15 @@ class LatentProblem:
             make_laplacian=self.laplacian,
         )
         return balance(start.scores, targets.codes, self.prior_power)
+
+    def blend(self, scores: NDArray, opinions: NDArray | None) -> NDArray:
+        """Scores of samples by the graph with the second opinion on them, as for a new sample.
+
+        Only the opinion on the sample itself counts: those on its neighbours may have seen its label.
+        """
+        if self.opinions is None or opinions is None:
+            return scores
+        return (1 - self.opinion_share) * scores + self.opinion_share * opinions
 
 
 @dataclass(frozen=True)
@@ -207,7 +223,8 @@ def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) 
     """
     result = np.full((len(targets), targets.n_classes), np.nan)
     for members, remaining in split_labels(targets, folds):
-        result[members] = problem.label(remaining)[members]
+        opinions = None if problem.opinions is None else problem.opinions[members]
+        result[members] = problem.blend(problem.label(remaining)[members], opinions)
     return result
 
 

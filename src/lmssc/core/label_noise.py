@@ -11,12 +11,20 @@ from lmssc.core.calibration_loss import PRIOR
 from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores
 from lmssc.core.targets import STIFFNESS, Targets
 
-MIN_NOISE = 0.1
-"""Share of wrong labels that is tried if none shows."""
-CLEAR_NOISE = 0.05
-"""Estimated share of wrong labels that is believed at once; less has to find more of the hidden labels."""
-MIN_WRONG = 1e-3
-"""No label is trusted more than if it were wrong with this probability, once there is noise at all."""
+FIRST_NOISE = 0.15
+"""Share of wrong labels that the estimate starts from."""
+N_ROUNDS = 3
+"""Rounds in which labels are hidden, each with the trust that the last one found."""
+PRIOR_LABELS = 5.0
+"""The estimated share of wrong labels is shrunk to 0 as by so many labels that are right."""
+MIN_NOISE = 0.05
+"""A smaller estimate is what classes that overlap give without any noise, and counts as none."""
+UNDERESTIMATE = 1.5
+"""There are so many times as many wrong labels as the estimate says: they mislead those that judge them."""
+MAX_NOISE = 0.4
+"""Most noise that is assumed: with more, labels would say next to nothing."""
+MAX_ODDS = 20.0
+"""Odds of being right beyond which no label is trusted, once there is noise at all."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class LabelDoubt:
     wrong : ndarray of shape (n,)
         Probability that the label of each sample is wrong; 0 without a label, NaN if it was never hidden.
     noise : float
-        Estimated share of wrong labels; 0 if trusting labels less finds no more of those that are hidden.
+        Estimated share of wrong labels; 0 if it is too small to be told from classes that overlap.
     """
 
     scores: NDArray
@@ -43,8 +51,9 @@ def doubt_labels(
 ) -> LabelDoubt:
     """How likely each label is wrong, by how much the others disagree.
 
-    Labels are hidden in turn; then again, with labels that the first round doubts trusted less, because a wrong label
-    misleads its neighbours too. If that does not find more of the hidden labels, there is no noise worth the name.
+    Labels are hidden in turn, in rounds: each round trusts labels as far as the last one found, the first all alike,
+    because a wrong label misleads its neighbours too. The share of wrong labels is estimated along the way, as in
+    expectation maximisation, and shrunk to 0.
 
     Parameters
     ----------
@@ -61,27 +70,19 @@ def doubt_labels(
     -------
     LabelDoubt
     """
-    plain = hidden_scores(problem, targets, folds)
-    first = judge_labels(plain, targets, noise)
-    shown = noise is not None or first.noise >= CLEAR_NOISE
-    if not shown:  # wrong labels that follow a rule look like classes that overlap
-        first = judge_labels(plain, targets, MIN_NOISE)
-    if first.noise == 0:
-        return first
-    again = hidden_scores(problem, trust_labels(targets, first), folds)
-    if not shown and not _finds_more(again, plain, targets):
-        # Nothing gained by doubt. One wrong label more is always possible: the ranking is worth having.
-        return replace(judge_labels(plain, targets, 1 / (targets.n_labelled + 2)), noise=0.0)
-    second = judge_labels(again, targets, noise)
-    return second if second.noise >= CLEAR_NOISE else judge_labels(again, targets, first.noise)
-
-
-def _finds_more(scores: NDArray, others: NDArray, targets: Targets) -> bool:
-    """Whether hidden labels are found again more often by these scores, by more than chance."""
-    rows = np.flatnonzero(targets.labelled & ~np.isnan(scores).any(axis=1))
-    found, before = (one[rows].argmax(axis=1) == targets.codes[rows] for one in (scores, others))
-    gained, lost = int((found & ~before).sum()), int((before & ~found).sum())
-    return gained - lost > np.sqrt(gained + lost)
+    share = FIRST_NOISE if noise is None else noise
+    found = LabelDoubt(np.empty(0), np.where(targets.labelled, share, 0.0), share)
+    for _ in range(N_ROUNDS):
+        scores = hidden_scores(problem, trust_labels(targets, found), folds)
+        found = judge_labels(scores, targets, share)
+        if noise is None:
+            share = float(np.nansum(found.wrong) / (targets.n_labelled + PRIOR_LABELS))
+    if noise is not None:
+        return found
+    if share >= MIN_NOISE:
+        return judge_labels(scores, targets, min(UNDERESTIMATE * share, MAX_NOISE))
+    # One wrong label more is always possible: the ranking is worth having.
+    return replace(judge_labels(scores, targets, 1 / (targets.n_labelled + 2)), noise=0.0)
 
 
 def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) -> LabelDoubt:
@@ -152,7 +153,7 @@ def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
     >>> trust_labels(targets, LabelDoubt(np.zeros((3, 2)), np.array([0.5, np.nan, 0.0]), 0.1)).trust
     array([0.3, inf, inf])
     """
-    odds = (1 - doubt.wrong) / np.maximum(doubt.wrong, MIN_WRONG)
+    odds = np.minimum((1 - doubt.wrong) / np.maximum(doubt.wrong, np.finfo(float).tiny), MAX_ODDS)
     known = targets.labelled & ~np.isnan(doubt.wrong) & (doubt.noise > 0)
     trust = np.where(known, STIFFNESS * odds, np.inf)
     return replace(targets, trust=trust if targets.trust is None else np.minimum(trust, targets.trust))

@@ -207,6 +207,8 @@ class KernelRidge:
         Labelled samples.
     targets : ndarray of shape (l, c)
         Y of these.
+    weights : ndarray of shape (l,), optional
+        Weight of each; by default all are equal. The rows of Φ and Y are multiplied by their roots.
 
     Attributes
     ----------
@@ -216,25 +218,28 @@ class KernelRidge:
         Y minus the leave-one-out predictions.
     """
 
-    def __init__(self, kernel: MeanKernel, rows: Views, targets: NDArray) -> None:
-        self.kernel, self.targets = kernel, targets
+    def __init__(self, kernel: MeanKernel, rows: Views, targets: NDArray, weights: NDArray | None = None) -> None:
+        self.kernel = kernel
+        self.roots = np.ones((len(targets), 1)) if weights is None else np.sqrt(weights)[:, None]
+        self.targets = targets * self.roots
         values = kernel(rows) + CONSTANT
         n_landmarks = values.shape[1]
         self.gram, vectors = linalg.eigh(values[:n_landmarks])
         kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
         self.gram, self.whitening = self.gram[kept], vectors[:, kept] / np.sqrt(self.gram[kept])
-        self.features = values @ self.whitening
-        if len(values) > n_landmarks:  # otherwise the features are orthogonal already
+        self.features = values @ self.whitening * self.roots
+        if len(values) > n_landmarks or weights is not None:  # otherwise the features are orthogonal already
             self.gram, rotation = linalg.eigh(self.features.T @ self.features)
             self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
-        self.cross = self.features.T @ targets
+        self.cross = self.features.T @ self.targets
         self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
-        self.errors = self._left_out_errors(self.ridge)
+        self.errors = self._left_out_errors(self.ridge) / self.roots
 
     def _coefficients(self, ridge: float) -> NDArray:
         return self.cross / (self.gram + ridge)[:, None]
 
     def _left_out_errors(self, ridge: float) -> NDArray:
+        """Leave-one-out errors, times the roots of the weights."""
         leverage = np.square(self.features) @ (1 / (self.gram + ridge))
         errors = self.targets - self.features @ self._coefficients(ridge)
         return errors / np.maximum(1 - leverage, np.finfo(float).eps)[:, None]
@@ -244,6 +249,9 @@ class KernelRidge:
 
         A is the block of these samples in the hat matrix Φ·(ΦᵀΦ + λ)⁻¹·Φᵀ.
         """
+        return self._errors_without(positions) / self.roots[positions]
+
+    def _errors_without(self, positions: NDArray) -> NDArray:
         features = self.features[positions]
         hat = (features / (self.gram + self.ridge)) @ features.T
         errors = self.targets[positions] - features @ self._coefficients(self.ridge)
@@ -257,7 +265,7 @@ class KernelRidge:
         coefficients = self._coefficients(self.ridge)
         if left_out is not None:
             scaled = self.features[left_out] / (self.gram + self.ridge)
-            coefficients = coefficients - scaled.T @ self.errors_without(left_out)
+            coefficients = coefficients - scaled.T @ self._errors_without(left_out)
         return self.whitening @ coefficients
 
 
@@ -287,7 +295,7 @@ class OpinionRegression:
     views : Views
         All scaled views.
     targets : Targets
-        Y.
+        Y. Labels that are not certain weigh less.
     order : ndarray of int of shape (n,), optional
         Random order of the samples, if their own is not random: the first labelled ones are the landmarks.
 
@@ -305,13 +313,15 @@ class OpinionRegression:
         self.targets = targets.matrix(np.dtype(float))[self.rows]
         rows = views.take(self.rows)
         landmarks = rows.take(np.arange(min(len(self.rows), MAX_LANDMARKS)))
+        weights = None if targets.trust is None else targets.weights[self.rows]
         self.fit, linear = (
-            KernelRidge(MeanKernel.of(landmarks, linear=linear), rows, self.targets) for linear in (False, True)
+            KernelRidge(MeanKernel.of(landmarks, linear=linear), rows, self.targets, weights)
+            for linear in (False, True)
         )
-        if has_smaller_errors(linear.errors, self.fit.errors):
+        if has_smaller_errors(linear.errors * linear.roots, self.fit.errors * self.fit.roots):
             self.fit = linear
         self.kernel = self.fit.kernel
-        self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets)
+        self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
 
     def _positions(self, samples: NDArray) -> NDArray:
         return np.flatnonzero(np.isin(self.rows, samples))

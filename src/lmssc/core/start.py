@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
@@ -115,7 +116,7 @@ def begin(
     view_weight = 0.0
     if held is not None:
         view_weight, held = judge_view_graph(held, objective, config)
-        objective, start = _with_view_graph(objective, start, view_weight)
+        objective, start = _with_view_graph(objective, start, view_weight, held.view_graph)
     objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
@@ -258,11 +259,13 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
     return (start if trusted is objective.targets else run(trusted)), trusted
 
 
-def _with_view_graph(objective: Objective, start: WarmStart, weight: float) -> tuple[Objective, WarmStart]:
+def _with_view_graph(
+    objective: Objective, start: WarmStart, weight: float, graph: sparse.csr_array | None
+) -> tuple[Objective, WarmStart]:
     """The objective and the warm start with the mean of the views' own graphs, if it has a weight."""
     if not weight:
         return objective, start
-    objective = add_view_graph(objective, weight)
+    objective = add_view_graph(objective, weight, graph)
     L = objective.laplacian(start.graph)
     scores, unreached = propagate(L, objective.targets, start.scores, objective.tolerance())
     return objective, start._replace(laplacian=L, scores=scores, unreached=unreached)

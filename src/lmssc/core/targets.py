@@ -17,6 +17,8 @@ MIN_REPEATED_LABELS = 10
 MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-3, 1e3
 # Trust μ in a label that is as likely right as wrong.
 STIFFNESS = 0.3
+# Least weight of a label in a regression.
+MIN_WEIGHT = 0.01
 # Share of the class frequencies in the neighbours' scores, so that no label is impossible.
 PRIOR_SHARE = 0.02
 
@@ -167,6 +169,15 @@ class Targets:
         best[~self.labelled] = 1
         with np.errstate(divide="ignore"):
             return replace(self, trust=STIFFNESS * best / (1 - best))
+
+    @property
+    def weights(self) -> NDArray:
+        """Weight of each label in a regression: the probability that it is right, at least 1 %; 1 if it is certain."""
+        if self.trust is None:
+            return np.ones(len(self))
+        with np.errstate(invalid="ignore"):
+            right = np.where(np.isinf(self.trust), 1.0, self.trust / (self.trust + STIFFNESS))
+        return np.maximum(right, MIN_WEIGHT)
 
     @property
     def certain_labels(self) -> NDArray:

@@ -16,7 +16,7 @@ from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import HiddenLabels
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
-from lmssc.core.opinion_trust import TOLERANCE, climb
+from lmssc.core.opinion_trust import MIN_HELD_OUT, TOLERANCE, climb
 from lmssc.core.propagation import propagate
 from lmssc.data.views import MappedView, View, Views
 
@@ -75,7 +75,7 @@ def _own_graph(view: View, n_neighbors: int) -> sparse.csr_array:
     return sparse.csr_array((found.data, (rows[found.row], rows[found.col])), shape=(n_samples, n_samples))
 
 
-def add_view_graph(objective: Objective, weight: float) -> Objective:
+def add_view_graph(objective: Objective, weight: float, graph: sparse.csr_array | None = None) -> Objective:
     """The objective with w times the Laplacian of the mean graph of the views beside that of S.
 
     Parameters
@@ -84,6 +84,8 @@ def add_view_graph(objective: Objective, weight: float) -> Objective:
         The problem, without links.
     weight : float
         w; with 0 nothing changes.
+    graph : csr_array of shape (n, n), optional
+        The mean graph, if it is known already.
 
     Returns
     -------
@@ -91,13 +93,14 @@ def add_view_graph(objective: Objective, weight: float) -> Objective:
     """
     if not weight:
         return objective
-    return replace(objective, links=Links(mean_view_graph(objective.views, objective.n_neighbors), weight))
+    graph = mean_view_graph(objective.views, objective.n_neighbors) if graph is None else graph
+    return replace(objective, links=Links(graph, weight))
 
 
 def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig) -> tuple[float, HiddenLabels]:
     """Choose the weight of the mean graph: that with the most likely held-out labels, less a cost of weight.
 
-    Not tried for texts, whose views have long rows and gain nothing; with links; and with next to no labels.
+    Not tried for texts and other sparse views, which take long and gain nothing; with links; and with few labels.
 
     Parameters
     ----------
@@ -115,9 +118,10 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     held : HiddenLabels
         The same with scores that were propagated with this weight.
     """
-    if not _is_comparable(objective, config) or not held.folds or held.consistency:
+    if not _is_comparable(objective, config) or len(held.rows) < MIN_HELD_OUT or held.consistency:
         return 0.0, held
-    extra = laplacian(mean_view_graph(held.views, objective.n_neighbors))
+    graph = mean_view_graph(held.views, objective.n_neighbors)
+    extra = laplacian(graph)
     before = _log_likelihood(held)
 
     @cache
@@ -132,7 +136,9 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     if gain(middle) + cost_of_weight(middle) < -MAX_LOSS:
         return 0.0, held
     best = climb(WEIGHTS, gain)
-    return (best, with_weight(best)) if gain(best) > 0 else (0.0, held)
+    if gain(best) <= 0:
+        return 0.0, held
+    return best, replace(with_weight(best), view_graph=graph if held.complete else None)
 
 
 def cost_of_weight(weight: float) -> float:
@@ -154,7 +160,7 @@ def _is_comparable(objective: Objective, config: FitConfig) -> bool:
         and objective.groups is None
         and len(views) > 1
         and 3 < views.n_samples <= MAX_SAMPLES
-        and not any(isinstance(view, MappedView) for view in views)
+        and not any(isinstance(view, MappedView) or sparse.issparse(view.data) for view in views)
     )
 
 

@@ -1,6 +1,7 @@
 """Reading of graphs: what a user passes as `lmssc.Graph` becomes checked links."""
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -162,6 +163,9 @@ def _checked_names(graph: Graph, name: str, n_columns: int) -> list[str] | None:
     names = _sample_names(graph)
     if names is not None and len(names) != n_columns:
         raise ValueError(f"graph {name!r} has {len(names)} ids for {n_columns} columns")
+    if names is not None and len(set(names)) < len(names):
+        twice = next(one for one, count in Counter(names).items() if count > 1)
+        raise ValueError(f"graph {name!r} has the id {twice!r} more than once; each sample needs a name of its own")
     return names
 
 

@@ -102,7 +102,10 @@ def read_trust(sample_weight: ArrayLike | None, labels: Labels) -> tuple[NDArray
     codes = labels.codes
     if sample_weight is None:
         return codes, None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be numbers, one for each sample: the trust in its label") from None
     if weights.shape != codes.shape:
         raise ValueError(f"sample_weight has the shape {weights.shape}, but there are {len(codes)} samples")
     if not weights.any():

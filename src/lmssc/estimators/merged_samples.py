@@ -57,9 +57,9 @@ class MergedSamples:
         merged = CanonicalOrder(samples, order.views, all_keys[canonical])
         return cls(merged, position[np.concatenate([nodes, place])], position, added)
 
-    def join(self, old: NDArray, new: NDArray) -> NDArray:
-        """Rows of the distinct samples of the fit and of the new ones, in the merged order."""
-        return self.reorder(np.concatenate([old, new.astype(old.dtype, copy=False)]))
+    def take_former(self, inner: NDArray) -> "MergedSamples":
+        """The same with the distinct samples of the fit in another order, before the new ones."""
+        return replace(self, position=np.concatenate([self.position[inner], self.position[len(inner) :]]))
 
     def reorder(self, rows: NDArray) -> NDArray:
         """Rows of the distinct samples, those of the fit first, in the merged order."""

@@ -14,7 +14,15 @@ from lmssc.core.embedding import relative_norms
 from lmssc.core.extended_graph import GraphRule
 from lmssc.core.fit_config import FitContext
 from lmssc.core.graph import laplacian, separate_groups
-from lmssc.core.incremental import Updated, measured_recall, reasons_to_refit, tolerance, update
+from lmssc.core.incremental import (
+    Updated,
+    beside_neighbors,
+    measured_recall,
+    reasons_to_refit,
+    tolerance,
+    update,
+)
+from lmssc.core.new_samples import PROBE
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -30,6 +38,8 @@ from lmssc.data.views import RawView
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution
 from lmssc.estimators.trust_state import given_codes
+from lmssc.numerics.scale import is_large
+from lmssc.numerics.spatial_order import spatial_order
 
 REFIT = one_of("auto", "always", "never")
 # A refit is due if the graph has less than this share of the recall that the fit was asked for.
@@ -205,6 +215,8 @@ def _read_codes(y_new: Any, classes: NDArray) -> NDArray:
 def _only_a_refit_can(model: Any, given: _Update) -> list[str]:
     """What an update cannot do at all."""
     reasons = []
+    if model.view_graph_weight_:
+        reasons.append("the neighbours in single views, which the model uses, have to be found again")
     if given.n_relabelled and model.label_noise != 0:
         reasons.append(f"label_noise={model.label_noise!r} has to judge the new labels")
     if given.raws is not None and model._groups is not None:
@@ -229,14 +241,15 @@ class _Nodes:
     unusual: NDArray | None  # of the new ones
 
 
-def _embed(model: Any, given: _Update) -> _Nodes:
-    """Embed the new samples, and join them to those of the fit."""
-    samples, n_new = model._order.samples, len(given.merged.added)
+def _embed(model: Any, given: _Update, inner: NDArray) -> _Nodes:
+    """Embed the new samples, and join them to those of the fit, whose canonical numbers are `inner`."""
+    samples, n_new = model._order.samples[inner], len(given.merged.added)
     latent, coordinates = model.latent_[samples], model._embedded[samples]
     n_missing = model._memory.n_missing
-    n_missing = np.zeros(len(samples), dtype=np.intp) if n_missing is None else n_missing
+    n_missing = np.zeros(len(samples), dtype=np.intp) if n_missing is None else n_missing[inner]
     groups = None if model._groups is None else model._groups[samples]
     norms, unusual = model._embedding.norms, None
+    norms = None if norms is None else norms[inner]
     opinion = None if model._opinion is None else model._opinion.take(lambda rows: rows[samples])
     if n_new:
         raws = [raw.take(given.merged.added) for raw in given.raws or []]
@@ -252,7 +265,7 @@ def _embed(model: Any, given: _Update) -> _Nodes:
         if opinion is not None:
             opinion = opinion.take(lambda rows: _append(rows, opinions))
         if model._trust is not None:
-            unusual = residuals > model._trust.leftover**2
+            unusual = residuals > (PROBE.free_factor * model._trust.leftover) ** 2
     return _Nodes(latent, coordinates, n_missing, norms, groups, opinion, unusual)
 
 
@@ -262,9 +275,15 @@ def _append(old: NDArray, new: Any) -> NDArray:
 
 def _join(model: Any, given: _Update) -> list[str]:
     """Update the model, and say why a refit is due."""
-    samples, graph, nodes = model._order.samples, _node_graph(model), _embed(model, given)
+    inner = _inner_order(model)
+    if model._probe is not None:
+        model._probe = replace(model._probe, samples=given.merged.position[model._probe.samples])
+    given = replace(given, merged=given.merged.take_former(inner))
+    samples, nodes = model._order.samples[inner], _embed(model, given, inner)
+    graph = model.graph_[samples][:, samples].tocsr()
+    graph.sort_indices()
     rule = GraphRule(model.n_neighbors_, model.beta, model._memory.gamma, model.neighbor_recall)
-    targets = given.merged.targets(model._targets, given.given, given.before, model._class_order)
+    targets = given.merged.targets(model._targets.take(inner), given.given, given.before, model._class_order)
     coordinates = nodes.coordinates
     if nodes.groups is not None:
         (coordinates,) = separate_groups((coordinates, nodes.groups))
@@ -273,7 +292,7 @@ def _join(model: Any, given: _Update) -> list[str]:
         model.alpha_[samples],
         coordinates,
         nodes.latent.shape[1],
-        _raw_scores(model, graph),
+        _raw_scores(model, graph, inner),
         np.isin(samples, model.unreached_),
         targets,
         rule,
@@ -288,22 +307,27 @@ def _join(model: Any, given: _Update) -> list[str]:
     return reasons_to_refit(model._memory, len(nodes.latent), nodes.unusual, found.change, recall)
 
 
-def _node_graph(model: Any) -> sparse.csr_array:
-    """S of the distinct samples of a fitted model, in canonical order."""
+def _inner_order(model: Any) -> NDArray:
+    """Canonical numbers of the distinct samples in the order of the computation.
+
+    Many samples are in an order in which neighbours are close, so that products with the graph stay in the cache. It is
+    computed once after a fit; updates insert new samples beside their neighbours.
+    """
+    if "_inner" in vars(model):
+        return model._inner
     samples = model._order.samples
-    graph = model.graph_[samples][:, samples].tocsr()
-    graph.sort_indices()
-    return graph
+    return spatial_order(model._embedded[samples]) if is_large(len(samples)) else np.arange(len(samples))
 
 
-def _raw_scores(model: Any, graph: sparse.csr_array) -> NDArray:
-    """F of the distinct samples, before prior correction and calibration; solved for once after a fit."""
+def _raw_scores(model: Any, graph: sparse.csr_array, inner: NDArray) -> NDArray:
+    """F of the distinct samples, before prior correction and calibration; solved for once after a model was loaded."""
     if "_raw_scores" in vars(model):
-        return model._raw_scores
-    samples = model._order.samples
+        return model._raw_scores[inner]
+    samples = model._order.samples[inner]
     opinion = None if model._opinion is None else model._opinion.take(lambda rows: rows[samples])
-    start = model._known_distributions().astype(graph.dtype)
-    return propagate(laplacian(graph), model._targets, start, tolerance(len(samples), 1), opinion=opinion).scores
+    start = model._known_distributions()[inner].astype(graph.dtype)
+    targets = model._targets.take(inner)
+    return propagate(laplacian(graph), targets, start, tolerance(len(samples), 1), opinion=opinion).scores
 
 
 def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: Targets) -> None:
@@ -321,10 +345,9 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     model._opinion = None if nodes.opinion is None else nodes.opinion.take(to_input)
     if nodes.norms is not None:
         model._embedding = replace(model._embedding, norms=merged.reorder(nodes.norms))
-    if model._probe is not None:
-        model._probe = replace(model._probe, samples=merged.position[model._probe.samples])
     model._memory = replace(memory, n_missing=merged.reorder(nodes.n_missing) if nodes.n_missing.any() else None)
     model._raw_scores = merged.reorder(found.raw_scores)
+    model._inner = merged.position[beside_neighbors(found.graph, len(merged.added))]
     vars(model).pop("_novelty", None)
     if hasattr(model, "ids_"):
         model.ids_ = _with_row_names(model.ids_, len(merged.nodes))

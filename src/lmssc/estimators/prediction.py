@@ -141,6 +141,11 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         float
         """
         check_rows(X, y, present, sample_weight)
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"y has {np.shape(y)[1]} columns: score needs one true label for each sample, not a distribution; use "
+                "the most likely class of each row"
+            )
         predicted = self.predict(X, present)
         labels, known = known_labels(y)
         if len(labels) != len(predicted):

@@ -41,6 +41,8 @@ class NewRows(NamedTuple):
         Latent positions.
     regression : ndarray of shape (m,)
         Weight of the second opinion on each new sample itself; 0 for known ones.
+    opinions : ndarray of shape (m, c), or None
+        Second opinion on each sample; None without trust in it.
     """
 
     nodes: NDArray
@@ -49,6 +51,7 @@ class NewRows(NamedTuple):
     distances: NDArray
     latent: NDArray
     regression: NDArray
+    opinions: NDArray | None
 
 
 def fitted_model(clf: Any) -> Any:
@@ -60,9 +63,9 @@ def fitted_model(clf: Any) -> Any:
     return model
 
 
-def latent_problem(model: Any) -> LatentProblem:
-    """What it takes to label the samples again with some labels hidden."""
-    samples = model._order.samples
+def latent_problem(model: Any, *, second_opinion: bool = True) -> LatentProblem:
+    """What it takes to label the samples again with some labels hidden; the second opinion can be left out."""
+    samples, opinion = model._order.samples, model._opinion if second_opinion else None
     return LatentProblem(
         model._embedded[samples][:, : model.latent_.shape[1]],
         model.n_neighbors_,
@@ -73,6 +76,8 @@ def latent_problem(model: Any) -> LatentProblem:
         model.neighbor_recall,
         None if model._groups is None else model._groups[samples],
         links=model._link_laplacian,
+        opinions=None if opinion is None else opinion.scores[samples],
+        opinion_share=model.second_opinion_,
     )
 
 
@@ -150,7 +155,7 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     nodes = np.where(known_keys[place] == keys, place, -1)
     samples = model._order.samples
     groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
-    latent = model._encoder(links)(raws)[0]
+    latent, _, opinions = model._encoder(links)(raws)
     weights, distances = model._average().connect(latent, groups)
     known = nodes >= 0
     latent[known], distances[known] = model.latent_[samples[nodes[known]]], 0
@@ -158,7 +163,9 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     rows = np.flatnonzero(known)
     own = sparse.csr_array((np.ones(len(rows)), (rows, nodes[rows])), shape=weights.shape)
     regression = np.where(known, 0.0, model.second_opinion_)
-    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression)
+    if opinions is not None and model._opinion is not None:
+        opinions[known] = model._opinion.scores[samples[nodes[known]]]
+    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions)
 
 
 def given_codes(model: Any) -> NDArray:

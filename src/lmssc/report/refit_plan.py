@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class RefitBudget:
     """What the refits of a report may cost, in units of the fit that the report is about.
 
-    The costs are upper ends of what was measured on digits (1,797 samples, 1 to 6 views) and on 300, 5,000 and 20,000
-    synthetic samples in 1 to 3 views.
+    The costs are upper ends of what was measured on digits (1,797 samples, 1 to 6 views) and on 300, 5,000, 20,000
+    and 200,000 synthetic samples in 1 to 3 views.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class RefitBudget:
     growth: float = 0.7
     short_max_iter: int = 5
     max_samples: int = 5000
-    samples_per_refit: int = 22_500
+    samples_per_refit: int = 35_000
     min_samples: int = 100
     min_hidden: int = 20
 

@@ -365,6 +365,7 @@ class Engine:
         try:
             with quiet():
                 clf._fit_dataset(dataset, self._context)
+            clf.set_params(callback=None)  # copies of it are made later
             with self._lock:
                 labels_now, classes = self._live.copy_labels(), list(self._live.classes)
             live = LiveAnswers(SampleGraph.of(clf), classes, labels_now, calibration_of(clf))

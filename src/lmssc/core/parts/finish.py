@@ -83,6 +83,7 @@ def finish(
         neighbor_recall=objective.search.recall,
         links=None,
         targets=start.permutation.undo_targets(targets),
+        order=None,
         link_laplacian=None,
     )
 

@@ -50,7 +50,7 @@ def near_pairs(points: NDArray, queries: NDArray, needed: int, reach: NDArray, r
     Parameters
     ----------
     points : ndarray of shape (n, d)
-        Points in random order: the first ones are the centres of the cells.
+        Points; some, evenly spaced in their order, are the centres of the cells.
     queries : ndarray of shape (m, d)
         Queries.
     needed : int
@@ -122,7 +122,7 @@ def _cells(
     The number of cells that a query visits is the one with which `recall` of the neighbours of some queries is found.
     The limits are lowered, in place, to the distance of the farthest neighbour in a query's own cell.
     """
-    centres = BruteForceL2.of(points[: SETTINGS.n_cells])
+    centres = BruteForceL2.of(points[:: len(points) // SETTINGS.n_cells][: SETTINGS.n_cells])
     own = np.empty(len(points), dtype=np.intp)
 
     def assign(batch: slice) -> None:

@@ -173,7 +173,8 @@ class SampleMap {
     const least = many ? 1.6 : data.x.length > 2000 ? 3.2 : 5;
     const size = Math.min(least + 1.2 * Math.log2(this.view.scale), 9);
     const groups = this.visible();
-    for (const [code, members] of groups) this.paintClass(code, members, size, many);
+    if (many) this.paintPixels(groups, size * ratio);
+    else for (const [code, members] of groups) this.paintClass(code, members, size);
     for (const [code, members] of groups) this.paintGiven(code, members, size);
     if (this.selected) this.paintSelected(size);
     this.paintNames();
@@ -195,12 +196,42 @@ class SampleMap {
     return [...groups].sort((one, other) => one[0] - other[0]);
   }
 
-  paintClass(code, members, size, many) {
+  // Many dots are squares that are written into an image: several times faster than drawing each.
+  paintPixels(groups, size) {
+    const { canvas, data, view } = this, { width, height } = canvas;
+    if (this.image?.width !== width || this.image.height !== height) this.image = this.context.createImageData(width, height);
+    const pixels = new Uint32Array(this.image.data.buffer).fill(0);
+    const side = Math.max(Math.round(size), 1), factor = this.unit * view.scale * (devicePixelRatio || 1);
+    for (const faint of [true, false]) {
+      for (const [code, members] of groups) {
+        const value = this.pixel(code, faint ? 0.08 : 0.9);
+        for (const i of members) {
+          if (this.shown(i) === faint) continue;
+          const left = Math.round((data.x[i] - view.x) * factor - side / 2), top = Math.round((data.y[i] - view.y) * factor - side / 2);
+          const from = Math.max(left, 0), to = Math.min(left + side, width), last = Math.min(top + side, height);
+          for (let row = Math.max(top, 0); row < last; row += 1) {
+            for (let at = row * width + from, end = row * width + to; at < end; at += 1) pixels[at] = value;
+          }
+        }
+      }
+    }
+    this.context.putImageData(this.image, 0, 0);
+  }
+
+  // The colour of a class as one number, as an image has it.
+  pixel(code, alpha) {
+    const colour = this.colour(code);
+    const parts = colour.startsWith("#") ? [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) : colour.match(/\d+/g).map(Number);
+    const bytes = new Uint8ClampedArray([...parts.slice(0, 3), 255 * alpha]);
+    return new Uint32Array(bytes.buffer)[0];
+  }
+
+  paintClass(code, members, size) {
     const { context: pen, data } = this, colour = this.colour(code);
     pen.fillStyle = pen.strokeStyle = colour;
-    const shape = many ? 1 : ((code % 4) + 4) % 4;
+    const shape = ((code % 4) + 4) % 4;
     for (const faint of [true, false]) {
-      pen.globalAlpha = faint ? 0.08 : many ? 0.75 : 0.85;
+      pen.globalAlpha = faint ? 0.08 : 0.85;
       pen.lineWidth = Math.max(size * 0.45, 1);
       for (const i of members) {
         if (this.shown(i) === faint) continue;

@@ -69,20 +69,31 @@
 
   const classNames = () => state.classes.map((one) => one.name);
   const colourOf = (name) => (map ? map.colour(classNames().indexOf(name)) : COLOURS[Math.max(classNames().indexOf(name), 0) % COLOURS.length]);
-  const keyOf = (place) => KEYS[place] ?? "";
+  // A class whose name is one digit or letter has that as its key, so that "3" is the key of 3; the others have the keys
+  // that are left, in order. The key of a class never changes.
+  function classKeys() {
+    const taken = new Set();
+    return classNames().map((name) => {
+      const own = name.toLowerCase(), free = (key) => !taken.has(key);
+      const key = ["0", ...KEYS].includes(own) && free(own) ? own : KEYS.find(free) ?? "";
+      taken.add(key);
+      return key;
+    });
+  }
 
   function showClasses() {
     const box = byId("classes");
     const names = state.classes.map((one) => one.name).join("\u0000");
     if (box.dataset.names !== names) {
       box.dataset.names = names;
+      const keys = classKeys();
       box.replaceChildren(...state.classes.map((one, place) => {
         const button = element("button");
         button.type = "button";
         button.append(element("span", one.name), element("small", "", "count"));
-        if (keyOf(place)) {
-          button.prepend(element("kbd", keyOf(place)));
-          button.setAttribute("aria-keyshortcuts", keyOf(place));
+        if (keys[place]) {
+          button.prepend(element("kbd", keys[place]));
+          button.setAttribute("aria-keyshortcuts", keys[place]);
         }
         button.addEventListener("click", () => answer({ label: one.name }));
         return button;
@@ -401,20 +412,20 @@
       return;
     }
     if (typing || byId("help").open) return;
-    const place = KEYS.indexOf(event.key.toLowerCase());
+    const place = state ? classKeys().indexOf(event.key.toLowerCase()) : -1;
     if (event.key === "?") byId("help").showModal();
     else if (event.key === "+") byId("new-name").focus();
     else if (event.key === "u") undo();
     else if (event.key === "s") answer({ kind: "skip" });
     else if (event.key === "n") answer({ kind: "none" });
-    else if (place >= 0 && state && place < state.classes.length) answer({ label: state.classes[place].name });
+    else if (place >= 0) answer({ label: state.classes[place].name });
     else return;
     event.preventDefault();
   }
 
   function showKeys() {
     const rows = [
-      ["1 to 9, then letters", "the class with this key, as on its button"], ["+", "type the name of another class"], ["u", "undo your last answer"],
+      ["digits and letters", "the class with this key, as on its button"], ["+", "type the name of another class"], ["u", "undo your last answer"],
       ["s", "skip: ask again later"], ["n", "none of these classes"], ["?", "this list"], ["Tab, Enter", "go to any button and press it"],
       ["on the map", "+ and − zoom, arrows move, 0 shows all, Enter takes the sample in the middle"],
     ];

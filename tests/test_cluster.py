@@ -1,0 +1,124 @@
+"""Fits and predictions on a Dask cluster: a real one, of processes on this machine."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lmssc import GFHF, LMSSC
+from lmssc.datasets import make_multiview
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+def start_cluster(n_workers):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+    )
+
+
+@pytest.fixture(scope="module")
+def client(loopback):
+    with start_cluster(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    # More than 5,000 samples: the solvers take fewer steps, each of which is a round of messages.
+    return make_multiview(5200, 2, [8, 6], n_classes=3, labelled=0.1, random_state=0, dtype="float32")
+
+
+OPTIONS = {"max_iter": 2, "tol": 0.0, "calibrate": False, "second_opinion": 0.0, "n_components": 6}
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return LMSSC(**OPTIONS).fit(data.views, data.y)
+
+
+def as_dask(views):
+    return [da.from_array(view, chunks=(1700, 4)) for view in views]
+
+
+def assert_same_answers(clf, fitted):
+    np.testing.assert_allclose(clf.label_distributions_, fitted.label_distributions_, atol=1e-3)
+    np.testing.assert_array_equal(clf.transduction_, fitted.transduction_)
+
+
+def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted):
+    """The answers are those of a fit in memory, also after kill −9 of a worker that holds half of the samples."""
+    killed = []
+
+    def kill_a_worker(progress):
+        if not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    clf = LMSSC(callback=kill_a_worker, **OPTIONS)
+    with pytest.warns(UserWarning, match="goes on from its last checkpoint"):
+        clf.fit(as_dask(data.views), data.y)
+    assert killed
+    assert_same_answers(clf, fitted)
+
+
+def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
+    new = [view[:50] + 0.01 for view in data.views]
+    lazy = as_dask(new)
+    for method in (fitted.predict, fitted.predict_proba, fitted.transform):
+        answer = method(lazy)
+        assert isinstance(answer, da.Array)
+        np.testing.assert_array_equal(answer.compute(), method(new))
+    assert fitted.predict(lazy, reject=0.05).shape == (50,)
+    words = sparse.csr_array(np.abs(data.views[0]).round())
+    gfhf = GFHF().fit(words[:400], data.y[:400])
+    blocks = [da.from_array(words[first : first + 20], asarray=False) for first in (400, 420)]
+    np.testing.assert_array_equal(gfhf.predict(da.concatenate(blocks)).compute(), gfhf.predict(words[400:440]))
+
+
+def test_sparse_blocks_become_one_matrix_on_disk(client, data, tmp_path):
+    from lmssc.cluster.dask_views import spool
+
+    words = sparse.csr_array(np.abs(data.views[0]).round())
+    blocks = [da.from_array(words[first : first + 2000], asarray=False) for first in (0, 2000, 4000)]
+    found = spool({"words": da.concatenate(blocks), "other": data.views[1]}, str(tmp_path))
+    assert (found["words"] != words).nnz == 0
+    assert found["other"] is data.views[1]
+
+
+def test_dask_arrays_are_never_gathered_in_silence(data):
+    views = as_dask(data.views)
+    with pytest.raises(TypeError, match=r"'view0' is a dask array.*compute\(\)"):
+        GFHF().fit(views, data.y)
+    with pytest.raises(ValueError, match="no Dask scheduler answers"):
+        LMSSC(client="tcp://127.0.0.1:1").fit(views, data.y)
+    unknown = da.from_array(data.views[0])[da.from_array(data.target) > 0]
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        GFHF().fit(data.views[0][:400], data.y[:400]).predict(unknown)
+
+
+def test_without_a_cluster_dask_arrays_are_refused(data, monkeypatch):
+    monkeypatch.setattr(distributed, "default_client", lambda: (_ for _ in ()).throw(ValueError("no client")))
+    with pytest.raises(ValueError, match="no cluster to fit them on"):
+        LMSSC().fit(as_dask(data.views), data.y)
+
+
+def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(loopback, data, fitted, tmp_path):
+    options = {**OPTIONS, "checkpoint": tmp_path / "fit.ckpt"}
+    with start_cluster(1) as cluster:
+        client = distributed.Client(cluster)
+
+        def kill(progress):
+            cluster.sync(cluster.scheduler.close)
+
+        with pytest.raises(RuntimeError, match="scheduler does not answer"):
+            LMSSC(client=client, callback=kill, **options).fit(data.views, data.y)
+        client.close(timeout=1)
+    assert (tmp_path / "fit.ckpt").exists()
+    with start_cluster(1) as cluster, distributed.Client(cluster) as client:
+        clf = LMSSC(client=client, **options).fit(data.views, data.y)
+    assert_same_answers(clf, fitted)
