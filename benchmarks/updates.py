@@ -4,7 +4,9 @@
     python benchmarks/updates.py stream digits synthetic:5000                100 updates in a row
     python benchmarks/updates.py drift                                       when the rule asks for a refit
 
-Rows are added to results/scale/updates.csv. CPU seconds of one thread.
+Rows are added to results/scale/updates.csv. CPU seconds of one thread. "agreement" is that of the updated labels with
+those of a fit to all samples, "agreement_of_fits" that of the fit before with it: where a fit changes so much with a
+few more samples, no update can agree better.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from lmssc.evaluation.splits import stratified_split
 RESULTS = Path(__file__).parents[1] / "results" / "scale" / "updates.csv"
 COLUMNS = (
     "kind", "data", "samples", "new", "updates", "label_rate", "fit_seconds", "update_seconds", "time_share",
-    "agreement", "agreement_of_new", "accuracy_update", "accuracy_refit", "refits", "recall",
+    "agreement", "agreement_of_new", "agreement_of_fits", "accuracy_update", "accuracy_refit", "refits", "recall",
 )  # fmt: skip
 LOADERS = {"digits": load_digits_views, "handwritten": load_handwritten, "reuters": load_reuters}
 N_UPDATES = 100
@@ -63,6 +65,7 @@ def measure(name, label_rate, n_updates, share, kind, refit="auto"):
     n_new = max(n_updates, int(share * n_samples))
     n_old = n_samples - n_new
     clf, _ = timed(LMSSC(n_jobs=1).fit, take(views, slice(n_old)), y[:n_old])
+    first_labels = clf.transduction_
     seconds, n_refits = 0.0, 0
     for rows in np.array_split(np.arange(n_old, n_samples), n_updates):
         first, end = int(rows[0]), int(rows[-1]) + 1
@@ -78,6 +81,7 @@ def measure(name, label_rate, n_updates, share, kind, refit="auto"):
         "fit_seconds": f"{fit_seconds:.2f}", "update_seconds": f"{seconds / n_updates:.3f}",
         "time_share": f"{seconds / n_updates / fit_seconds:.3f}", "agreement": f"{same.mean():.4f}",
         "agreement_of_new": f"{same[n_old:].mean():.4f}",
+        "agreement_of_fits": f"{(first_labels == again.transduction_[:n_old]).mean():.4f}",
         "accuracy_update": f"{(clf.transduction_ == target)[hidden].mean():.4f}",
         "accuracy_refit": f"{(again.transduction_ == target)[hidden].mean():.4f}",
         "refits": n_refits, "recall": f"{clf.neighbor_recall_:.3f}",

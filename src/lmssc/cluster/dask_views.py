@@ -12,7 +12,7 @@ from scipy import sparse
 from lmssc._optional import import_optional
 from lmssc.data.memmap import MIN_MAPPED_BYTES
 from lmssc.data.validation import is_dask, name_parts
-from lmssc.persistence.codec import RUNTIME_PARAMS
+from lmssc.persistence.codec import RUNTIME_ATTRIBUTES, RUNTIME_PARAMS
 
 
 def dask() -> Any:
@@ -22,6 +22,8 @@ def dask() -> Any:
 
 def _whole_rows(array: Any, name: str) -> Any:
     """The array with blocks of whole rows, of known sizes."""
+    if not hasattr(array, "chunks"):
+        raise TypeError(f"{name} is a dask data frame; pass its to_dask_array(lengths=True)")
     if array.ndim != 2:
         raise ValueError(f"{name}: Expected 2D array, got {array.ndim}D array instead")
     if any(np.isnan(size) for size in array.chunks[0]):
@@ -147,7 +149,8 @@ def map_blocks(model: Any, method: str, X: Any, options: Mapping[str, Any]) -> A
     # What belongs to this process alone does not travel.
     light = copy(model)
     vars(light).update({name: None for name in RUNTIME_PARAMS if name in vars(light) and name != "verbose"})
-    vars(light).pop("_raw_scores", None)
+    for name in RUNTIME_ATTRIBUTES:
+        vars(light).pop(name, None)
     shared = dask().delayed(light, traverse=False)
     answer = dask().delayed(_answer)
     da = import_optional("dask.array", purpose="dask arrays", extra="dask")
