@@ -104,6 +104,26 @@ def as_markdown(records):
     return "\n".join(lines)
 
 
+def draw(records, path):
+    """Accuracy over the number of labels, a panel for each data set."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(one["dataset"] for one in records))
+    figure = Figure(figsize=(3.2 * len(names), 2.8), layout="constrained")
+    for place, name in enumerate(names, 1):
+        axes = figure.add_subplot(1, len(names), place)
+        for choice, colour, style in (("studio", "#332288", "-"), ("random", "#CC6677", "--")):
+            mine = [one for one in records if (one["dataset"], one["choice"]) == (name, choice)]
+            steps = sorted({one["labels"] for one in mine})
+            means = [100 * np.mean([one["accuracy"] for one in mine if one["labels"] == n]) for n in steps]
+            axes.plot(steps, means, style, color=colour, label=choice)
+        axes.set(title=name, xlabel="labels", ylim=(40, 101))
+        if place == 1:
+            axes.set_ylabel("accuracy %")
+            axes.legend(loc="lower right")
+    figure.savefig(path, metadata={"Date": None})
+
+
 def measure_keys(n_samples, n_keys, think, out):
     """How long a key takes, with fits in the background: until the answer is on disk, all answers are updated, and the
     next sample is known with what the model thinks of it. Seconds of the clock and of the processor, for each key.
@@ -143,6 +163,7 @@ def main():
     parser.add_argument("--speed", type=int, metavar="SAMPLES", help="measure keys instead")
     parser.add_argument("--keys", type=int, default=50)
     parser.add_argument("--think", type=float, default=1.5, help="seconds between two keys")
+    parser.add_argument("--figure", type=Path, default=Path("docs/charts/studio.svg"))
     parser.add_argument("--out", type=Path, default=Path("results/studio"))
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
@@ -174,6 +195,7 @@ def main():
             write_csv(args.out / "studio.csv", COLUMNS, records)
     with open_atomically(args.out / "studio.md") as file:
         file.write(as_markdown(records).encode())
+    draw(records, args.figure)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_the_same_answer_of_a_sparse_view(tmp_path, monkeypatch):
     sparse.save_npz(tmp_path / "words.npz", data.views[1], compressed=False)
     words = open_view(tmp_path / "words.npz")
     read = []
-    monkeypatch.setattr(MappedView, "_blocks", lambda view, blocks=MappedView._blocks: read.append(1) or blocks(view))
+    monkeypatch.setattr(MappedView, "blocks", lambda view, blocks=MappedView.blocks: read.append(1) or blocks(view))
     one, two = LMSSC().fit(data.views, data.y), LMSSC().fit([data.views[0], words], data.y)
     assert one.scalings_ == two.scalings_
     assert len(read) > 3
