@@ -4,10 +4,10 @@
     python benchmarks/label_studio.py --label-studio /tmp/ls/bin/label-studio
 
 Starts both on the loopback address, makes a project of digits whose tasks have the ids of the samples, connects the
-backend, and asks for predictions. Then it annotates the tasks with the lowest score, one after the other, as the data
-manager of Label Studio sorts them, and checks that each annotation arrives here as an answer and that the order
-follows. Label Studio refuses addresses of its own machine by default, so it is started with
-SSRF_PROTECTION_ENABLED=false and USE_DEFAULT_BANNED_SUBNETS=false. Writes results/studio/label_studio.md.
+backend, and asks for predictions. Then it annotates the task with the lowest score, ten times, and checks that each
+annotation arrives here as an answer, and that the order follows. Label Studio refuses addresses of its own machine by
+default, so it is started with SSRF_PROTECTION_ENABLED=false and USE_DEFAULT_BANNED_SUBNETS=false. Writes
+results/studio/label_studio.md.
 """
 
 import argparse
@@ -95,11 +95,13 @@ class LabelStudio:
         return json.loads(text) if text else None
 
     def tasks(self, project):
-        """Tasks with their predictions, as the data manager has them, the lowest score first."""
-        query = urllib.parse.urlencode(
-            {"project": project, "page_size": N_TASKS, "fields": "all", "query": '{"ordering": ["predictions_score"]}'}
-        )
-        return self.ask(f"/api/tasks?{query}")["tasks"]
+        """Tasks, those with the lowest score of their latest prediction first.
+
+        Label Studio itself sorts by the mean over all predictions of a task, old ones too.
+        """
+        query = urllib.parse.urlencode({"project": project, "page_size": N_TASKS, "fields": "all"})
+        found = self.ask(f"/api/tasks?{query}")["tasks"]
+        return sorted(found, key=lambda task: max(task["predictions"], key=lambda one: one["id"])["score"])
 
     def retrieve_predictions(self, project):
         """The action "retrieve predictions" of the data manager, for all tasks."""
@@ -161,7 +163,7 @@ def work(label_studio, studio, truth):
     for turn in range(N_ANNOTATIONS):
         tasks = label_studio.tasks(project)
         if not turn:
-            suggested = [task for task in tasks if task["predictions_results"]]
+            suggested = [task for task in tasks if task["predictions"]]
             lines.append(f"- {len(tasks)} tasks imported, {len(suggested)} have a prediction.")
         asked = [one["id"] for one in studio.ask("/api/list", list="informative")["samples"]]
         left = [task for task in tasks if not task["total_annotations"]]
