@@ -111,7 +111,7 @@ def test_lists_are_sorted_with_the_point_itself_last(dtype):
     points = rng.normal(size=(300, 3)).astype(dtype)
     listed = np.array([rng.permutation(300)[:40] for _ in range(300)]).astype(np.int32)
     before, own = np.sort(listed, axis=1), np.arange(300)
-    distances = approximate._sort(points, points, listed, own)
+    distances = approximate.sort_lists(points, points, listed, own)
     np.testing.assert_array_equal(np.sort(listed, axis=1), before)
     true = ((points[:, None] - points[listed]) ** 2).sum(axis=2)
     true[listed == own[:, None]] = np.inf

@@ -353,7 +353,7 @@ BAD_SCORES = {
     "another type": (np.where(Y == 1, "cat", "dog"), r"not in fit: \['cat', 'dog'\]"),
     "no label": (np.full(N, -1), r"no labelled sample"),
     "too short": (Y[1:], r"20 rows.*19 labels"),
-    "2-D": (np.c_[Y, Y], r"y should be a 1d array"),
+    "2-D": (np.c_[Y, Y], "y has 2 columns"),
     "None": (None, r"requires y"),
 }
 

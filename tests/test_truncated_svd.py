@@ -87,7 +87,7 @@ def test_what_is_below_the_noise_does_not_keep_the_rest_waiting(monkeypatch):
     counts = []
     for measure_noise in (True, False):
         calls.clear()
-        found = leading_directions(Views.from_arrays([X]), 20, measure_noise=measure_noise)
+        found = leading_directions(Views.from_arrays([X]), 20, measure_noise=measure_noise, min_wanted=1)
         np.testing.assert_allclose(found.values[:4], np.linalg.svd(X)[1][:4], rtol=1e-6)
         counts.append(len(calls))
     assert counts[0] < counts[1]

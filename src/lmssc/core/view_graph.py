@@ -30,6 +30,10 @@ GAIN_OF_FULL_WEIGHT = 2.0
 MAX_LOSS = 3.0
 # More samples are not compared view by view, which takes a search in all features.
 MAX_SAMPLES = 5000
+MAX_ENTRIES = 10_000_000
+# Views of mostly zeros gain nothing either: those with this share of medians among the entries of some rows.
+MAX_SHARE_OF_MEDIANS = 0.5
+N_ROWS_TO_LOOK_AT = 200
 
 
 def mean_view_graph(views: Views, n_neighbors: int) -> sparse.csr_array:
@@ -68,7 +72,7 @@ def _own_graph(view: View, n_neighbors: int) -> sparse.csr_array:
     rows = np.arange(n_samples) if view.present is None else np.flatnonzero(view.present)
     if len(rows) < 3:
         return sparse.csr_array((n_samples, n_samples), dtype=view.data.dtype)
-    graph, _ = learn_graph(view.points()[rows], min(n_neighbors, len(rows) - 2), 1.0)
+    graph, _ = learn_graph(_in_memory(view).points()[rows], min(n_neighbors, len(rows) - 2), 1.0)
     if len(rows) == n_samples:
         return graph
     found = graph.tocoo()
@@ -160,7 +164,33 @@ def _is_comparable(objective: Objective, config: FitConfig) -> bool:
         and objective.groups is None
         and len(views) > 1
         and 3 < views.n_samples <= MAX_SAMPLES
-        and not any(isinstance(view, MappedView) or sparse.issparse(view.data) for view in views)
+        and views.n_samples * views.n_features <= MAX_ENTRIES
+        and max(map(_share_of_medians, views)) < MAX_SHARE_OF_MEDIANS
+    )
+
+
+def _share_of_medians(view: View) -> float:
+    """Share of the entries of some rows that are the median of their column: that of zeros, where most are zeros.
+
+    It does not depend on how a view is stored and scaled.
+    """
+    present = np.arange(view.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
+    if not len(present):
+        return 0.0
+    rows = present[np.linspace(0, len(present) - 1, min(N_ROWS_TO_LOOK_AT, len(present)), dtype=np.intp)]
+    data = _in_memory(view).data[rows]
+    data = data.toarray() if sparse.issparse(data) else data
+    return float((data == np.quantile(data, 0.5, axis=0, method="lower")).mean())
+
+
+def _in_memory(view: View) -> View:
+    """The view itself, or one on disk read and scaled."""
+    if not isinstance(view, MappedView):
+        return view
+    numbers, blocks = zip(*view.blocks(), strict=True)
+    stack = sparse.vstack if sparse.issparse(blocks[0].data) else np.vstack
+    return View(
+        stack([block.data for block in blocks])[np.argsort(np.concatenate(numbers))], blocks[0].offset, view.present
     )
 
 

@@ -336,7 +336,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     def _config(self, views: Views, problem: Problem) -> FitConfig:
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
-        return make_config(self.get_params(deep=False), views, problem.targets, len(self._nodes), text=text)
+        return make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
 
     @contextmanager
     def _on_disk(self, X: Any) -> Iterator[Any]:

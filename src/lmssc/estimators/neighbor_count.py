@@ -25,6 +25,7 @@ def upgrade_neighbors(parameters: dict[str, Any], fitted: dict[str, Any], defaul
     Examples
     --------
     >>> from types import SimpleNamespace
+    >>> import numpy as np
     >>> fitted = {"_order": SimpleNamespace(samples=np.arange(6)), "_nodes": np.arange(6)}
     >>> upgrade_neighbors({"n_neighbors": "auto"}, fitted, default=10)
     >>> fitted["n_neighbors_"]

@@ -38,7 +38,7 @@ class SampleCells:
     >>> from lmssc.io.options import Options
     >>> from lmssc.io.sources import read_sources
     >>> path = Path(tempfile.mkdtemp()) / "a.csv"
-    >>> _ = path.write_text("id,size,body\\np,1.5,hello there\\nq,,good bye\\n")
+    >>> _ = path.write_text("id,size,body\np,1.5,hello there\nq,,good bye\n")
     >>> sources, ids = read_sources([str(path)], Options()), np.array(["p", "q"], dtype=object)
     >>> cells = SampleCells(sources, ids)
     >>> cells.columns, cells.row(1)
