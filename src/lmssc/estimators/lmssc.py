@@ -23,9 +23,7 @@ from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count
-from lmssc.data.parameters import (
-    Rule,
-)
+from lmssc.data.parameters import Rule
 from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec, has_dask
 from lmssc.data.view_linkage import group_of_samples
