@@ -147,7 +147,8 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         Not for graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples; with the same limits
-        as `memory_limit`. By default, dask arrays are fitted on the current client. Workers and this process share the
+        as `memory_limit`, and without the views' own graphs, which a fit of up to 5,000 samples may use otherwise. By
+        default, dask arrays are fitted on the current client. Workers and this process share the
         folder of `checkpoint`, or that of temporary files.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
