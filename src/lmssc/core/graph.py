@@ -426,7 +426,8 @@ def laplacian_rows(graph: sparse.csr_array, transposed: sparse.csr_array, first:
 
 
 def _with_diagonal(affinity: sparse.csr_array, degrees: NDArray, first: int) -> sparse.csr_array:
-    """D − W for rows from number `first` on; columns are sorted."""
+    """D − W for rows from number `first` on; `affinity` is overwritten."""
+    affinity.sort_indices()
     n_rows = affinity.shape[0]
     row = np.repeat(np.arange(n_rows, dtype=affinity.indptr.dtype), np.diff(affinity.indptr))
     if (affinity.indices == row + first).any():

@@ -57,10 +57,9 @@ def minimize_within(
             break
         curvatures, axes = np.linalg.eigh(hessian[free[:, None], free])
         curvatures = np.abs(curvatures)
+        curvatures = np.maximum(curvatures, MIN_CURVATURE * curvatures.max() + TINY)
         step = np.zeros_like(x)
-        step[free] = -axes @ (
-            (axes.T @ gradient[free]) / np.maximum(curvatures, MIN_CURVATURE * curvatures.max() + TINY)
-        )
+        step[free] = -axes @ ((axes.T @ gradient[free]) / curvatures)
         if -float(gradient @ step) <= tol * max(1.0, abs(value)):
             return np.clip(x + step, low, high), value
         for _ in range(MAX_HALVINGS):
