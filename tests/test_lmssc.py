@@ -481,7 +481,7 @@ class TestStart:
         X = rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(6000, 20))
         views = Views.from_arrays([store(X[:, :8]), store(X[:, 8:])])
         every = leading_directions(views, 3)
-        monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(min_gram_samples=1000))
+        monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(min_samples=1000))
         some = leading_directions(views, 3)
         np.testing.assert_allclose(some.values, every.values, rtol=0.1)
         assert some.median == pytest.approx(every.median, rel=0.1)
