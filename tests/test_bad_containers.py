@@ -13,6 +13,8 @@ from cell_files import TEXTS, mark, write_anndata, write_frame, write_h5ad, writ
 from lmssc.cli import main
 from small_files import make_problem
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 N = 24
 VIEWS, IDS, LABELS = make_problem(N)
 A, B = VIEWS["a"], VIEWS["b"]

@@ -30,6 +30,8 @@ from lmssc.io.in_place import TargetFile
 from lmssc.io.read_anndata import annotation
 from small_files import make_problem
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 N = 40
 VIEWS, IDS, LABELS = make_problem(N)
 A, B = VIEWS["a"].astype(np.float32), VIEWS["b"]
