@@ -11,6 +11,7 @@ from lmssc import GFHF, LMSSC
 from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -112,7 +113,8 @@ def test_sparse_blocks_become_one_matrix_on_disk(client, data, tmp_path):
     assert found["other"] is data.views[1]
 
 
-def test_dask_arrays_are_never_gathered_in_silence(data):
+def test_dask_arrays_are_never_gathered_in_silence(data, monkeypatch):
+    monkeypatch.setattr("lmssc.cluster.dask_fit.CONNECT_TIMEOUT", "200ms")
     views = as_dask(data.views)
     with pytest.raises(TypeError, match=r"'view0' is a dask array.*compute\(\)"):
         GFHF().fit(views, data.y)
@@ -131,7 +133,8 @@ def test_without_a_cluster_dask_arrays_are_refused(data, monkeypatch):
 
 def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(loopback, data, fitted, tmp_path):
     options = {**OPTIONS, "checkpoint": tmp_path / "fit.ckpt"}
-    with start_cluster(1) as cluster:
+    # Or else what is left of the cluster tries for half a minute to reach its scheduler.
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), start_cluster(1) as cluster:
         client = distributed.Client(cluster)
 
         def kill(progress):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
-from lmssc.cli.shared_options import add_command, add_graphs, add_reading, one_line, split_names
+from lmssc.cli.shared_options import add_command, add_graphs, add_reading, add_show, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 from lmssc.persistence.signals import until_stopped
@@ -73,15 +73,7 @@ def add(commands: Any) -> None:
         metavar="DIR",
         help="folder of the answers (default: %(default)s)",
     )
-    parser.add_argument(
-        "--show",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="KIND=WHAT",
-        help="what to show of a sample, such as 'image=photos/{id}.jpg', text=body or 'audio=clips/{id}.wav'; may be "
-        "repeated",
-    )
+    add_show(parser, "what to show of a sample, such as 'image=photos/{id}.jpg', text=body or 'audio=clips/{id}.wav'")
     parser.add_argument(
         "--classes", type=readable, default="", metavar="NAMES", help="classes to begin with, separated by commas"
     )

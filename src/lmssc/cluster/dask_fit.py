@@ -24,6 +24,8 @@ from lmssc.data.views import Views
 MAX_LOSSES = 20
 # Smaller parts are almost nothing but halo.
 MIN_PART = 1000
+# How long a scheduler at an address may take to answer.
+CONNECT_TIMEOUT = "10s"
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def open_client(client: Any) -> Iterator[Any]:
         yield client
         return
     try:
-        opened = distributed().Client(client, timeout="10s")
+        opened = distributed().Client(client, timeout=CONNECT_TIMEOUT)
     except (OSError, TimeoutError) as error:
         raise ValueError(f"client={client!r}: no Dask scheduler answers there") from error
     try:

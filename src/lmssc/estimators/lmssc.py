@@ -86,7 +86,7 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
         Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
-        with a uniform distribution by `doubt_`. Classes with less than a tenth of the labels of the largest class are
+        with a uniform distribution by `doubt_`. Classes with less than a third of the labels of the largest class are
         lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
         samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
         Samples in components of the graph whose labels are all of one class become less certain as well. False leaves

@@ -50,7 +50,7 @@ def write_report(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
-    details: Callable[[int], Mapping[str, str]] | None = None,
+    details: Callable[[int], Mapping[str, str | Path]] | None = None,
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
@@ -87,7 +87,9 @@ def write_report(
     progress : callable, optional
         Called after each refit with the number done and the total.
     details : callable, optional
-        Row of a sample ↦ what to show of it by name, such as its cells or its text, when its dot on the map is marked.
+        Row of a sample ↦ what to show of it by name when its dot on the map is marked: its cells, its text, or the
+        path of an image. Images become small pictures inside the page (with Pillow; without it, files of up to
+        64 kB are taken as they are). The page has at most 8 MB of them, of the least certain samples first.
 
     Examples
     --------

@@ -8,11 +8,11 @@ from typing import Any
 from zlib import crc32
 
 from lmssc.data.labels import is_missing_word
+from lmssc.io.media import SampleViewer
 from lmssc.model_selection.intervals import wilson
 from lmssc.studio.agreement import Disagreement, cohen_kappa, consensus
 from lmssc.studio.answer_store import LABEL, NONE, SKIP, AnswerStore, StoredAnswer, StoreError
 from lmssc.studio.engine import Engine
-from lmssc.studio.media import SampleViewer
 
 # With several annotators, one sample of so many is shown to all of them, to measure how well they agree.
 SHARED_EVERY = 5
