@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import GFHF, LMSSC
+from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
 
 dask = pytest.importorskip("dask")
@@ -47,11 +48,26 @@ def as_dask(views):
 
 
 def assert_same_answers(clf, fitted):
-    np.testing.assert_allclose(clf.label_distributions_, fitted.label_distributions_, atol=1e-3)
-    np.testing.assert_array_equal(clf.transduction_, fitted.transduction_)
+    np.testing.assert_allclose(np.asarray(clf.label_distributions_), fitted.label_distributions_, atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(clf.transduction_), fitted.transduction_)
 
 
-def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted):
+def check_results_stay(clf, fitted, data):
+    """Large results are dask arrays of files; a saved model, `predict` and lists have them here."""
+    for name in ("transduction_", "label_distributions_", "latent_"):
+        found = getattr(clf, name)
+        assert isinstance(found, da.Array)
+        assert found.shape == getattr(fitted, name).shape
+        assert found.dtype == getattr(fitted, name).dtype
+    np.testing.assert_allclose(clf.latent_.compute(), fitted.latent_, atol=2e-3)
+    assert isinstance(clf.graph_.data.base, np.memmap) or isinstance(clf.graph_.data, np.memmap)
+    assert abs(clf.graph_ - fitted.graph_).max() < 0.05
+    new = [view[:60] + (np.arange(60) % 2 * 0.01)[:, None].astype("float32") for view in data.views]
+    np.testing.assert_allclose(clf.predict_proba(new), fitted.predict_proba(new), atol=1e-3)
+    np.testing.assert_array_equal(clf.most_uncertain(5), fitted.most_uncertain(5))
+
+
+def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted, monkeypatch):
     """The answers are those of a fit in memory, also after kill −9 of a worker that holds half of the samples."""
     killed = []
 
@@ -60,11 +76,17 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
+    def refuse(*_):
+        raise AssertionError("a pass over the views, which is the work of the workers")
+
+    monkeypatch.setattr(MappedRows, "blocks", refuse)
+    monkeypatch.setattr("lmssc.core.parts.partition.dot_on_disk", refuse)
     clf = LMSSC(callback=kill_a_worker, **OPTIONS)
     with pytest.warns(UserWarning, match="goes on from its last checkpoint"):
         clf.fit(as_dask(data.views), data.y)
     assert killed
     assert_same_answers(clf, fitted)
+    check_results_stay(clf, fitted, data)
 
 
 def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
