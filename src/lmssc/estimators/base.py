@@ -18,6 +18,7 @@ from lmssc.core.fit_config import FitContext
 from lmssc.core.one_class_components import shrink_one_class
 from lmssc.core.parts.results import renumber_graph, take_in_order
 from lmssc.core.progress import IterationProgress
+from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
@@ -135,7 +136,12 @@ class MultiViewClassifier(
 
     def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
         """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""
-        if unlinked.any():
+        if unlinked.any() and sparse.issparse(solution.scores):
+            rows = np.flatnonzero(unlinked)
+            usual = largest_entries(sparse.csr_array(targets.frequencies[None]))[np.zeros(len(rows), dtype=np.intp)]
+            scores = replace_rows(solution.scores, rows, usual)
+            solution = replace(solution, scores=scores, unreached=solution.unreached | unlinked)
+        elif unlinked.any():
             frequencies = targets.frequencies.astype(np.float32)
             solution = replace(
                 solution,
@@ -200,7 +206,8 @@ class MultiViewClassifier(
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
         """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
-        scores, changed = shrink_one_class(np.maximum(solution.scores, 0), solution.graph, targets)
+        scores = solution.scores if sparse.issparse(solution.scores) else np.maximum(solution.scores, 0)
+        scores, changed = shrink_one_class(scores, solution.graph, targets)
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
             warnings.warn(
@@ -226,9 +233,12 @@ class MultiViewClassifier(
 
     def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the solution in the order of the input."""
-        scores = np.maximum(solution.scores, 0)
-        distributions = np.empty_like(scores)
-        distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
+        if sparse.issparse(solution.scores):
+            distributions = rename_columns(solution.scores, self._class_order)
+        else:
+            scores = np.maximum(solution.scores, 0)
+            distributions = np.empty_like(scores)
+            distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
         self.label_distributions_ = self._to_input(distributions)
         self.transduction_ = self._decide(self.label_distributions_)
         self.graph_ = self._graph_of_samples(solution.graph)
@@ -346,7 +356,8 @@ class MultiViewClassifier(
 
 def _refuse_empty_rows(solution: Solution, method: str) -> None:
     """Every sample needs a class with a positive score; otherwise its distribution would be NaN."""
-    empty = ~(np.maximum(solution.scores, 0).sum(axis=1) > 0)
+    scores = solution.scores if sparse.issparse(solution.scores) else np.maximum(solution.scores, 0)
+    empty = ~(np.asarray(scores.sum(axis=1)).ravel() > 0)
     if empty.any():
         raise ValueError(
             f"{method}._fit_method returned no positive score for {int(empty.sum())} of {len(empty)} samples; give "
