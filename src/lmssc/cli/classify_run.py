@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmssc
+from lmssc.core.many_classes import has_many_classes
 from lmssc.core.progress import Advance, iterations, progress_bar
 from lmssc.estimators.explain import strongest_ids
 from lmssc.estimators.suspects import Suspects
-from lmssc.io.errors import OutputError
+from lmssc.io.errors import CommandError, OutputError
 from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
@@ -130,6 +131,7 @@ def classify(
     -------
     Outcome
     """
+    _refuse_many_classes(len(data.joined.ids), len(np.unique(data.labels.y[data.labels.known])))
     results = Results(out, report=report)
     with results.stage(force=force) as stage, warnings.catch_warnings():
         # The outcome mentions unreached samples.
@@ -321,6 +323,16 @@ def _say_score(score: float, labels: NDArray) -> str:
     low, high = wilson(score, n)
     interval = f"95 % interval with {counted(n, 'label')}: {100 * low:.1f} to {100 * high:.1f} %"
     return f"; accuracy on held-out labels {100 * score:.1f} % ({interval})"
+
+
+def _refuse_many_classes(n_samples: int, n_classes: int) -> None:
+    """The files of results have a column for each class, and a report a dense array of all of them."""
+    if has_many_classes(n_samples, n_classes):
+        size = 8 * n_samples * n_classes / 2**30
+        raise CommandError(
+            f"{n_samples:,} samples with {n_classes:,} classes: a table with a probability for each class would have "
+            f"{size:.1f} GiB; use lmssc.LMSSC in Python, whose probabilities are then sparse, or fewer classes"
+        )
 
 
 def _fits(advance: Advance | None) -> Callable[[Any], None] | None:
