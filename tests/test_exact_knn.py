@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
-from lmssc.numerics.knn.exact import BruteForceL2, ExactKNN, argtopk, nearest_neighbors
+from lmssc.numerics.knn.exact import BruteForceL2, ExactKNN, argtopk, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import threads
 
 
@@ -99,3 +99,18 @@ def test_argtopk_where_groups_of_columns_tell_little(n_columns, kind):
     assert all(len(np.unique(row)) == 30 for row in columns)
     found = np.take_along_axis(values, columns, 1)
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(values, axis=1)[:, :30])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_points_with_close_pairs_and_ties(dtype):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(90, 3)) + 1e3
+    points[30:60] = points[:30] + 1e-4 * rng.normal(size=(30, 3))
+    points[60:] = rng.integers(0, 3, size=(30, 3))
+    points = points.astype(dtype)
+    found = other_neighbors(points, 7)
+    squares = ((points[:, None].astype(float) - points) ** 2).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+    expected = np.sort(squares, axis=1)[:, :7]
+    np.testing.assert_allclose(found.squared_distances, expected, rtol=1e-5 if dtype == np.float32 else 1e-9)
+    np.testing.assert_allclose(np.take_along_axis(squares, found.indices, 1), expected, rtol=1e-5)

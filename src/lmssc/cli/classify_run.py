@@ -290,7 +290,7 @@ def _write_report(
             random_state=seed,
             n_jobs=jobs,
             progress=advance,
-            details=None if data.cells is None else data.cells.row,
+            details=None if data.viewer is None else data.viewer.details,
         )
 
 

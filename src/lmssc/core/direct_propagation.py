@@ -49,13 +49,13 @@ class DenseFactor:
         The factor; its upper triangle is not used.
     unit : ndarray of shape (m,)
         1 over the root of the diagonal.
-    matrix : csr_array of shape (m, m)
-        The scaled matrix.
+    matrix : csr_array of shape (m, m), or None
+        The scaled matrix, if the factor is in single precision.
     """
 
     factor: NDArray
     unit: NDArray
-    matrix: sparse.csr_array
+    matrix: sparse.csr_array | None
 
     @classmethod
     def of(
@@ -77,20 +77,21 @@ class DenseFactor:
         row, column = position[row[kept]], position[laplacian.indices[kept]]
         unit = 1 / np.sqrt(laplacian.diagonal()[chosen].astype(np.float64) + weight)
         values = np.where(row == column, 1.0, laplacian.data[kept] * unit[row] * unit[column])
-        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_chosen))])
-        matrix = sparse.csr_array((values, column, starts), shape=(n_chosen, n_chosen))
         dense = np.zeros((n_chosen, n_chosen), dtype=dtype, order="F")
         dense[column, row] = values  # it is symmetric; this order is that of the memory
         factorise = spotrf if dtype == np.float32 else dpotrf
         factor, info = factorise(dense, lower=1, clean=0, overwrite_a=1)
         if info or factor.diagonal().min() < MIN_PIVOT[dtype]:
             return None
-        return cls(factor, unit, matrix)
+        if dtype == np.float64:
+            return cls(factor, unit, None)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_chosen))])
+        return cls(factor, unit, sparse.csr_array((values, column, starts), shape=(n_chosen, n_chosen)))
 
     def solve(self, rhs: NDArray, tol: float = 0.0) -> NDArray | None:
         """X with (L + ηI)·X = B, with the relative residual `tol`; None if refinements do not converge."""
         scaled = self.unit[:, None] * rhs
-        if self.factor.dtype == np.float64:
+        if self.matrix is None:
             return self.unit[:, None] * dpotrs(self.factor, scaled, lower=1)[0]
         limit = max(REFINED, MARGIN * tol) * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
         solution, residual = np.zeros_like(scaled), scaled

@@ -421,9 +421,28 @@ def laplacian_rows(graph: sparse.csr_array, transposed: sparse.csr_array, first:
     """Consecutive rows of L, from number `first` on, given the same rows of S and of Sᵀ."""
     affinity = graph + transposed
     affinity.data *= affinity.dtype.type(0.5)
-    own = np.arange(graph.shape[0] + 1, dtype=affinity.indices.dtype)
-    degrees = affinity.sum(axis=1)
-    return sparse.csr_array((degrees, first + own[:-1], own), shape=affinity.shape) - affinity
+    degrees = np.asarray(affinity.sum(axis=1)).ravel()
+    return _with_diagonal(affinity, degrees, first)
+
+
+def _with_diagonal(affinity: sparse.csr_array, degrees: NDArray, first: int) -> sparse.csr_array:
+    """D − W for rows from number `first` on; `affinity` is overwritten."""
+    affinity.sort_indices()
+    n_rows = affinity.shape[0]
+    row = np.repeat(np.arange(n_rows, dtype=affinity.indptr.dtype), np.diff(affinity.indptr))
+    if (affinity.indices == row + first).any():
+        numbers = np.arange(n_rows)
+        return sparse.csr_array((degrees, (numbers, first + numbers)), shape=affinity.shape) - affinity
+    # Each entry moves on by the diagonals of the rows before, and by its own if it is beyond that.
+    place = np.arange(affinity.nnz) + row + (affinity.indices > row + first)
+    own = np.ones(affinity.nnz + n_rows, dtype=bool)
+    own[place] = False
+    data, indices = np.empty(len(own), dtype=affinity.dtype), np.empty(len(own), dtype=affinity.indices.dtype)
+    np.negative(affinity.data, out=affinity.data)
+    data[place], indices[place] = affinity.data, affinity.indices
+    data[own], indices[own] = degrees, np.arange(first, first + n_rows)
+    starts = affinity.indptr + np.arange(n_rows + 1, dtype=affinity.indptr.dtype)
+    return sparse.csr_array((data, indices, starts), shape=affinity.shape)
 
 
 def stack_coordinates(parts: Sequence[tuple[NDArray, float]], dtype: np.dtype) -> NDArray:

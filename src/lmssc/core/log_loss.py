@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True)
 class LogLoss:
@@ -16,22 +18,22 @@ class LogLoss:
     Attributes
     ----------
     logs : ndarray of shape (m, k)
-        log f.
+        log f, less the largest of its row.
     offsets : ndarray of shape (k,)
         log r.
-    repeats : ndarray of shape (k,)
-        Number of classes that each column stands for.
+    repeats : ndarray of shape (k,), or None
+        Number of classes that each column stands for; None is 1 for all.
     n_classes : int
         c.
     targets : ndarray of shape (m, k), or (m, 1)
         t, of all columns or of the one that is not zero.
-    columns : ndarray of int of shape (m, 1), or None
-        That column; None for all of them.
+    columns : ndarray of int of shape (m,), or None
+        Position of that one among all numbers of an (m, k) array; None for all columns.
     """
 
     logs: NDArray
     offsets: NDArray
-    repeats: NDArray
+    repeats: NDArray | None
     n_classes: int
     targets: NDArray
     columns: NDArray | None
@@ -41,9 +43,10 @@ class LogLoss:
         """From the targets of all columns."""
         columns = None
         if (np.count_nonzero(targets, axis=1) == 1).all():
-            columns = targets.argmax(axis=1)[:, None]
-            targets = np.take_along_axis(targets, columns, axis=1)
-        return cls(logs, offsets, repeats, n_classes, targets, columns)
+            columns = targets.argmax(axis=1) + targets.shape[1] * np.arange(len(targets))
+            targets = targets.ravel()[columns, None]
+        logs = logs - logs.max(axis=1, keepdims=True)
+        return cls(logs, offsets, None if (repeats == 1).all() else repeats, n_classes, targets, columns)
 
     def __call__(self, parameters: NDArray) -> tuple[float, NDArray, NDArray]:
         """The loss at (log T, ε, ρ), its gradient and its Hessian matrix.
@@ -54,40 +57,47 @@ class LogLoss:
         >>> round(loss(np.array([0.0, 0.0, 0.0]))[0], 4)  # −ln 0.9
         0.1054
         """
-        log_temperature, doubt, power = parameters
-        scaled = self.logs / np.exp(log_temperature)
-        exponents = scaled + power * self.offsets
-        g = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        g /= (g @ self.repeats)[:, None]
-        weights = g * self.repeats
-        mean = np.einsum("ij,ij->i", weights, scaled)[:, None]
-        variance = np.einsum("ij,ij,ij->i", weights, scaled, scaled)[:, None] - mean**2
-        g, kept = self._at_targets(g), 1 - doubt
+        log_temperature, doubt, power = parameters.tolist()
+        scaled = self.logs * np.exp(-log_temperature)
+        rare = bool(self.offsets.any())
+        weights = np.exp(scaled + power * self.offsets if rare else scaled)
+        if self.repeats is not None:
+            weights *= self.repeats
+        weights /= weights.sum(axis=1, keepdims=True)
+        products = weights * scaled
+        mean = products.sum(axis=1, keepdims=True)
+        variance = np.einsum("ij,ij->i", products, scaled)[:, None] - mean**2
+        g, kept = self._at_targets(weights if self.repeats is None else weights / self.repeats), 1 - doubt
         a = mean - self._at_targets(scaled)
-        p = np.maximum(kept * g + doubt / self.n_classes, np.finfo(float).tiny)
+        p = np.maximum(kept * g + doubt / self.n_classes, TINY)
         ratio = self.targets / p
-        slopes = [kept * g * a, 1 / self.n_classes - g]
-        curvatures = {(0, 0): kept * g * (a**2 - variance - a), (0, 1): -g * a}
-        if self.offsets.any():
+        ga = g * a
+        slopes = [kept * ga, 1 / self.n_classes - g]
+        curvatures = {(0, 0): slopes[0] * (a - 1) - kept * g * variance, (0, 1): -ga}
+        if rare:
             mean_offset = (weights @ self.offsets)[:, None]
-            covariance = (np.einsum("ij,ij,j->i", weights, scaled, self.offsets))[:, None] - mean * mean_offset
+            covariance = (products @ self.offsets)[:, None] - mean * mean_offset
             b = self._at_targets(np.broadcast_to(self.offsets, scaled.shape)) - mean_offset
             slopes.append(kept * g * b)
             curvatures[0, 2] = kept * g * (a * b + covariance)
             curvatures[1, 2] = -g * b
             curvatures[2, 2] = kept * g * (b**2 - (weights @ self.offsets**2)[:, None] + mean_offset**2)
-        gradient, hessian, per_p = np.zeros(3), np.zeros((3, 3)), ratio / p
+        gradient, hessian = np.zeros(3), np.zeros((3, 3))
         for i, slope in enumerate(slopes):
-            gradient[i] = -np.vdot(ratio, slope)
+            relative = slope * ratio
+            gradient[i] = -relative.sum()
+            relative /= p
             for j in range(i, len(slopes)):
-                hessian[i, j] = np.vdot(per_p * slope, slopes[j])
-        for (i, j), curvature in curvatures.items():
-            hessian[i, j] -= np.vdot(ratio, curvature)
-        return -float(np.vdot(self.targets, np.log(p))), gradient, np.triu(hessian) + np.triu(hessian, 1).T
+                hessian[i, j] = np.vdot(relative, slopes[j])
+        for place, curvature in curvatures.items():
+            hessian[place] -= np.vdot(ratio, curvature)
+        for i, j in ((1, 0), (2, 0), (2, 1)):
+            hessian[i, j] = hessian[j, i]
+        return -float(np.vdot(self.targets, np.log(p))), gradient, hessian
 
     def _at_targets(self, values: NDArray) -> NDArray:
         """The values where the targets may differ from zero."""
-        return values if self.columns is None else np.take_along_axis(values, self.columns, axis=1)
+        return values if self.columns is None else values.ravel()[self.columns, None]
 
 
 def merge_floor(logs: NDArray, targets: NDArray, floor: float) -> tuple[NDArray, NDArray, NDArray]:

@@ -71,11 +71,13 @@ def judge_opinion(held: HiddenLabels, trust: float | None = None) -> JudgedOpini
     many = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
     if trust == 0 or not held.folds or (trust is None and many):
         return JudgedOpinion(trust or 0.0, by_graph)
+    before = held.log_likelihood(by_graph)
+    if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
+        return JudgedOpinion(0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets)
     if trust is not None:
         kernel = regression.kernel(held.views)
         return JudgedOpinion(trust, held_out_scores(held, regression, kernel, trust), regression, kernel)
-    before = held.log_likelihood(by_graph)
     by_regression = np.concatenate([regression.held_out_distributions(fold.rows) for fold in held.folds])
     mixtures = [(1 - t) * by_graph + t * by_regression for t in MIXTURES]
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:

@@ -124,9 +124,11 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     """
     if not _is_comparable(objective, config) or len(held.rows) < MIN_HELD_OUT or held.consistency:
         return 0.0, held
+    before = _log_likelihood(held)
+    if -before <= cost_of_weight(WEIGHTS[0]):  # no weight can gain as much as it costs
+        return 0.0, held
     graph = mean_view_graph(held.views, objective.n_neighbors)
     extra = laplacian(graph)
-    before = _log_likelihood(held)
 
     @cache
     def with_weight(weight: float) -> HiddenLabels:

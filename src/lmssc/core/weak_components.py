@@ -1,5 +1,6 @@
 """Components of the graph without a label that only weak edges tie to the rest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ WEAK_EDGE = 0.01
 # If this many steps along strong edges lead from the labelled samples to all others, there are no weak components.
 MAX_STEPS = 12
 BATCH_ROWS = 25_000
+# Among fewer edges, building a sparse matrix takes longer than the products with it.
+MAX_SMALL_EDGES = 200_000
 
 
 @dataclass(frozen=True)
@@ -139,13 +142,22 @@ def _strong_edges(laplacian: sparse.csr_array) -> NDArray:
 
 def _reach_all(laplacian: sparse.csr_array, strong: NDArray, labelled: NDArray) -> bool:
     """Whether `MAX_STEPS` steps along strong edges lead from the labelled samples to all others: usually they do."""
-    edges = sparse.csr_array((strong.astype(np.float32), laplacian.indices, laplacian.indptr), shape=laplacian.shape)
-    step, reached = threaded_product(edges), labelled
+    step, reached = _steps(laplacian, strong), labelled
     for _ in range(MAX_STEPS):
-        reached = reached | (step(reached.astype(np.float32)) > 0)
+        reached = reached | step(reached)
         if reached.all():
             return True
     return False
+
+
+def _steps(laplacian: sparse.csr_array, strong: NDArray) -> Callable[[NDArray], NDArray]:
+    """The function that maps some samples to those that a strong edge joins to one of them."""
+    starts = laplacian.indptr
+    if laplacian.nnz <= MAX_SMALL_EDGES and (starts[1:] > starts[:-1]).all():
+        return lambda reached: np.logical_or.reduceat(strong & reached[laplacian.indices], starts[:-1])
+    edges = sparse.csr_array((strong.astype(np.float32), laplacian.indices, starts), shape=laplacian.shape)
+    product = threaded_product(edges)
+    return lambda reached: product(reached.astype(np.float32)) > 0
 
 
 def _select_edges(laplacian: sparse.csr_array, selected: NDArray) -> sparse.csr_array:

@@ -201,9 +201,12 @@ class Columns:
         self._tasks = [batches[task] for task in gen_batches(len(batches), BATCHES.n_per_task)]
         self._repeats = min(batch_size, n_rows)
         self._coupled = coupled
+        self._is_small = len(batches) == 1
 
     def dots(self, *pairs: tuple[NDArray, NDArray]) -> NDArray:
         """Σ_i p_ij·q_ij of each pair of arrays."""
+        if self._is_small:
+            return self._joined(np.array([np.einsum("ij,ij->j", P, Q) for P, Q in pairs]))
         return self._sum(lambda rows: [_dots(P[rows], Q[rows]) for P, Q in pairs])
 
     def squares(self, P: NDArray, weights: NDArray) -> NDArray:
@@ -212,6 +215,10 @@ class Columns:
 
     def add(self, *sums: tuple[NDArray, NDArray, NDArray]) -> None:
         """Add to each column of an array a multiple of the same column of another: (result, factors, other)."""
+        if self._is_small:
+            for result, factors, change in sums:
+                result += factors * change
+            return
         repeated = [np.tile(factors, self._repeats) for _, factors, _ in sums]
 
         def add_rows(rows: slice) -> None:
@@ -223,6 +230,10 @@ class Columns:
 
     def scale_and_add(self, result: NDArray, factors: NDArray, change: NDArray) -> None:
         """Multiply each column by its factor, then add the same column of `change`."""
+        if self._is_small:
+            result *= factors
+            result += change
+            return
         repeated = np.tile(factors, self._repeats)
 
         def update(rows: slice) -> None:
@@ -233,7 +244,10 @@ class Columns:
         self._map(update)
 
     def _sum(self, of_rows: Callable[[slice], list[NDArray]]) -> NDArray:
-        sums = np.sum(self._map(of_rows), axis=0)
+        return self._joined(np.sum(self._map(of_rows), axis=0))
+
+    def _joined(self, sums: NDArray) -> NDArray:
+        """The sums of columns that are one system."""
         return np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape) if self._coupled else sums
 
     def _map(self, of_rows: Callable[[slice], Result]) -> list[Result]:

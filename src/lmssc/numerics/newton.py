@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 MAX_HALVINGS, MIN_GAIN = 40, 1e-4
 # Curvatures below this share of the largest count as this much.
 MIN_CURVATURE = 1e-8
+TINY = float(np.finfo(float).tiny)
 
 
 def minimize_within(
@@ -54,11 +55,11 @@ def minimize_within(
         free = np.flatnonzero(((x > low) | (gradient < 0)) & ((x < high) | (gradient > 0)))
         if not len(free):
             break
-        curvatures, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
+        curvatures, axes = np.linalg.eigh(hessian[free[:, None], free])
         curvatures = np.abs(curvatures)
-        floor = max(MIN_CURVATURE * float(curvatures.max()), float(np.finfo(float).tiny))
+        curvatures = np.maximum(curvatures, MIN_CURVATURE * curvatures.max() + TINY)
         step = np.zeros_like(x)
-        step[free] = -axes @ ((axes.T @ gradient[free]) / np.maximum(curvatures, floor))
+        step[free] = -axes @ ((axes.T @ gradient[free]) / curvatures)
         if -float(gradient @ step) <= tol * max(1.0, abs(value)):
             return np.clip(x + step, low, high), value
         for _ in range(MAX_HALVINGS):

@@ -54,7 +54,7 @@ def threaded_product(matrix: sparse.csr_array) -> Callable[..., NDArray]:
 
 
 def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array:
-    """Some consecutive rows, as a view of the entries.
+    """Some consecutive rows, as a view of the entries; the matrix itself for all of them.
 
     Examples
     --------
@@ -62,6 +62,8 @@ def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array
     array([[1, 0],
            [3, 4]])
     """
+    if block.start == 0 and block.stop >= matrix.shape[0]:
+        return matrix
     starts = matrix.indptr[block.start : block.stop + 1]
     entries = slice(starts[0], starts[-1])
     part = sparse.csr_array((len(starts) - 1, matrix.shape[1]), dtype=matrix.dtype)

@@ -50,6 +50,12 @@ class BruteForceSettings:
         `max_groups_per_neighbor` groups for each neighbour, and at least two.
     min_few_columns : int
         Among few columns groups may be smaller, but no smaller than this.
+    max_precise_points : int
+        All distances between at most this many points are computed in double precision, and only once.
+    min_precise_share : float
+        A squared distance that is a smaller share of the squared norms is computed from the differences.
+    n_precise_distances : int
+        Distances in double precision that are computed at a time: they stay in the cache.
     """
 
     max_tree_features: int = 15
@@ -58,6 +64,9 @@ class BruteForceSettings:
     min_group_size: int = 8
     max_groups_per_neighbor: int = 6
     min_few_columns: int = 3
+    max_precise_points: int = 600
+    min_precise_share: float = 1e-5
+    n_precise_distances: int = 1 << 17
 
 
 BATCHES = BatchSizes()
@@ -197,8 +206,48 @@ def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = Non
     >>> other_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
     array([1, 0, 1])
     """
+    if rows is None and not sparse.issparse(points) and n_neighbors < points.shape[0] <= SETTINGS.max_precise_points:
+        return _from_all_distances(points, n_neighbors)
     rows = np.arange(points.shape[0]) if rows is None else rows
     return without_self(nearest_neighbors(points, points[rows], n_neighbors + 1), rows)
+
+
+def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
+    """Nearest other points of all of few points, from their distances in double precision.
+
+    Rows in which rounding could decide who is a neighbour, or hide how close neighbours are, are searched again.
+    """
+    n_points = len(points)
+    centred = points - points.mean(axis=0, dtype=np.float64)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    length, numbers = min(n_neighbors + 1, n_points - 1), np.arange(n_points)
+    mask = (1 << (n_points - 1).bit_length()) - 1
+    indices, found = np.empty((n_points, length), dtype=np.intp), np.empty((n_points, length))
+    for batch in gen_batches(n_points, max(1, SETTINGS.n_precise_distances // n_points)):
+        distances = (-2 * centred[batch]) @ centred.T
+        distances += squares[batch, None]
+        distances += squares
+        np.maximum(distances, 0, out=distances)
+        distances[numbers[: batch.stop - batch.start], numbers[batch]] = np.inf
+        # The column in the last bits of a distance: integers are selected several times faster than their indices.
+        keys = distances.view(np.int64) & ~mask
+        keys |= numbers
+        keys.partition(length - 1, axis=1)
+        keys = keys[:, :length]
+        keys.sort(axis=1)
+        np.bitwise_and(keys, mask, out=indices[batch])
+        found[batch] = distances[numbers[: len(keys), None], indices[batch]]
+    precise = SETTINGS.min_precise_share * (squares + squares.max())
+    unclear = found[:, 0] < precise
+    if length > n_neighbors:
+        unclear |= found[:, n_neighbors] - found[:, n_neighbors - 1] <= SETTINGS.min_precise_share * precise
+    result = Neighbors(indices[:, :n_neighbors].copy(), found[:, :n_neighbors].astype(points.dtype))
+    again = np.flatnonzero(unclear)
+    if len(again):
+        result.indices[again], result.squared_distances[again] = without_self(
+            nearest_neighbors(points, points[again], n_neighbors + 1), again
+        )
+    return result
 
 
 def without_self(found: Neighbors, rows: NDArray) -> Neighbors:
