@@ -1,6 +1,8 @@
 """The fit in parts: the same as in memory, however many parts there are, and wherever they live."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import LMSSC, Graph, open_view
+from lmssc.cli import main
 from lmssc.core import truncated_svd, view_graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
@@ -352,3 +355,37 @@ def test_an_iteration_whose_objective_is_not_computed_does_not_count(small_model
     one = LMSSC(max_iter=1, tol=0.0).fit(data.views, data.y)
     np.testing.assert_allclose(stopped.label_distributions_, one.label_distributions_, atol=1e-8)
     np.testing.assert_allclose(stopped.latent_, one.latent_, atol=1e-8)
+
+
+def test_folders_of_killed_fits_are_removed_by_the_next(tmp_path):
+    code = "import numpy, os; from lmssc.core.parts.disk import DiskExecutor; "
+    code += f"kept = DiskExecutor(numpy.array([0, 2]), {str(tmp_path)!r}); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    alive = DiskExecutor(np.array([0, 2]), str(tmp_path))
+    assert [alive.folder] == list(tmp_path.iterdir())
+    other = DiskExecutor(np.array([0, 2]), str(tmp_path))
+    assert alive.folder.is_dir()
+    for executor in (alive, other):
+        executor.close()
+    assert not left.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_classify_with_a_memory_limit_says_what_it_leaves_out(small_model, data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", data.views[0])
+    np.save("b.npy", data.views[1])
+    labels = "".join(f"k{label}\n" if label >= 0 else "\n" for label in data.y.tolist())
+    (tmp_path / "labels.csv").write_text("label\n" + labels)
+    command = ["classify", "a.npy", "b.npy", "--labels", "labels.csv", "--out", "out", "--memory-limit", LIMIT]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    for left_out in ("report.html is left out", "check_labels.csv and the columns", "most uncertain samples"):
+        assert left_out in printed
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"predictions.csv", "to_label.csv", "model.lmssc"}
+    header = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[0]
+    assert header == "id,label,confidence,runner_up,p_k0,p_k1,p_k2,given,unreached"
+    assert main([*command, "--force", "--cv"]) == 2
+    assert "cannot be combined with --cv" in capsys.readouterr().err
