@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from lmssc.core import truncated_svd, view_graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.parts import file_store, parted_graph, plan
 from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import InMemoryExecutor, gather
@@ -24,7 +26,7 @@ from lmssc.core.parts.parted_objective import PartedObjective
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
 from lmssc.core.targets import Targets
-from lmssc.data.memmap import MappedRows, copy_to_disk
+from lmssc.data.memmap import MappedRows, copy_to_disk, memory_map
 from lmssc.data.views import MappedView, View, Views
 from lmssc.datasets import make_multiview
 from lmssc.numerics import sparse_ops
@@ -102,6 +104,17 @@ def test_parts_in_files_give_the_same_as_in_memory(monkeypatch):
     assert isinstance(other.scores.base, np.memmap)
 
 
+def test_results_left_in_a_shared_folder_are_the_same(tmp_path):
+    views, targets = problem(250, labelled=0.1)
+    config = FitConfig(n_neighbors=6, max_iter=1)
+    one = fit_in_parts(views, targets, config, Places(4), on_disk=False)
+    shared = type("SharedExecutor", (InMemoryExecutor,), {"shared": str(tmp_path)})
+    other = fit_in_parts(views, targets, config, Places(4, shared))
+    assert_same(one, other, 0)
+    for left in (other.scores, other.latent, other.graph.data, other.graph.indices, other.graph.indptr):
+        assert Path(memory_map(left).filename).parent == tmp_path
+
+
 def test_components_that_hang_on_weak_edges_and_those_without_a_label():
     rng = np.random.default_rng(3)
     centres = np.array([[0.0, 0], [30, 0], [0, 30], [30.5, 30], [60, 60]])
@@ -114,7 +127,12 @@ def test_components_that_hang_on_weak_edges_and_those_without_a_label():
     config = FitConfig(n_neighbors=6, max_iter=3, tol=0.0, calibrate=False)
     whole = fit(views, targets, config)
     assert whole.unreached.any()
-    assert_same(fit_in_parts(views, targets, config, Places(4), on_disk=False), whole, 1e-8)
+    parted = fit_in_parts(views, targets, config, Places(4), on_disk=False)
+    assert_same(parted, whole, 1e-8)
+    expected = OneClassSamples.of(whole.graph, targets)
+    assert len(expected.samples)
+    for own, its in zip(parted.one_class, expected, strict=True):
+        np.testing.assert_array_equal(own, its)
 
 
 def test_labels_of_copies_that_disagree_are_trusted_less():
