@@ -86,7 +86,7 @@ def finish(
         targets=start.permutation.undo_targets(targets),
         order=None,
         link_laplacian=None,
-        one_class=one_class_samples(executor, targets, order) if config.calibrate else None,
+        one_class=one_class_samples(executor, targets, order),
     )
 
 
