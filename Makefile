@@ -90,11 +90,10 @@ bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through
 bench-disk: $(VENV)/.ready-demo  ## memory of a fit to views that stay on disk, into results/speed (a minute)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/on_disk.py
 
-# The second line runs the tests of the paper's data again, as on a machine without the data.
+# Some shells forbid Python to keep what it compiles; then every process of every test would compile it again.
+test test-oldest: export PYTHONDONTWRITEBYTECODE =
 test: lint types  ## lint, type checks, all tests; without a network once the environment is made
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(EXTRA_PYTEST)
-	LMSSC_DATA=$(VENV)/no-data XDG_CACHE_HOME=$(VENV)/no-data $(BIN)/python -m pytest -m data -q -p no:cacheprovider \
-	  $(shell grep -l paper_file tests/test_*.py) src/lmssc/datasets/loaders.py
 
 kill-test: $(VENV)/.ready-dev  ## kill lmssc classify and lmssc label 100 times at random moments; nothing may be lost or left behind (minutes)
 	LMSSC_KILLS=100 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_killed.py tests/test_studio_killed.py

@@ -21,12 +21,12 @@ import numpy as np
 
 from lmssc import LMSSC
 from lmssc.datasets import load, make_multiview
+from lmssc.io.media import SampleViewer
 from lmssc.io.sample_cells import SampleCells
 from lmssc.persistence.atomic import open_atomically, write_csv
 from lmssc.studio.answer_store import AnswerStore
 from lmssc.studio.engine import Engine
 from lmssc.studio.live_answers import LiveAnswers
-from lmssc.studio.media import SampleViewer
 from lmssc.studio.session import Session
 
 # Labels in the studio, and numbers of labels at random.

@@ -76,7 +76,7 @@ def test_gradient_of_the_loss_with_doubts_of_classes():
     value, gradient = loss(point)
     for k, step in enumerate(1e-6 * np.eye(4)):
         assert (loss(point + step)[0] - loss(point - step)[0]) / 2e-6 == pytest.approx(gradient[k], rel=1e-6), k
-    probabilities = Calibration(np.exp(0.2), 0.1, 0.5, np.array([0.3, 0.2, 0.0]))(scores, np.array([1.0, 1.0, 0.03]))
+    probabilities = Calibration(np.exp(0.2), 0.1, 0.5, np.array([0.3, 0.2, 0.0]))(scores, np.array([1.0, 1.0, 0.1]))
     penalties = (0.2 / PRIOR.log_temperature_std) ** 2 / 2 + 0.1 + 0.5 * 0.3 + 0.7 * 0.2
     assert value == pytest.approx(-(targets * np.log(probabilities)).sum() + penalties, rel=1e-12)
 
@@ -288,7 +288,7 @@ def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
 
 
 def test_a_class_with_an_eighth_of_the_samples_is_answered_no_surer_than_right():
-    """Its answers were 60 % right at 81 %: the other class drowned what its hidden labels say."""
+    """Its answers were 60 % right at 81 %, then 53 % at 64 %: an answer of two classes is at least 50 % sure."""
     right, sure = [], []
     for seed in range(100, 106):
         X, truth, rng = _gaussians(seed, 1500, apart=2.0, share=1 / 8)
@@ -298,7 +298,8 @@ def test_a_class_with_an_eighth_of_the_samples_is_answered_no_surer_than_right()
         right.extend(truth[rows] == 1)
         sure.extend(clf.label_distributions_[rows, 1])
     assert len(right) > 300
-    assert np.mean(sure) - np.mean(right) < 0.1
+    assert np.mean(right) > 0.6
+    assert np.mean(sure) - np.mean(right) < 0.06
 
 
 def test_one_in_a_thousand_is_no_flood():

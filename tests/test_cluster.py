@@ -8,8 +8,10 @@ import pytest
 from scipy import sparse
 
 from lmssc import GFHF, LMSSC
+from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -46,11 +48,26 @@ def as_dask(views):
 
 
 def assert_same_answers(clf, fitted):
-    np.testing.assert_allclose(clf.label_distributions_, fitted.label_distributions_, atol=1e-3)
-    np.testing.assert_array_equal(clf.transduction_, fitted.transduction_)
+    np.testing.assert_allclose(np.asarray(clf.label_distributions_), fitted.label_distributions_, atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(clf.transduction_), fitted.transduction_)
 
 
-def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted):
+def check_results_stay(clf, fitted, data):
+    """Large results are dask arrays of files; a saved model, `predict` and lists have them here."""
+    for name in ("transduction_", "label_distributions_", "latent_"):
+        found = getattr(clf, name)
+        assert isinstance(found, da.Array)
+        assert found.shape == getattr(fitted, name).shape
+        assert found.dtype == getattr(fitted, name).dtype
+    np.testing.assert_allclose(clf.latent_.compute(), fitted.latent_, atol=2e-3)
+    assert isinstance(clf.graph_.data.base, np.memmap) or isinstance(clf.graph_.data, np.memmap)
+    assert abs(clf.graph_ - fitted.graph_).max() < 0.05
+    new = [view[:60] + (np.arange(60) % 2 * 0.01)[:, None].astype("float32") for view in data.views]
+    np.testing.assert_allclose(clf.predict_proba(new), fitted.predict_proba(new), atol=1e-3)
+    np.testing.assert_array_equal(clf.most_uncertain(5), fitted.most_uncertain(5))
+
+
+def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted, monkeypatch):
     """The answers are those of a fit in memory, also after kill −9 of a worker that holds half of the samples."""
     killed = []
 
@@ -59,11 +76,17 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
+    def refuse(*_):
+        raise AssertionError("a pass over the views, which is the work of the workers")
+
+    monkeypatch.setattr(MappedRows, "blocks", refuse)
+    monkeypatch.setattr("lmssc.core.parts.partition.dot_on_disk", refuse)
     clf = LMSSC(callback=kill_a_worker, **OPTIONS)
     with pytest.warns(UserWarning, match="goes on from its last checkpoint"):
         clf.fit(as_dask(data.views), data.y)
     assert killed
     assert_same_answers(clf, fitted)
+    check_results_stay(clf, fitted, data)
 
 
 def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
@@ -90,7 +113,8 @@ def test_sparse_blocks_become_one_matrix_on_disk(client, data, tmp_path):
     assert found["other"] is data.views[1]
 
 
-def test_dask_arrays_are_never_gathered_in_silence(data):
+def test_dask_arrays_are_never_gathered_in_silence(data, monkeypatch):
+    monkeypatch.setattr("lmssc.cluster.dask_fit.CONNECT_TIMEOUT", "200ms")
     views = as_dask(data.views)
     with pytest.raises(TypeError, match=r"'view0' is a dask array.*compute\(\)"):
         GFHF().fit(views, data.y)
@@ -109,7 +133,8 @@ def test_without_a_cluster_dask_arrays_are_refused(data, monkeypatch):
 
 def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(loopback, data, fitted, tmp_path):
     options = {**OPTIONS, "checkpoint": tmp_path / "fit.ckpt"}
-    with start_cluster(1) as cluster:
+    # Or else what is left of the cluster tries for half a minute to reach its scheduler.
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), start_cluster(1) as cluster:
         client = distributed.Client(cluster)
 
         def kill(progress):

@@ -1,7 +1,10 @@
 """The report of a model in a real browser: no errors, nothing fetched, and the map under mouse, finger and keyboard."""
 
+import re
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from browsing import brightness, check_link, complaints, count_unreachable_boxes, needs_browser, requests, show
 from lmssc import LMSSC
@@ -13,6 +16,7 @@ needs_browser()
 from selenium.webdriver import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 N = 90
 IDS = ["<script>document.title='hacked'</script>", *(f"sample {i}" for i in range(1, N))]
@@ -26,7 +30,9 @@ def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     more = {"title": "Made up", "command": "lmssc " + "x" * 300}
     clf = LMSSC(max_iter=3).fit(views, y)
-    write_report(path, clf, views, y, ids=IDS, details=lambda row: {"body": f"<b>{row}</b>", "size": "1.5"}, **more)
+    photo = path.parent / "a.png"
+    Image.new("L", (8, 8), 200).save(photo)
+    write_report(path, clf, views, y, ids=IDS, details=lambda row: {"body": f"<b>{row}</b>", "photo": photo}, **more)
     return path
 
 
@@ -58,6 +64,18 @@ def view_box(browser):
     return browser.execute_script(script)
 
 
+def legend_contrasts(browser):
+    """Contrast of each dot of the legend with the page."""
+    script = (
+        "return [document.body, ...document.querySelectorAll('.legend svg')]"
+        ".map((e, at) => getComputedStyle(e)[at ? 'color' : 'backgroundColor'])"
+    )
+    parts = [[int(number) / 255 for number in re.findall(r"\d+", one)[:3]] for one in browser.execute_script(script)]
+    linear = np.where(np.array(parts) <= 0.04045, np.array(parts) / 12.92, ((np.array(parts) + 0.055) / 1.055) ** 2.4)
+    light = linear @ [0.2126, 0.7152, 0.0722] + 0.05
+    return np.maximum(light[1:] / light[0], light[0] / light[1:])
+
+
 def move_to(browser, spot):
     actions = ActionChains(browser, duration=0)
     actions.w3c_actions.pointer_action.move_to_location(round(spot[0]), round(spot[1]))
@@ -76,6 +94,8 @@ def test_no_errors_no_requests_and_no_scrolling_sideways(browser, page, width, s
     ground, ink = brightness(browser, "backgroundColor"), brightness(browser, "color")
     dark = scheme == "dark" and media == "screen"
     assert (ground < 0.2 and ink > 0.8) if dark else (ground > 0.95 and ink < 0.2)
+    # Dots of the legend stand out from the ground (WCAG wants 3:1 of graphics; the palette's yellow on white has less).
+    assert not dark or min(legend_contrasts(browser)) > 3
 
 
 def test_names_run_nothing(browser, page):
@@ -98,7 +118,11 @@ def test_the_mouse_shows_and_marks_samples(browser, page):
     said = browser.find_element(By.ID, "map-said").text
     assert said.startswith(tip.text)
     assert "Labelled samples that count most: " in said.removeprefix(tip.text)
-    assert browser.find_element(By.ID, "map-row").text.split("\n") == ["body", f"<b>{one}</b>", "size", "1.5"]
+    row = browser.find_element(By.ID, "map-row")
+    assert row.text.split("\n") == ["body", f"<b>{one}</b>", "photo"]
+    image = row.find_element(By.TAG_NAME, "img")
+    WebDriverWait(browser, 10).until(lambda _: image.get_property("naturalWidth") == 8)
+    assert image.get_attribute("alt") == f"photo of {IDS[one]}"
     box = browser.execute_script("return document.getElementById('map-frame').getBoundingClientRect().toJSON()")
     inside = browser.execute_script("return document.getElementById('map-tip').getBoundingClientRect().toJSON()")
     assert box["left"] <= inside["left"]

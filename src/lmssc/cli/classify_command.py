@@ -16,6 +16,7 @@ from lmssc.cli.shared_options import (
     add_jobs,
     add_reading,
     add_seed,
+    add_show,
     check_jobs,
     one_line,
 )
@@ -36,6 +37,8 @@ examples:
       columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
   lmssc classify papers.csv --graph cites.csv --labels labels.csv --out result
       links between the samples, such as citations; cites.csv has the columns source and target, which are ids
+  lmssc classify features.csv --labels labels.csv --show 'image=photos/{{id}}.jpg' --out result
+      a click on the map of the report shows the photo
   lmssc classify reviews.csv --out result --dry-run
       read the files, print what was understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
@@ -105,7 +108,10 @@ output, written all at once or not at all:
   model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
                     hidden and the model is fitted again, which takes up to three times as long as the fit;
-                    --no-report leaves it out
+                    --no-report leaves it out. A click on its map shows the columns of a sample, or what --show names:
+                    image=..., text=... name a column, or files with {{id}} or {{column}} in their name, which come from
+                    that folder only. The report has at most 8 MB of small pictures, of the least certain samples
+                    first; they need pip install 'lmssc[images]', without which files of up to 64 kB are taken
   A file that is read is never replaced, not even with --force.
   Ids and labels that a spreadsheet would evaluate (=A1) are written with an apostrophe before them, which is
   removed when the file is read again.
@@ -143,6 +149,7 @@ def add(commands: Any) -> None:
         help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
         "moment (--out is then not needed)",
     )
+    add_show(parser, "what the report shows of a sample, such as 'image=photos/{id}.jpg' or text=body")
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
     add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
@@ -170,11 +177,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     """Read, fit and write; print if `show`; return everything as data."""
-    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
+    from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT
 
     paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
@@ -184,13 +191,15 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     target = _target(paths) if args.in_place else None
     options, labels = read_options(args), label_files(args)
     with progress_bar("reading", show=show):
-        data = read_labelled_files(args.views, labels, options, args.unlabelled, args.graph)
+        data = read_labelled_files(args.views, labels, options, args.unlabelled, args.graph, args.show)
     summary = describe(data)
     if show:
         print("\n".join(summary), flush=True)
     result: dict[str, Any] = {"understood": as_data(data)}
     if args.dry_run:
         return result
+    from lmssc.cli.classify_run import classify  # slow to import; what was understood of the files comes first
+
     outcome = classify(
         data,
         args.out,

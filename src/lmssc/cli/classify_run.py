@@ -23,12 +23,10 @@ from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
-from lmssc.io.typed_labels import free_name
+from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, TO_LABEL, free_name
 from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
-PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
-CHECK_LABELS = "check_labels.csv"
 # Labelled samples named in the column "because".
 N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
@@ -292,7 +290,7 @@ def _write_report(
             random_state=seed,
             n_jobs=jobs,
             progress=advance,
-            details=None if data.cells is None else data.cells.row,
+            details=None if data.viewer is None else data.viewer.details,
         )
 
 

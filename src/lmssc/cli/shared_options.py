@@ -80,6 +80,13 @@ def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=f"{what} (default: %(default)s)")
 
 
+def add_show(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --show."""
+    parser.add_argument(
+        "--show", type=readable, action="append", default=[], metavar="KIND=WHAT", help=f"{what}; may be repeated"
+    )
+
+
 def add_rates(parser: argparse.ArgumentParser, default: Sequence[float]) -> None:
     """Add --rates."""
     parser.add_argument(

@@ -102,6 +102,8 @@ class DaskExecutor:
         Part p has the samples from `bounds[p]` to before `bounds[p + 1]`.
     client : distributed.Client
         Client of the cluster.
+    shared : str, optional
+        Folder that all workers share, for results with a row for each sample.
 
     Attributes
     ----------
@@ -111,7 +113,8 @@ class DaskExecutor:
         Bytes of all messages between different parts so far.
     """
 
-    def __init__(self, bounds: NDArray, client: Any) -> None:
+    def __init__(self, bounds: NDArray, client: Any, shared: str | None = None) -> None:
+        self.shared = shared
         self.bounds, self._client, self._name = bounds, client, uuid.uuid4().hex
         alive = sorted(alive_workers(client))
         if not alive:

@@ -24,6 +24,8 @@ from lmssc.data.views import Views
 MAX_LOSSES = 20
 # Smaller parts are almost nothing but halo.
 MIN_PART = 1000
+# How long a scheduler at an address may take to answer.
+CONNECT_TIMEOUT = "10s"
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,16 @@ class ClusterPlan:
     ----------
     client : distributed.Client
         Client of the cluster.
+    shared : str or None
+        Folder that all workers share, in which they leave the results; None if these come here.
     """
 
     client: Any
+    shared: str | None = None
 
     def executor(self, bounds: NDArray) -> Executor:
         """New parts, in the workers that are there now."""
-        return DaskExecutor(bounds, self.client)
+        return DaskExecutor(bounds, self.client, self.shared)
 
     def maker(self, views: Views, config: FitConfig, n_classes: int) -> Callable[[int], Executor]:
         """What makes the parts: a power of two of them, at least one for each worker."""
@@ -79,7 +84,7 @@ def open_client(client: Any) -> Iterator[Any]:
         yield client
         return
     try:
-        opened = distributed().Client(client, timeout="10s")
+        opened = distributed().Client(client, timeout=CONNECT_TIMEOUT)
     except (OSError, TimeoutError) as error:
         raise ValueError(f"client={client!r}: no Dask scheduler answers there") from error
     try:
@@ -96,6 +101,7 @@ def fit_on_cluster(
     hooks: FitHooks,
     context: FitContext,
     make_checkpoint: Callable[[str], Any],
+    shared: str | None = None,
 ) -> FitResult:
     """`fit_in_parts` with the parts in the workers of a cluster; continued from the last checkpoint if one dies.
 
@@ -107,6 +113,8 @@ def fit_on_cluster(
         Client of the cluster, or the address of its scheduler.
     make_checkpoint : callable
         Makes a checkpoint, given the name of its file; used if the hooks have none.
+    shared : str, optional
+        Folder that all workers share, in which they leave results with a row for each sample.
 
     Returns
     -------
@@ -117,7 +125,7 @@ def fit_on_cluster(
             hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder) / "fit.ckpt")))
         for _ in range(MAX_LOSSES):
             try:
-                return fit_in_parts(views, targets, config, ClusterPlan(opened), hooks, context)
+                return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
                 warnings.warn(f"{error}: the fit goes on from its last checkpoint", UserWarning, stacklevel=2)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")

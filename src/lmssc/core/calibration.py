@@ -105,7 +105,7 @@ class Calibration:
     >>> calibration(np.array([[0.75, 0.25], [1.0, 0.0]]))
     array([[0.82, 0.18],
            [0.9 , 0.1 ]])
-    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 0.05]))
+    >>> Calibration(rarity=1.0)(np.array([[0.6, 0.4]]), np.array([1.0, 1 / 6]))
     array([[0.75, 0.25]])
     >>> Calibration(class_doubt=np.array([0.0, 0.5]))(np.array([[0.9, 0.1], [0.1, 0.9]]))
     array([[0.9, 0.1],
@@ -141,12 +141,12 @@ def abundances(counts: NDArray) -> NDArray:
 
 
 def rareness(abundance: NDArray) -> NDArray:
-    """The r of each class: 1 from a tenth of the labels of the largest class on, less below.
+    """The r of each class: 1 from a third of the labels of the largest class on, less below.
 
     Examples
     --------
-    >>> rareness(np.array([1.0, 0.1, 0.05]))
-    array([1. , 1. , 0.5])
+    >>> rareness(np.array([1.0, 0.4, 0.1]))
+    array([1. , 1. , 0.3])
     """
     return np.minimum(1.0, PRIOR.rare_ratio * abundance)
 

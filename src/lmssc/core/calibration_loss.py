@@ -26,7 +26,8 @@ class CalibrationPrior:
     max_doubt : float
         Limit of ε: with more, rounding would decide which class is the most likely.
     rare_ratio : float
-        A class is rare if the largest class has more than this many times its labels.
+        A class is rare if the largest class has more than this many times its labels. `balance` then answers it where
+        it is much less than 50 % likely, which no doubt can express: with two classes an answer has at least 50 %.
     rarity_penalty : float
         Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class.
     max_rarity : float
@@ -50,7 +51,7 @@ class CalibrationPrior:
     min_labels_for_doubt: float = 30
     doubt_penalty_of_few: float = 5.0
     max_doubt: float = 0.99
-    rare_ratio: float = 10.0
+    rare_ratio: float = 3.0
     rarity_penalty: float = 0.3
     max_rarity: float = 8.0
     class_doubt_penalty: float = 0.5

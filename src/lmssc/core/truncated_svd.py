@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map
+from lmssc.data.memmap import BATCH_BYTES, MappedRows, memory_map, stored_bytes
 from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
@@ -30,8 +30,8 @@ class SVDLimits:
         Largest number of features, or of samples, of a Gram matrix.
     max_gram_entries : int
         Largest number of entries of views whose Gram matrix of the samples is computed.
-    min_gram_samples : int
-        The Gram matrix of the features comes from an even subset of the samples, at least so many.
+    min_samples, samples_per_feature : int
+        The directions come from an even subset of the samples: at least so many, and so many for each feature.
     noise_size, noise_length : int
         Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
         most so many of the others.
@@ -43,11 +43,14 @@ class SVDLimits:
         Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them.
     max_image_bytes : int
         Largest product X·W of views on disk.
+    max_read_bytes : int
+        Largest subset of the samples of views on disk that is read into memory.
     """
 
     max_gram_size: int = 1500
     max_gram_entries: int = 20_000_000
-    min_gram_samples: int = 30_000
+    min_samples: int = 30_000
+    samples_per_feature: int = 20
     noise_size: int = 1000
     noise_length: int = 4000
     n_lanczos: float = 1.5
@@ -55,6 +58,7 @@ class SVDLimits:
     blocks_per_component: int = 5
     max_basis: int = 6
     max_image_bytes: int = 1 << 28
+    max_read_bytes: int = 1 << 25
 
 
 SVD = SVDLimits()
@@ -132,14 +136,28 @@ def leading_directions(
     if n_samples <= SVD.max_gram_size and n_samples * n_features <= SVD.max_gram_entries:
         return _of_samples(views, n_components, measure_noise=measure_noise, min_wanted=min_wanted)
     median = estimate_median(views) if measure_noise else None
-    cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in views)
-    if cheap_columns and SVD.n_lanczos * n_components < min(n_samples, n_features):
+    step, some = _even_subset(views)
+    root = float(np.sqrt(step))
+    cheap_columns = all(sparse.issparse(view.data) and memory_map(view.data) is None for view in some)
+    if cheap_columns and SVD.n_lanczos * n_components < min(some.n_samples, n_features):
         try:
-            return _by_lanczos(views, n_components)._replace(median=median)
+            found = _by_lanczos(some, n_components)
+            return Spectrum(found.directions, found.values * views.dtype.type(root), median)
         except ArpackError:
             pass  # all views are zero, for example
-    floor = 0.0 if median is None else noise_threshold(median, n_samples, n_features)
-    return _by_block_lanczos(views, n_components, tol, max_rounds, floor, min_wanted)._replace(median=median)
+    floor = 0.0 if median is None else noise_threshold(median, n_samples, n_features) / root
+    found = _by_block_lanczos(some, n_components, tol, max_rounds, floor, min_wanted)
+    return Spectrum(found.directions, found.values * views.dtype.type(root), median)
+
+
+def _even_subset(views: Views) -> tuple[int, Views]:
+    """Every how many-th sample decides the directions; and these samples, in memory if that is not too much."""
+    step = max(1, views.n_samples // max(SVD.min_samples, SVD.samples_per_feature * views.n_features))
+    some = views.every(step)
+    on_disk = any(isinstance(view.data, MappedRows) for view in some)
+    if on_disk and sum(stored_bytes(view.data) for view in some) <= SVD.max_read_bytes:
+        some = some.take(np.arange(some.n_samples))
+    return step, some
 
 
 def estimate_median(views: Views) -> float:
@@ -192,8 +210,8 @@ def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
 
 def _of_features(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the features, of a subset of very many samples."""
-    step = max(1, views.n_samples // SVD.min_gram_samples)
-    eigen = Eigensystem(views.every(step).gram() * step)
+    step, some = _even_subset(views)
+    eigen = Eigensystem(some.gram() * step)
     n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
     leading = _with_positive_peaks(eigen.leading(n_wanted).astype(views.dtype))
     values = np.sqrt(np.maximum(eigen.values[::-1][:n_wanted], 0))
@@ -329,12 +347,12 @@ def _is_too_large(views: Views, n_columns: int) -> bool:
 
 
 def _gram_dot(views: Views, block: NDArray) -> NDArray:
-    """XᵀX times a block of columns; of large views on disk some columns at a time, so that X·W fits into memory."""
+    """XᵀX times a block of columns; some columns at a time if X·W would not fit into memory."""
     width = block.shape[1]
-    if _is_too_large(views, width):
+    if _is_too_large(views, width) and not views.is_read_together:
         width = max(1, SVD.max_image_bytes // (views.n_samples * views.dtype.itemsize))
     batches = gen_batches(block.shape[1], width)
-    return np.hstack([np.vstack(views.transpose_dot(views.dot(views.split(block[:, some])))) for some in batches])
+    return np.hstack([views.gram_dot(views.split(block[:, some])) for some in batches])
 
 
 def _restored_by_gram(views: Views, vectors: NDArray) -> Spectrum:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.memmap import release
+from lmssc.data.shared_files import map_slices
 from lmssc.data.views import Matrix, RawView
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
 
 # Values hashed at a time: temporary arrays of this size stay in the CPU cache.
@@ -78,17 +79,20 @@ def row_keys(view: RawView) -> NDArray:
     >>> bool(same.all())
     True
     """
-    data = view.data
-    n_values = data.nnz if sparse.issparse(data) else data.shape[0] * data.shape[1]
-    rows = max(1, int(VALUES_PER_BATCH * data.shape[0] / max(n_values, 1)))
-    keys = np.empty(data.shape[0], dtype=np.uint64)
-    for first in range(0, len(keys), rows):
-        block = slice(first, first + rows)
-        keys[block] = _block_keys(data[block])
-        release(data)
+    keys = np.empty(view.data.shape[0], dtype=np.uint64)
+    for rows, found in map_slices(_slice_keys, view.data):
+        keys[rows] = found
     if view.present is not None:
         keys[~view.present] = np.uint64(1)  # 0 is a row of zeros
     return splitmix64(keys)
+
+
+def _slice_keys(data: Matrix, _: int) -> NDArray:
+    """Hashes of the rows, computed in blocks that stay in the CPU cache."""
+    n_values = data.nnz if sparse.issparse(data) else data.shape[0] * data.shape[1]
+    size = max(1, int(VALUES_PER_BATCH * data.shape[0] / max(n_values, 1)))
+    batches = gen_batches(data.shape[0], size)
+    return np.concatenate([np.empty(0, np.uint64), *(_block_keys(data[batch]) for batch in batches)])
 
 
 def _block_keys(block: Matrix) -> NDArray:

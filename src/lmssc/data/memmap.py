@@ -80,6 +80,75 @@ def copy_to_disk(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> 
 
 
 @dataclass(frozen=True)
+class FileArray:
+    """An array in a file, by the name of the file and the place in it.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    dtype, shape, strides
+        As those of the array.
+    offset : int
+        Byte of the file at which the array begins.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/a.npy"
+    >>> np.save(path, np.arange(6).reshape(3, 2))
+    >>> FileArray.of(np.load(path, mmap_mode="r")[1:, 1]).open()
+    array([3, 5])
+    """
+
+    path: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, array: NDArray) -> "FileArray":
+        """The place of an array that is a view of a memory map of a file with a name."""
+        source = memory_map(array)
+        path = getattr(source, "filename", None)
+        if source is None or path is None:
+            raise ValueError("the array is not in a file that has a name")
+        start = np.frombuffer(source._mmap, dtype=np.uint8).__array_interface__["data"][0]  # type: ignore[attr-defined]
+        inside = array.__array_interface__["data"][0] - start
+        skipped = source.offset - source.offset % mmap.ALLOCATIONGRANULARITY
+        return cls(str(path), array.dtype, array.shape, array.strides, inside + skipped)
+
+    def open(self) -> NDArray:
+        """The array, as a memory map."""
+        whole = np.memmap(self.path, np.uint8, "r")
+        return np.ndarray(self.shape, self.dtype, whole, self.offset, self.strides)
+
+
+def file_of(data: Any) -> Any:
+    """What `open_file` makes an array of again, or a sparse one; small arrays in memory are themselves."""
+    if sparse.issparse(data):
+        return data.shape, *map(file_of, (data.data, data.indices, data.indptr))
+    return data if memory_map(data) is None else FileArray.of(data)
+
+
+def open_file(place: Any) -> Any:
+    """The array, or the sparse one, that `file_of` described."""
+    if isinstance(place, FileArray):
+        return place.open()
+    if not isinstance(place, tuple):
+        return place
+    values, indices, indptr = map(open_file, place[1:])
+    result = sparse.csr_array(place[0], dtype=values.dtype)
+    result.data, result.indices, result.indptr = values, indices, indptr  # the constructor might copy them
+    return result
+
+
+def _open_rows(place: Any, rows: NDArray) -> "MappedRows":
+    return MappedRows(open_file(place), rows)
+
+
+@dataclass(frozen=True)
 class MappedRows:
     """Selected rows of an array on disk, in any order; nothing is kept in memory.
 
@@ -129,14 +198,24 @@ class MappedRows:
         """Numbers of the rows as they come in the file."""
         return np.argsort(self.rows, kind="stable")
 
+    def places(self, row_bytes: float) -> Iterator[tuple[NDArray, slice | NDArray]]:
+        """Numbers of some rows, as they come in the file, and where they are there."""
+        for block in slices(len(self), row_bytes):
+            part = self._embedded[block]
+            first, last = int(self.rows[part[0]]), int(self.rows[part[-1]])
+            # Consecutive rows of the file need not be copied.
+            yield part, slice(first, last + 1) if last - first + 1 == len(part) else self.rows[part]
+
     def blocks(self) -> Iterator[tuple[NDArray, Any]]:
         """Numbers of some rows, as they come in the file, and these rows."""
-        for block in slices(len(self), stored_bytes(self) / max(len(self), 1)):
-            part = self._embedded[block]
-            first, last = self.rows[part[0]], self.rows[part[-1]]
-            # Consecutive rows of the file need not be copied.
-            yield part, self.array[first : last + 1] if last - first + 1 == len(part) else self[part]
+        for part, place in self.places(stored_bytes(self) / max(len(self), 1)):
+            block = self.array[place]
+            yield part, block if isinstance(place, slice) or sparse.issparse(block) else np.asarray(block)
             release(self.array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The name of the file travels to another process, not its content.
+        return _open_rows, (file_of(self.array), self.rows)
 
 
 def stored_bytes(data: Any) -> int:

@@ -1,6 +1,7 @@
 """Samples that lack views, and samples that lack single values of a view."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from lmssc.data.frames import frame_columns, is_frame
-from lmssc.data.memmap import release, slices, stored_bytes
+from lmssc.data.shared_files import map_slices
 from lmssc.data.storage import smaller
 from lmssc.data.validation import Masks, list_some, unique_names
 from lmssc.data.views import Matrix, RawView
@@ -157,13 +158,12 @@ def _read_masks(present: Any, names: Sequence[str], n_samples: int) -> list[NDAr
 def _check_rows(block: Matrix, name: str, mask: NDArray) -> tuple[NDArray, NDArray]:
     """Rows that are all NaN, and rows that are NaN in part; infinite and huge values within `mask` are refused."""
     missing, gaps = np.zeros((2, block.shape[0]), dtype=bool)
-    for rows in slices(block.shape[0], stored_bytes(block) / max(block.shape[0], 1)):
-        missing[rows], gaps[rows] = _check_part(block[rows], name, mask[rows], rows.start)
-        release(block)
+    for rows, found in map_slices(partial(_check_part, name), block, mask):
+        missing[rows], gaps[rows] = found
     return missing, gaps
 
 
-def _check_part(block: Matrix, name: str, mask: NDArray, start: int) -> tuple[NDArray, NDArray]:
+def _check_part(name: str, block: Matrix, start: int, mask: NDArray) -> tuple[NDArray, NDArray]:
     """`_check_rows` for a slice of the rows that begins at row `start`."""
     values = _values(block)
     largest = largest_value(values.dtype)

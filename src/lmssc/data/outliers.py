@@ -5,13 +5,14 @@ A few of them inflate the standard deviation of a column so much that its other 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, present_blocks, present_count
+from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, map_present, present_count
 from lmssc.data.views import Matrix, RawView
 from lmssc.numerics.batches import gen_batches
 
@@ -180,7 +181,7 @@ def find_outliers(raw: RawView, deviation: NDArray) -> tuple[Outliers, NDArray] 
     centre, usual = _centre_and_usual_distance(raw)
     columns = np.flatnonzero((usual > 0) & (deviation > 0))
     with np.errstate(over="ignore"):
-        farthest = _farthest(raw, centre)[columns]
+        farthest = reduce(np.maximum, map_present(lambda block: _farthest(block, centre), raw))[columns]
         columns = columns[farthest > CRITERIA.min_distance * usual[columns]]
         if not len(columns):
             return None
@@ -209,23 +210,23 @@ def _centre_and_usual_distance(raw: RawView) -> tuple[NDArray, NDArray]:
     return centre, usual
 
 
-def _small_blocks(raw: RawView) -> Iterator[Matrix]:
+def _small_blocks(block: Matrix) -> Iterator[Matrix]:
     """The rows in blocks that are small enough to be copied as float64."""
-    for block in present_blocks(raw):
-        if sparse.issparse(block):
-            yield block
-        else:
-            yield from (block[rows] for rows in gen_batches(len(block), max(1, VALUES_PER_BATCH // block.shape[1])))
+    if sparse.issparse(block):
+        yield block
+    else:
+        yield from (block[rows] for rows in gen_batches(len(block), max(1, VALUES_PER_BATCH // block.shape[1])))
 
 
-def _farthest(raw: RawView, centre: NDArray) -> NDArray:
+def _farthest(block: Matrix, centre: NDArray) -> NDArray:
     """Largest distance from the centre in each column; zeros do not count."""
     farthest = np.zeros(len(centre))
-    for block in _small_blocks(raw):
-        if sparse.issparse(block):
-            np.maximum.at(farthest, block.indices, np.abs(block.data - centre[block.indices]))
+    for part in _small_blocks(block):
+        if sparse.issparse(part):
+            np.maximum.at(farthest, part.indices, np.abs(part.data - centre[part.indices]))
         else:
-            distances = np.where(block == 0, 0, np.abs(block - centre))
+            with np.errstate(over="ignore"):
+                distances = np.where(part == 0, 0, np.abs(part - centre))
             np.maximum(farthest, distances.max(axis=0, initial=0), out=farthest)
     return farthest
 
@@ -237,16 +238,16 @@ def _positions(columns: NDArray, width: int) -> NDArray:
     return places
 
 
-def _entries(raw: RawView, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
+def _entries(block: Matrix, columns: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
     """Column position and value, in float64, of the non-zero values of some columns."""
-    places = _positions(columns, raw.data.shape[1])
-    for block in _small_blocks(raw):
-        if sparse.issparse(block):
-            place = places[block.indices]
-            found = (place >= 0) & (block.data != 0)
-            yield place[found], block.data[found].astype(np.float64)
+    places = _positions(columns, block.shape[1])
+    for rows in _small_blocks(block):
+        if sparse.issparse(rows):
+            place = places[rows.indices]
+            found = (place >= 0) & (rows.data != 0)
+            yield place[found], rows.data[found].astype(np.float64)
         else:
-            part = block[:, columns]
+            part = rows[:, columns]
             found = part != 0
             yield np.broadcast_to(np.arange(len(columns)), part.shape)[found], part[found].astype(np.float64)
 
@@ -263,13 +264,10 @@ def _judge(
 ) -> tuple[Outliers, NDArray] | None:
     counts = np.zeros((len(columns), CRITERIA.n_bins), dtype=np.intp)
     smallest, largest = np.full(counts.shape, np.inf), np.full(counts.shape, -np.inf)
-    for place, values in _entries(raw, columns):
-        differs = values != centre[place]
-        place, values = place[differs], values[differs]
-        cells = (place, _bins(np.abs(values - centre[place]), usual[place]))
-        np.add.at(counts, cells, 1)
-        np.minimum.at(smallest, cells, values)
-        np.maximum.at(largest, cells, values)
+    for some, low, high in map_present(lambda block: _histogram(block, columns, centre, usual), raw):
+        counts += some
+        np.minimum(smallest, low, out=smallest)
+        np.maximum(largest, high, out=largest)
     codes = (counts > 0) & is_code(smallest) & is_code(largest)
     last = np.array([_last_ordinary_bin(*parts) for parts in zip(counts, codes, strict=True)])
     found = last < CRITERIA.n_bins
@@ -290,6 +288,20 @@ def _judge(
         return None
     outliers = _keep_frequent(replace(outliers, mean=mean), without, present_count(raw))
     return outliers._take(decided), without[decided]
+
+
+def _histogram(block: Matrix, columns: NDArray, centre: NDArray, usual: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Number of values in each bin of each column, and the smallest and the largest of them."""
+    counts = np.zeros((len(columns), CRITERIA.n_bins), dtype=np.intp)
+    smallest, largest = np.full(counts.shape, np.inf), np.full(counts.shape, -np.inf)
+    for place, values in _entries(block, columns):
+        differs = values != centre[place]
+        place, values = place[differs], values[differs]
+        cells = (place, _bins(np.abs(values - centre[place]), usual[place]))
+        np.add.at(counts, cells, 1)
+        np.minimum.at(smallest, cells, values)
+        np.maximum.at(largest, cells, values)
+    return counts, smallest, largest
 
 
 def _keep_frequent(outliers: Outliers, deviation: NDArray, n_rows: int) -> Outliers:
@@ -323,14 +335,17 @@ def _moments_within(raw: RawView, outliers: Outliers) -> tuple[NDArray, NDArray]
     size = len(outliers.columns)
     n = present_count(raw) - outliers.counts
 
-    def total(power: int, shift: NDArray) -> tuple[NDArray, NDArray]:
+    def of_block(block: Matrix, power: int, shift: NDArray) -> NDArray:
         sums, found = np.zeros(size), np.zeros(size)
-        for place, values in _entries(raw, outliers.columns):
+        for place, values in _entries(block, outliers.columns):
             inside = (values >= outliers.low[place]) & (values <= outliers.high[place])
             place, values = place[inside], values[inside]
             sums += np.bincount(place, weights=(values - shift[place]) ** power, minlength=size)
             found += np.bincount(place, minlength=size)
-        return sums, found
+        return np.stack([sums, found])
+
+    def total(power: int, shift: NDArray) -> NDArray:
+        return sum(map_present(lambda block: of_block(block, power, shift), raw), np.zeros((2, size)))
 
     sums, found = total(1, np.zeros(size))
     mean = sums / n

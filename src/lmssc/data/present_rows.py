@@ -1,6 +1,7 @@
 """Iteration over the rows of the samples that have a view, in batches."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from scipy import sparse
 
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
+from lmssc.data.shared_files import map_rows
 from lmssc.data.views import Matrix, RawView
 from lmssc.numerics.batches import gen_batches
 
@@ -26,19 +28,24 @@ def present_count(raw: RawView) -> int:
     return raw.data.shape[0] if raw.present is None else int(raw.present.sum())
 
 
-def present_blocks(raw: RawView) -> Iterator[Matrix]:
-    """The rows of the samples that have the view, in one or several blocks.
+def map_present(function: Callable[[Matrix], Any], raw: RawView) -> Iterator[Any]:
+    """`function` of the rows of the samples that have the view, in one or several blocks; see `map_rows`.
 
     Examples
     --------
-    >>> [block.tolist() for block in present_blocks(RawView("a", np.array([[1.0], [2.0]]), np.array([False, True])))]
+    >>> list(map_present(np.ndarray.tolist, RawView("a", np.array([[1.0], [2.0]]), np.array([False, True]))))
     [[[2.0]]]
     """
     data = raw.data
     if isinstance(data, MappedRows):
         present = data if raw.present is None else data.take(np.flatnonzero(raw.present))
-        yield from (block for _, block in present.blocks())
-        return
+        yield from (result for _, result in map_rows(function, present))
+    else:
+        yield from map(function, _present_blocks(raw))
+
+
+def _present_blocks(raw: RawView) -> Iterator[Matrix]:
+    data = raw.data
     rows = data.shape[0] if sparse.issparse(data) else max(1, VALUES_PER_BATCH // data.shape[1])
     for first in range(0, data.shape[0], rows):
         part = slice(first, first + rows)
@@ -60,15 +67,26 @@ def has_values(raw: RawView) -> NDArray:
     return found if raw.present is None else found & raw.present
 
 
-def present_values(raw: RawView) -> Iterator[NDArray]:
-    """All values, in one or several arrays, without the zeros that a sparse view does not store.
+def map_values(function: Callable[[NDArray], Any], raw: RawView) -> Iterator[Any]:
+    """`function` of all values, in one or several arrays, without the zeros that a sparse view does not store.
 
     Examples
     --------
-    >>> [values.tolist() for values in present_values(RawView("a", np.array([[1.0, 2.0]]), None))]
-    [[[1.0, 2.0]]]
+    >>> list(map_values(np.count_nonzero, RawView("a", np.array([[1.0, 2.0]]), None)))
+    [2]
     """
-    yield from (block.data if sparse.issparse(block) else block for block in present_blocks(raw))
+    return map_present(lambda block: function(block.data if sparse.issparse(block) else block), raw)
+
+
+def has_negative(raw: RawView) -> bool:
+    """Whether a value is below zero.
+
+    Examples
+    --------
+    >>> has_negative(RawView("a", np.array([[1.0, -2.0]]), None))
+    True
+    """
+    return any(map_values(lambda values: bool((values < 0).any()), raw))
 
 
 def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:

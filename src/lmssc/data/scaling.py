@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.data.memmap import MappedRows
 from lmssc.data.outliers import Outliers, find_outliers
-from lmssc.data.present_rows import present_blocks, present_count, present_values
+from lmssc.data.present_rows import has_negative, map_present, map_values, present_count
 from lmssc.data.view_kinds import Choice, choose_scalings
 from lmssc.data.views import MappedView, Matrix, RawView, View, Views
 from lmssc.numerics.parallel import threaded_map
@@ -175,7 +175,7 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
     if kind == "sample" and raw.data.shape[1] < MIN_FEATURES:
         kind = "zscore"
     dtype = raw.data.dtype
-    if kind in NOT_NEGATIVE and any((values < 0).any() for values in present_values(raw)):
+    if kind in NOT_NEGATIVE and has_negative(raw):
         raise ValueError(f"scaling={kind!r} needs counts, but view {raw.name!r} has negative values; use 'zscore'")
     if kind in CENTRED:
         mean, scale = _moments(raw)
@@ -195,7 +195,7 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
             scale = np.where(_are_indicators(raw) & (scale > 0), INDICATOR, scale)
         return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers)
     if kind in WITH_IDF:
-        frequency = sum(np.asarray(block.astype(bool).sum(axis=0)).ravel() for block in present_blocks(raw))
+        frequency = sum(map_present(lambda block: np.asarray(block.astype(bool).sum(axis=0)).ravel(), raw))
         return ViewScaling(kind, (np.log((1 + present_count(raw)) / (1 + frequency)) + 1).astype(dtype))
     return ViewScaling(kind)
 
@@ -203,8 +203,8 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
 def _moments(raw: RawView, change: Callable[[Matrix], Matrix] = lambda block: block) -> tuple[NDArray, NDArray]:
     """Mean of each column and 1 over its standard deviation, in float64, after `change`; 0 for a constant column."""
     n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
-    mean = sum((_sums(change(block)) for block in present_blocks(raw)), zeros) / n
-    variance = sum((_squares(change(block), mean) for block in present_blocks(raw)), zeros) / n
+    mean = sum(map_present(lambda block: _sums(change(block)), raw), zeros) / n
+    variance = sum(map_present(lambda block: _squares(change(block), mean), raw), zeros) / n
     return mean, _inverse(mean, variance, raw.data.dtype)
 
 
@@ -224,14 +224,20 @@ def _are_indicators(raw: RawView) -> NDArray:
     >>> _are_indicators(RawView("a", np.array([[0.0, 0.0], [1.0, 0.3], [0.4, 0.7]]), None))
     array([ True, False])
     """
-    low, high = np.full(raw.data.shape[1], np.inf), np.full(raw.data.shape[1], -np.inf)
-    for block in present_blocks(raw):
-        values = block.data if sparse.issparse(block) else block
-        other = np.nonzero((values != 0) & (values != 1))
-        columns = block.indices[other] if sparse.issparse(block) else other[1]
-        np.minimum.at(low, columns, values[other])
-        np.maximum.at(high, columns, values[other])
+    lows, highs = zip(*map_present(_range_of_others, raw), strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     return (low > high) | ((low == high) & (low > 0) & (high < 1))
+
+
+def _range_of_others(block: Matrix) -> tuple[NDArray, NDArray]:
+    """Smallest and largest value of each column that is neither 0 nor 1."""
+    low, high = np.full(block.shape[1], np.inf), np.full(block.shape[1], -np.inf)
+    values = block.data if sparse.issparse(block) else block
+    other = np.nonzero((values != 0) & (values != 1))
+    columns = block.indices[other] if sparse.issparse(block) else other[1]
+    np.minimum.at(low, columns, values[other])
+    np.maximum.at(high, columns, values[other])
+    return low, high
 
 
 def _sums(block: Matrix) -> NDArray:
@@ -326,7 +332,7 @@ def _energy(scaling: ViewScaling, raw: RawView) -> float:
 def _check_unscaled(raw: RawView) -> None:
     """Raise an error if the fourth power of a value would overflow: unscaled values are squared twice."""
     largest = float(np.finfo(raw.data.dtype).max) ** 0.25
-    if any(np.abs(values).max(initial=0) > largest for values in present_values(raw)):
+    if any(found > largest for found in map_values(lambda values: np.abs(values).max(initial=0), raw)):
         raise ValueError(
             f"view {raw.name!r} has values beyond ±{largest:.1e}, too large to be used unscaled in "
             f"{raw.data.dtype}; use another scaling than None, or another unit"

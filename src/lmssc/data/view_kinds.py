@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtr
 
-from lmssc.data.present_rows import distinct_rows, present_blocks, present_count, present_values
+from lmssc.data.memmap import MappedRows
+from lmssc.data.present_rows import distinct_rows, has_negative, map_present, map_values, present_count
 from lmssc.data.text_detection import has_topics, idf_ratio, looks_like_words
-from lmssc.data.views import RawView
+from lmssc.data.views import Matrix, RawView
 from lmssc.numerics.parallel import threaded_map
 
 
@@ -104,9 +105,9 @@ def _with_idf(choice: Choice, ratio: float) -> Choice:
 
 def _judge(raw: RawView) -> Choice:
     size = max(1, present_count(raw) * raw.data.shape[1])
-    density = sum(np.count_nonzero(values) for values in present_values(raw)) / size
-    if not any((values < 0).any() for values in present_values(raw)):
-        whole = all((values == np.rint(values)).all() for values in present_values(raw))
+    density = sum(map_values(np.count_nonzero, raw)) / size
+    if not has_negative(raw):
+        whole = all(map_values(lambda values: bool((values == np.rint(values)).all()), raw))
         if density < CRITERIA.max_text_density and looks_like_words(raw, counts=whole):
             return _words(raw, whole)
         if density < CRITERIA.max_amount_density and _share_a_unit(raw) and has_topics(raw):
@@ -132,20 +133,26 @@ def _share_a_unit(raw: RawView) -> bool:
     The effective number of columns is (Σ v_j)² / Σ v_j², with v_j their variances. Views of 0 and 1 have no unit.
     """
     total, squares, binary = np.zeros(raw.data.shape[1]), np.zeros(raw.data.shape[1]), True
-    for block in present_blocks(raw):
-        if sparse.issparse(block):
-            columns, values = block.indices, block.data
-        else:
-            columns, values = np.broadcast_to(np.arange(block.shape[1]), block.shape).ravel(), block.ravel()
-        binary = binary and bool(((values == 0) | (values == 1)).all())
-        total += np.bincount(columns, weights=np.sqrt(values, dtype=np.float64), minlength=len(total))
-        squares += np.bincount(columns, weights=values.astype(np.float64), minlength=len(total))
+    for roots, sums, is_binary in map_present(_root_sums, raw):
+        total, squares, binary = total + roots, squares + sums, binary and is_binary
     n = present_count(raw)
     variance = np.maximum(squares / n - (total / n) ** 2, 0)
     if binary or not variance.any():
         return False
     effective = variance.sum() ** 2 / (variance**2).sum()
     return bool(effective >= CRITERIA.min_effective_share * np.count_nonzero(variance))
+
+
+def _root_sums(block: Matrix) -> tuple[NDArray, NDArray, bool]:
+    """Sums over each column of the roots and of the values, and whether all values are 0 or 1."""
+    width = block.shape[1]
+    if sparse.issparse(block):
+        columns, values = block.indices, block.data
+    else:
+        columns, values = np.broadcast_to(np.arange(width), block.shape).ravel(), block.ravel()
+    roots = np.bincount(columns, weights=np.sqrt(values, dtype=np.float64), minlength=width)
+    sums = np.bincount(columns, weights=values.astype(np.float64), minlength=width)
+    return roots, sums, bool(((values == 0) | (values == 1)).all())
 
 
 def least_correlation(raw: RawView) -> float:
@@ -165,7 +172,8 @@ def least_correlation(raw: RawView) -> float:
     >>> least_correlation(RawView("a", np.linalg.svd(rows, full_matrices=False)[0], None)) < 1e-9
     True
     """
-    if raw.data.shape[1] < 2 or sparse.issparse(next(present_blocks(raw), None)):
+    data = raw.data.array if isinstance(raw.data, MappedRows) else raw.data
+    if data.shape[1] < 2 or sparse.issparse(data):
         return 1.0
     blocks: Callable[[], Iterable[NDArray]] = partial(distinct_rows, raw, CRITERIA.max_rows)
     if min(raw.data.shape[0], CRITERIA.max_rows) * raw.data.shape[1] <= MAX_HELD_VALUES:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
+from lmssc.data.shared_files import have_same_rows, map_rows, readers_of, sum_rows
 from lmssc.data.storage import smaller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
@@ -45,7 +46,8 @@ class RawView:
         """`take`, but large memory maps stay on disk."""
         if isinstance(self.data, MappedRows):
             return self._with(self.data.take(rows), rows)
-        if memory_map(self.data) is not None and stored_bytes(self.data) >= MIN_MAPPED_BYTES:
+        is_large = memory_map(self.data) is not None and stored_bytes(self.data) >= MIN_MAPPED_BYTES
+        if is_large or readers_of(self.data) is not None:
             return self._with(MappedRows(self.data, rows), rows)
         return self.take(rows)
 
@@ -201,7 +203,20 @@ class MappedView(View):
 
     def squared_norm(self) -> float:
         """‖X‖²."""
-        return sum(block.squared_norm() for _, block in self.blocks())
+        if self.present is not None:
+            return sum(block.squared_norm() for _, block in self.blocks())
+        return sum(norm for _, norm in map_rows(partial(_squared_norm, self.scale), self.data))
+
+
+def _squared_norm(scale: Callable[[RawView], View], block: Matrix) -> float:
+    return scale(RawView("", block, None)).squared_norm()
+
+
+def _gram_dot(scales: Sequence[Callable[[RawView], View]], loadings: Sequence[NDArray], *blocks: Matrix) -> NDArray:
+    """XᵀX·W of some rows of all views, stacked."""
+    views = [scale(RawView("", block, None)) for scale, block in zip(scales, blocks, strict=True)]
+    latent = reduce(np.add, [view.dot(loading) for view, loading in zip(views, loadings, strict=True)])
+    return np.vstack([view.transpose_dot(latent) for view in views])
 
 
 def _transpose_dot(latent: NDArray, view: View) -> NDArray:
@@ -385,6 +400,27 @@ class Views(Sequence[View]):
         products = (self._map(lambda pair: pair[0].dot(pair[1]), pairs[some], loadings[0].shape[1]) for some in parts)
         total = reduce(np.add, chain.from_iterable(products))
         return total if self._order is None else total[self._order]
+
+    def gram_dot(self, loadings: Sequence[NDArray]) -> NDArray:
+        """XᵀX·W of all features of all views, in one pass over views that are on disk.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.array([[1.0], [2.0]]), np.eye(2)]).gram_dot([np.ones((1, 1)), np.ones((2, 1))])
+        array([[8.],
+               [2.],
+               [3.]])
+        """
+        if not self.is_read_together:
+            return np.vstack(self.transpose_dot(self.dot(loadings)))
+        scales = [view.scale for view in self]  # type: ignore[attr-defined]
+        return sum_rows(partial(_gram_dot, scales, list(loadings)), *(view.data for view in self))
+
+    @property
+    def is_read_together(self) -> bool:
+        """Whether all views are on disk, complete, with the same samples in the same rows."""
+        mapped = self.complete and all(isinstance(view, MappedView) for view in self)
+        return mapped and have_same_rows([view.data for view in self])
 
     def grams(self, latent: NDArray) -> list[NDArray]:
         """HᵀH for each view, over the samples that have it."""

@@ -2,19 +2,17 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.cluster.dask_fit import find_client, fit_on_cluster, open_client
-from lmssc.cluster.dask_views import map_blocks, spool
+from lmssc.cluster.dask_fit import fit_on_cluster
+from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.incremental import UpdateMemory
@@ -39,13 +37,14 @@ from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
+from lmssc.estimators.worker_results import WorkerResultsMixin, local_model
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -89,7 +88,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
         Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
-        with a uniform distribution by `doubt_`. Classes with less than a tenth of the labels of the largest class are
+        with a uniform distribution by `doubt_`. Classes with less than a third of the labels of the largest class are
         lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
         samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
         Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
@@ -150,8 +149,9 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples; with the same limits
         as `memory_limit`, and without the views' own graphs, which a fit of up to 5,000 samples may use otherwise. By
-        default, dask arrays are fitted on the current client. Workers and this process share the
-        folder of `checkpoint`, or that of temporary files.
+        default, dask arrays are fitted on the current client. Workers and this process share the folder of
+        `checkpoint`, or that of temporary files. The results of dask arrays stay in files there: `transduction_`,
+        `label_distributions_` and `latent_` are dask arrays, `graph_` is a memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -321,7 +321,8 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
             if has_graphs:
                 raise ValueError("a fit on a cluster is in parts, which does not support graphs: leave client out")
             make_checkpoint = partial(self._open_checkpoint, problem, in_parts=True)
-            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint)
+            shared = getattr(self, "_shared", None)
+            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint, shared)
         elif plan is not None:
             result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
         else:
@@ -334,7 +335,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
                 result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
-        return Solution(result.scores, result.graph, result.unreached)
+        return Solution(result.scores, result.graph, result.unreached, result.one_class)
 
     def _adjusts_confidence(self) -> bool:
         return self.calibrate
@@ -343,20 +344,6 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
         return make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
-
-    @contextmanager
-    def _on_disk(self, X: Any) -> Iterator[Any]:
-        """Views to fit: dask arrays are written to files by the workers of the cluster that the fit runs on."""
-        if not has_dask(X):
-            yield X
-            return
-        folder = None if self.checkpoint is None else Path(self.checkpoint).absolute().parent
-        with open_client(find_client(self.client)) as client, TemporaryDirectory(prefix="lmssc-", dir=folder) as place:
-            self._client = client
-            try:
-                yield spool(X, place)
-            finally:
-                del self._client
 
     def _open_checkpoint(
         self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool
@@ -439,7 +426,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         """
         check_is_fitted(self)
         if has_dask(X):
-            return map_blocks(self, "transform", X, {"present": present})
+            return map_blocks(local_model(self), "transform", X, {"present": present})
         raws = self._read_views(X, present=present)
         links = self._read_links(X, raws[0].data.shape[0])
         return self._encoder(links)([raws[v] for v in self._order.views])[0]

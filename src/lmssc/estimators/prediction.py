@@ -23,6 +23,7 @@ from lmssc.data.views import RawView
 from lmssc.estimators.graph_links import GraphLinksMixin
 from lmssc.estimators.new_input import NewInputMixin
 from lmssc.estimators.view_scaling import ViewScalingMixin
+from lmssc.estimators.worker_results import local_model
 
 # New samples are answered in batches of max(10 000, samples of `fit`), which amortises building the neighbour search.
 MIN_BATCH_SIZE = 10_000
@@ -58,7 +59,9 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         """
         check_is_fitted(self)
         if has_dask(X):
-            return map_blocks(self, "predict_proba", X, {"present": present})
+            return map_blocks(local_model(self), "predict_proba", X, {"present": present})
+        if local_model(self) is not self:
+            return local_model(self).predict_proba(X, present)
         warn_of_scored_unlabelled()
         raws = self._read_views(X, present=present)
         raws = [raws[v] for v in self._order.views]
@@ -132,7 +135,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         """
         if has_dask(X):
             check_is_fitted(self)
-            return map_blocks(self, "predict", X, {"present": present})
+            return map_blocks(local_model(self), "predict", X, {"present": present})
         return self._decide(self.predict_proba(X, present))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Masks = None) -> float:

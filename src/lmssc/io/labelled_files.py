@@ -13,6 +13,7 @@ from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
 from lmssc.io.label_files import KnownLabels, find_labels, read_labels
+from lmssc.io.media import AUDIO, SampleViewer, Show
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
 from lmssc.io.sources import Source, read_sources
@@ -58,8 +59,8 @@ class LabelledFiles:
         How the files were read, for `predict`.
     graphs : dict of str to Graph
         Links between the samples.
-    cells : SampleCells or None
-        A few columns of each sample, to show it in the report; None for more samples than its map has.
+    viewer : SampleViewer or None
+        What to show of each sample in the report; None if nothing was asked for and the samples are too many.
     """
 
     joined: Joined
@@ -69,7 +70,7 @@ class LabelledFiles:
     notes: list[str]
     reading: dict[str, Any] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
-    cells: SampleCells | None = None
+    viewer: SampleViewer | None = None
 
     @property
     def views(self) -> dict[str, Any]:
@@ -103,6 +104,7 @@ def read_labelled_files(
     options: Options,
     unlabelled: str | None = None,
     graphs: Sequence[str] = (),
+    shows: Sequence[str] = (),
 ) -> LabelledFiles:
     r"""Read views and labels, and join their rows.
 
@@ -118,6 +120,8 @@ def read_labelled_files(
         Text that marks an unlabelled sample.
     graphs : sequence of str
         Files of links, as ``FILE`` or ``NAME=FILE``.
+    shows : sequence of str
+        What the report shows of a sample, as ``KIND=WHAT``; by default a few columns of the files.
 
     Returns
     -------
@@ -144,9 +148,22 @@ def read_labelled_files(
     decimals = {source.table.decimal for source in files.sources} - {None}
     reading = {"id_names": list(files.options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     links, lines = files.read_graphs(graphs)
+    viewer, missing = _make_viewer(files, shows)
+    notes = [*lines, *files.notes, *missing]
+    return LabelledFiles(files.joined, known, files.recipes, files.facts, notes, reading, links, viewer)
+
+
+def _make_viewer(files: "JoinedFiles", shows: Sequence[str]) -> tuple[SampleViewer | None, list[str]]:
+    """What to show of each sample, and lines on files that are not there."""
     ids = files.joined.ids
-    cells = SampleCells(files.sources, ids, MAX_SHOWN_COLUMNS) if len(ids) <= MAX_SHOWN_SAMPLES else None
-    return LabelledFiles(files.joined, known, files.recipes, files.facts, [*lines, *files.notes], reading, links, cells)
+    if not shows and len(ids) > MAX_SHOWN_SAMPLES:
+        return None, []
+    cells = SampleCells(files.sources, ids)
+    viewer = SampleViewer(cells, [str(key) for key in ids.tolist()], [Show.parse(text, cells) for text in shows])
+    if any(show.kind == AUDIO for show in viewer.shows):
+        raise InputFileError("--show: a report has no sounds; 'lmssc label' plays them")
+    cells.keep(viewer.columns if shows else cells.first_columns(MAX_SHOWN_COLUMNS))
+    return viewer, viewer.missing_files()
 
 
 class JoinedFiles(NamedTuple):

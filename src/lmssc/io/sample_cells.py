@@ -1,6 +1,6 @@
 """What the files say about one sample, column by column, to show it to people."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ class SampleCells:
         The files.
     ids : ndarray of str
         The samples.
-    most : int, optional
-        Keep so many columns only, texts before numbers, and let go of the files.
 
     Examples
     --------
@@ -43,11 +41,12 @@ class SampleCells:
     >>> cells = SampleCells(sources, ids)
     >>> cells.columns, cells.row(1)
     (['size', 'body'], {'body': 'good bye'})
-    >>> SampleCells(sources, ids, most=1).row(0)
+    >>> cells.keep(cells.first_columns(1))
+    >>> cells.row(0)
     {'body': 'hello there'}
     """
 
-    def __init__(self, sources: Sequence[Source], ids: NDArray, most: int | None = None) -> None:
+    def __init__(self, sources: Sequence[Source], ids: NDArray) -> None:
         self._places: dict[str, _Place] = {}
         for source in sources:
             rows = None if source.ids is None else {key: row for row, key in enumerate(source.ids)}
@@ -57,10 +56,15 @@ class SampleCells:
                     self._places.setdefault(name, _Place(column.load, rows, column.kind == TEXT))
         self._ids = ids
         self._loaded: dict[str, NDArray] = {}
-        if most is not None:
-            chosen = sorted(self._places, key=lambda name: not self._places[name].is_text)[:most]
-            self._loaded = {name: self._places[name].load() for name in chosen}
-            self._places = {name: self._places[name]._replace(load=self._loaded[name].copy) for name in chosen}
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Load these columns, forget the others, and let go of the files."""
+        self._loaded = {name: self._places[name].load() for name in dict.fromkeys(names)}
+        self._places = {name: self._places[name]._replace(load=self._loaded[name].copy) for name in self._loaded}
+
+    def first_columns(self, most: int) -> list[str]:
+        """The first columns, texts before numbers."""
+        return sorted(self._places, key=lambda name: not self._places[name].is_text)[:most]
 
     @property
     def columns(self) -> list[str]:

@@ -22,6 +22,7 @@ from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.views import RawView
 from lmssc.estimators.dense_only import need_dense
+from lmssc.estimators.worker_results import local_model
 from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
@@ -50,7 +51,7 @@ def write_report(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
-    details: Callable[[int], Mapping[str, str]] | None = None,
+    details: Callable[[int], Mapping[str, str | Path]] | None = None,
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
@@ -87,7 +88,9 @@ def write_report(
     progress : callable, optional
         Called after each refit with the number done and the total.
     details : callable, optional
-        Row of a sample ↦ what to show of it by name, such as its cells or its text, when its dot on the map is marked.
+        Row of a sample ↦ what to show of it by name when its dot on the map is marked: its cells, its text, or the
+        path of an image. Images become small pictures inside the page (with Pillow; without it, files of up to
+        64 kB are taken as they are). The page has at most 8 MB of them, of the least certain samples first.
 
     Examples
     --------
@@ -104,6 +107,7 @@ def write_report(
     """
     check_is_fitted(clf)
     need_dense(clf, "a report")
+    clf = local_model(clf)
     n_samples = len(clf.transduction_)
     raws = _raw_views(clf, views, y, present)
     graphs = read_graphs(split_graphs(views)[1], n_samples) if is_view_collection(views) else []

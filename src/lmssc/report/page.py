@@ -14,6 +14,7 @@ from lmssc.plotting.style import COLOURS
 from lmssc.report.charts import SHAPES, WIDTH, as_data, colour, place, place_names, shape
 from lmssc.report.hidden_labels import BINS, hidden_labels
 from lmssc.report.rendering import between, percent
+from lmssc.report.sample_details import choose_details
 from lmssc.report.subject import Subject
 from lmssc.report.trust_section import because, can_judge, labels_to_check, none_of_these
 
@@ -21,8 +22,6 @@ from lmssc.report.trust_section import because, can_judge, labels_to_check, none
 MAX_DOTS = 100_000
 # Samples listed as those to label next.
 LISTED = 20
-# Characters of all that is shown of samples, and of one cell.
-MAX_DETAILS, MAX_DETAIL = 4_000_000, 1000
 # Pairs of a colour and a shape: more classes than this look alike.
 PAIRS = math.lcm(len(COLOURS), len(SHAPES))
 SCALINGS = {
@@ -166,15 +165,17 @@ def draw_map(subject: Subject) -> tuple[dict[str, Any], dict[int, int]]:
     rows = rows.astype(np.intp)
     positions, height = place(map_positions(subject.clf)[rows])
     dot_of = dict(zip(subject.first, np.searchsorted(rows, subject.first).tolist(), strict=True))
+    details = choose_details(subject, rows)
     return {
         "n": n,
         "n_dots": len(rows),
+        "details": details.notes,
         "ratio": f"{WIDTH} / {height}",
         "repeated": len(subject.labels) > PAIRS,
         "legend": [
             {"name": name, "shape": shape(code), "colour": colour(code)} for code, name in enumerate(subject.labels)
         ],
-        "data": as_data(_map_data(subject, rows, positions) | {"height": height}),
+        "data": as_data(_map_data(subject, rows, positions) | {"height": height, "details": details.parts}),
     }, dot_of
 
 
@@ -201,23 +202,7 @@ def _map_data(subject: Subject, rows: Any, positions: Any) -> dict[str, Any]:
         "given": subject.given[rows].astype(int).tolist(),
         "unreached": np.isin(rows, subject.clf.unreached_).astype(int).tolist(),
         "because": because(subject, rows),
-        "details": _details(subject, rows, distributions.max(axis=1)),
     }
-
-
-def _details(subject: Subject, rows: Any, sure: Any) -> dict[int, list[list[str]]]:
-    """What to show of each dot; if that is too much for one page, of the given and the least certain ones."""
-    found: dict[int, list[list[str]]] = {}
-    if subject.details is None:
-        return found
-    left = MAX_DETAILS
-    for dot in np.lexsort((sure, ~np.isin(rows, subject.first), ~subject.given[rows])).tolist():
-        cells = [[name, value[:MAX_DETAIL]] for name, value in subject.details(int(rows[dot])).items()]
-        left -= sum(len(name) + len(value) for name, value in cells)
-        if left < 0:
-            break
-        found[dot] = cells
-    return found
 
 
 def contributions(subject: Subject) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def render_macro(template: str, macro: str, *args: Any, **context: Any) -> Marku
 
     Examples
     --------
-    >>> render_macro("charts.html", "mark", "disc", "#332288")
-    Markup('<circle cx="5" cy="5" r="5" fill="#332288"/>')
+    >>> render_macro("parts.html", "value", "1 < 2")
+    Markup('1 &lt; 2')
     """
     return getattr(environment().get_template(template).module, macro)(*args, **context)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Subject:
     n_compared : int
         Samples in the refits behind `without`.
     details : callable or None
-        Row of a sample ↦ what to show of it, by name.
+        Row of a sample ↦ what to show of it, by name: texts, and paths of images.
     """
 
     clf: Any
@@ -63,7 +64,7 @@ class Subject:
     without: Mapping[str | None, HeldOut] = field(default_factory=dict)
     n_refitted: int = 0
     n_compared: int = 0
-    details: Callable[[int], Mapping[str, str]] | None = None
+    details: Callable[[int], Mapping[str, str | Path]] | None = None
 
     @property
     def given(self) -> NDArray:

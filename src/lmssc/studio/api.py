@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from lmssc.io.media import MEDIA_TEXT_TYPES
 from lmssc.io.outputs import labels_table
 from lmssc.report.rendering import source
 from lmssc.studio import label_studio
 from lmssc.studio.label_exchange import ARGILLA, CSV, FORMATS, LABEL_STUDIO, export_argilla, export_label_studio
-from lmssc.studio.media import MEDIA_TEXT_TYPES
 from lmssc.studio.security import MEDIA_POLICY, Access, Guard
 from lmssc.studio.session import INFORMATIVE, RequestError, Session
 

@@ -14,12 +14,12 @@ from lmssc._optional import import_optional
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.io.errors import CommandError, InputFileError
 from lmssc.io.files_to_label import FilesToLabel
+from lmssc.io.media import SampleViewer, Show
 from lmssc.io.outputs import labels_table
 from lmssc.persistence.atomic import open_atomically
 from lmssc.studio.answer_store import AnswerStore, StoreError
 from lmssc.studio.engine import Engine
 from lmssc.studio.label_exchange import CSV, FORMATS, read_answers
-from lmssc.studio.media import SampleViewer, Show
 from lmssc.studio.security import Access, is_loopback
 from lmssc.studio.session import Session, check_label
 

@@ -8,11 +8,11 @@ from typing import Any
 from zlib import crc32
 
 from lmssc.data.labels import is_missing_word
+from lmssc.io.media import SampleViewer
 from lmssc.model_selection.intervals import wilson
 from lmssc.studio.agreement import Disagreement, cohen_kappa, consensus
 from lmssc.studio.answer_store import LABEL, NONE, SKIP, AnswerStore, StoredAnswer, StoreError
 from lmssc.studio.engine import Engine
-from lmssc.studio.media import SampleViewer
 
 # With several annotators, one sample of so many is shown to all of them, to measure how well they agree.
 SHARED_EVERY = 5
@@ -24,6 +24,7 @@ MAX_NAME = 200
 LISTED = 50
 INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS = "informative", "uncertain", "suspected", "disagreements"
 RANDOM = "random"
+CHOSEN = "chosen"
 LISTS = (INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS, RANDOM)
 """Lists to go through. Only answers about random samples measure accuracy without bias: the others are hard ones."""
 
@@ -170,9 +171,10 @@ class Session:
         if sample is not None and sample not in self.rows:
             raise RequestError(f"there is no sample {sample!r}")
         with self._lock:
-            reason = which
             if sample is None:
                 sample, reason = self._choose(annotator, which)
+            else:  # shown again, or chosen by the annotator: then it is no random sample, whatever the list
+                reason = self._shown.get((annotator, sample), {}).get("why_asked", CHOSEN)
             if sample is None:
                 return {"id": None, "why_asked": "", "left": 0}
             self._asked[annotator] = sample

@@ -32,6 +32,8 @@ class DiskExecutor:
     >>> executor.close()
     """
 
+    shared: str | None = None
+
     def __init__(self, bounds: NDArray, folder: str | None = None) -> None:
         self.bounds = bounds
         self.folder = Path(tempfile.mkdtemp(prefix="lmssc-parts-", dir=folder))

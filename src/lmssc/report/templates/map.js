@@ -21,15 +21,28 @@
     return data.given[i] || !data.because[i] ? "" : `. Labelled samples that count most: ${data.because[i]}`;
   }
 
-  // The row of the sample that is marked, as the files have it.
+  // What the page has of the sample that is marked: cells, texts and images.
   function showRow(i) {
-    const cells = data.details[i] ?? [], box = byId("map-row");
-    box.hidden = !cells.length;
-    box.replaceChildren(...cells.flatMap(([name, value]) => ["dt", "dd"].map((kind, at) => {
-      const part = document.createElement(kind);
-      part.textContent = at ? value : name;
-      return part;
-    })));
+    const box = byId("map-row");
+    let parts = i < 0 ? [] : data.details[i] ?? [];
+    if (i >= 0 && !parts.length && Object.keys(data.details).length) parts = [["", "The page shows nothing more of this sample."]];
+    box.hidden = !parts.length;
+    box.replaceChildren(...parts.flatMap(([name, value]) => {
+      const term = document.createElement("dt"), part = document.createElement("dd");
+      term.textContent = name;
+      if (typeof value === "string") part.textContent = value;
+      else part.append(picture(value.image, `${name} of ${data.ids[i]}`));
+      return [term, part];
+    }));
+  }
+
+  // Small pictures are drawn larger, with sharp pixels.
+  function picture(address, text) {
+    const image = new Image();
+    image.alt = text;
+    image.addEventListener("load", () => image.classList.toggle("small", image.naturalWidth <= 64));
+    image.src = address;
+    return image;
   }
 
   // The tooltip is at the dot that is pointed at, else at the one that is marked, as long as that is in sight.
@@ -70,6 +83,13 @@
     },
   });
   map.setData({ x: data.x, y: data.y, label: data.label, given: data.given }, { width: data.width, height: data.height }, data.names);
+
+  // The legend has the colours of the dots, which are lighter on a dark ground.
+  function paintLegend() {
+    document.querySelectorAll("button[data-class]").forEach((one) => { one.querySelector("svg").style.color = map.colour(Number(one.dataset.class)); });
+  }
+  paintLegend();
+  for (const query of [map.scheme, map.printing]) query.addEventListener("change", paintLegend);
 
   function bring(i) {
     map.showOnly(-1);

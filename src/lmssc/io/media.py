@@ -44,6 +44,8 @@ MEDIA_TEXT_TYPES = frozenset(TYPES[TEXT].values())
 """Types of files that are not sent as files: their text is a part of the description."""
 MAX_TEXT = 20_000
 MAX_FILE_BYTES = 200 * 1024 * 1024
+# Samples whose files are looked for before anything is shown.
+MAX_LOOKED_FOR = 10_000
 # Columns shown of a sample, and characters of a cell.
 MAX_CELLS, MAX_CELL = 40, 2000
 # Characters that no part of a path has; on Windows also the colon, which names drives and streams.
@@ -106,6 +108,13 @@ class Show:
         if not folder.is_dir():
             raise InputFileError(f"{option}: there is no folder {folder}")
         return cls(kind, None, what, folder.resolve())
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it needs."""
+        return (
+            [name for name in _FIELD.findall(self.template) if name != "id"] if self.column is None else [self.column]
+        )
 
     def find(self, cells: SampleCells, sample: int, key: str) -> ShownFile | None:
         """The file of a sample; None if there is none, or if its name leads out of the folder."""
@@ -174,6 +183,43 @@ class SampleViewer:
         if not self.shows:
             parts += self._columns(sample)
         return parts
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are needed to show what was asked for."""
+        return [name for show in self.shows for name in show.columns]
+
+    def details(self, sample: int) -> dict[str, str | Path]:
+        """What to show of a sample by name: texts, and paths of images; what it lacks is left out."""
+        if not self.shows:
+            return dict(self._cells.row(sample))
+        found: dict[str, str | Path] = {}
+        for show, part in zip(self.shows, self.describe(sample), strict=True):
+            name = show.column or show.kind
+            while name in found:
+                name += "′"
+            if part["kind"] == TEXT:
+                found[name] = part["text"] + (" …" if part["cut"] else "")
+            elif part["kind"] == IMAGE:
+                shown = self.find(part["file"], sample)
+                if shown is not None:
+                    found[name] = shown.path
+        return found
+
+    def missing_files(self) -> list[str]:
+        """Lines that name what was asked for and is not there, if samples lack files."""
+        lines, n_looked = [], min(len(self._ids), MAX_LOOKED_FOR)
+        for number, show in enumerate(self.shows):
+            if show.column is not None:
+                continue
+            missing = [sample for sample in range(n_looked) if self.find(number, sample) is None]
+            if missing:
+                first = "" if n_looked == len(self._ids) else "first "
+                lines.append(
+                    f"--show {show.kind}={show.template}: no such file for {len(missing):,} of the {first}{n_looked:,} "
+                    f"samples, for example {self._ids[missing[0]]!r}."
+                )
+        return lines
 
     def texts(self, sample: int) -> dict[str, str]:
         """What the files say about a sample, by column, for the export."""
