@@ -58,16 +58,8 @@ class Page:
         self._chains, self._keys = ActionChains, Keys
         self.driver = start_browser(profile, offline=False)
         set_screen(self.driver, 1200)
-        self.driver.get(address)
+        self.driver.get(address + ("" if annotator is None else f"&annotator={annotator}"))
         self.wait("return document.body.dataset.ready === 'yes'")
-        if annotator is not None:
-            self.driver.execute_script(
-                "const box = document.getElementById('who'); box.value = arguments[0]; "
-                "box.dispatchEvent(new Event('change'))",
-                annotator,
-            )
-            time.sleep(0.3)
-            self.wait("return !document.body.classList.contains('busy')")
 
     def wait(self, script, seconds=600):
         """Wait until a script says yes."""

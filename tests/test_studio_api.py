@@ -186,6 +186,8 @@ def test_lists_to_go_through(studio):
         post(studio.app, "/api/label", {"id": found["id"], "label": studio.truth[found["id"]]})
     checked = get(studio.app, "/api/state")["checked"]
     assert checked["samples"] == 1  # only the random one measures accuracy
+    chosen = next(key for key in studio.session.ids if key not in studio.session.labels())
+    assert get(studio.app, "/api/next", list="random", id=chosen)["why_asked"] == "chosen"
     labelled = next(key for key, label in studio.session.labels().items())
     wrong = next(name for name in "uvw" if name != studio.truth[labelled])
     post(studio.app, "/api/label", {"id": labelled, "label": wrong, "annotator": "me"})

@@ -198,11 +198,11 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         from lmssc.cli.classify_dask import classify_on_cluster
 
         return classify_on_cluster(args, show=show)
-    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
+    from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT
 
     paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
@@ -219,6 +219,8 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"understood": as_data(data)}
     if args.dry_run:
         return result
+    from lmssc.cli.classify_run import classify  # slow to import; what was understood of the files comes first
+
     outcome = classify(
         data,
         args.out,

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmssc
+from lmssc.core.many_classes import has_many_classes
 from lmssc.core.progress import Advance, iterations, progress_bar
 from lmssc.data.memmap import memory_map
 from lmssc.estimators.explain import strongest_ids
 from lmssc.estimators.suspects import Suspects
-from lmssc.io.errors import OutputError
+from lmssc.io.errors import CommandError, OutputError
 from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
@@ -23,12 +24,10 @@ from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
-from lmssc.io.typed_labels import free_name
+from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, TO_LABEL, free_name
 from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
-PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
-CHECK_LABELS = "check_labels.csv"
 # Labelled samples named in the column "because".
 N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
@@ -142,6 +141,7 @@ def classify(
     -------
     Outcome
     """
+    _refuse_many_classes(len(data.joined.ids), len(np.unique(data.labels.y[data.labels.known])))
     results = Results(out, report=report)
     with results.stage(force=force) as stage, warnings.catch_warnings():
         # The outcome mentions unreached samples.
@@ -353,6 +353,16 @@ def _say_score(score: float, labels: NDArray) -> str:
     low, high = wilson(score, n)
     interval = f"95 % interval with {counted(n, 'label')}: {100 * low:.1f} to {100 * high:.1f} %"
     return f"; accuracy on held-out labels {100 * score:.1f} % ({interval})"
+
+
+def _refuse_many_classes(n_samples: int, n_classes: int) -> None:
+    """The files of results have a column for each class, and a report a dense array of all of them."""
+    if has_many_classes(n_samples, n_classes):
+        size = 8 * n_samples * n_classes / 2**30
+        raise CommandError(
+            f"{n_samples:,} samples with {n_classes:,} classes: a table with a probability for each class would have "
+            f"{size:.1f} GiB; use lmssc.LMSSC in Python, whose probabilities are then sparse, or fewer classes"
+        )
 
 
 def _fits(advance: Advance | None) -> Callable[[Any], None] | None:

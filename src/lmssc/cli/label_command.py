@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
 from lmssc.cli.shared_options import add_command, add_graphs, add_reading, add_show, one_line, split_names
@@ -113,6 +114,36 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(one_line(error)) from error
 
 
+def _classify_command(args: argparse.Namespace) -> str:
+    """The command that labels all samples with the labels of this session, from the same columns of the same files."""
+    # labels.csv has all labels: the column that had some of them must not become a feature.
+    drop = ",".join(filter(None, [args.drop, args.label_column]))
+    options = {
+        "--graph": args.graph,
+        "--view": args.view,
+        "--views": args.matrices,
+        "--prefix-sep": args.prefix_sep,
+        "--transpose": args.transpose,
+        "--type": args.type,
+        "--impute": "" if args.impute == "median" else args.impute,
+        "--id": args.id,
+        "--drop": drop,
+        "--delimiter": args.delimiter,
+        "--decimal": args.decimal,
+        "--show": [show for show in args.show if not show.strip().startswith("audio")],
+        "--labels": str(args.out / "labels.csv"),
+        "--out": "result",
+    }
+    words = [
+        word
+        for name, value in options.items()
+        for one in (value if isinstance(value, list) else [value])
+        if one
+        for word in (name, one)
+    ]
+    return shlex.join(["lmssc", "classify", *args.views, *words])
+
+
 def _label(args: argparse.Namespace) -> int:
     """Read the files, open the session, and serve it until it is stopped."""
     from lmssc.io.files_to_label import read_files_to_label
@@ -140,6 +171,8 @@ def _label(args: argparse.Namespace) -> int:
                 print("\n".join([*describe_views(data.joined, data.facts), *data.notes]))
             access = studio.access
             print(f"Label here:  {access.address}")
+            for name in split_names(args.annotators):
+                print(f"  as {name}:  {access.address}&annotator={quote(name)}")
             print(f"ML backend:  {access.base}/t/{access.token}  (for Label Studio)")
             print("Stop with Ctrl-C; nothing is lost.", flush=True)
             with until_stopped(), opened_browser(access, args.out, wanted=not args.no_browser):
@@ -149,8 +182,7 @@ def _label(args: argparse.Namespace) -> int:
     if not args.quiet:
         n_labels = len(studio.session.labels())
         print(f"\n{n_labels:,} labels in {args.out / 'labels.csv'}; all answers in {args.out / 'answers.sqlite'}.")
-        again = shlex.join([*args.views, *(word for graph in args.graph for word in ("--graph", graph))])
-        print(f"Use them: lmssc classify {again} --labels {shlex.quote(str(args.out / 'labels.csv'))} --out result")
+        print(f"Use them: {_classify_command(args)}")
     if not ended:  # Python would wait for the fit, or fall over it
         sys.stdout.flush()
         os._exit(0)

@@ -24,6 +24,7 @@ MAX_NAME = 200
 LISTED = 50
 INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS = "informative", "uncertain", "suspected", "disagreements"
 RANDOM = "random"
+CHOSEN = "chosen"
 LISTS = (INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS, RANDOM)
 """Lists to go through. Only answers about random samples measure accuracy without bias: the others are hard ones."""
 
@@ -170,9 +171,10 @@ class Session:
         if sample is not None and sample not in self.rows:
             raise RequestError(f"there is no sample {sample!r}")
         with self._lock:
-            reason = which
             if sample is None:
                 sample, reason = self._choose(annotator, which)
+            else:  # shown again, or chosen by the annotator: then it is no random sample, whatever the list
+                reason = self._shown.get((annotator, sample), {}).get("why_asked", CHOSEN)
             if sample is None:
                 return {"id": None, "why_asked": "", "left": 0}
             self._asked[annotator] = sample

@@ -14,8 +14,9 @@
     random: "drawn at random, to measure how often the model is right",
     agreement: "shown to all annotators, to see how well they agree",
     skip: "you skipped it before",
+    chosen: "you chose it",
   };
-  let state = null, sample = null, busy = false, last = [], changed = null, mapVersion = 0, mapLabels = -1, mapTime = 0, mapIds = [], fits = -1, twin = "";
+  let state = null, sample = null, busy = false, last = [], changed = null, mapVersion = 0, mapLabels = -1, mapTime = 0, mapIds = [], fits = -1, twin = "", named = Promise.resolve();
 
   // ---- requests
 
@@ -151,7 +152,9 @@
       return;
     }
     byId("sample-title").textContent = sample.id;
-    byId("why-asked").textContent = WHY[sample.why_asked] ? `Asked because ${WHY[sample.why_asked]}` : "";
+    const first = !state.labelled && sample.why_asked === "informative";
+    const why = first ? "it is as different from the others as possible" : WHY[sample.why_asked];
+    byId("why-asked").textContent = why ? `Asked because ${why}` : "";
     const parts = sample.content.map((part) => partOf(part, sample.id));
     content.replaceChildren(...(parts.length ? parts : [element("p", "Nothing to show of this sample: see --show.", "missing")]));
     content.scrollTop = 0;
@@ -286,10 +289,48 @@
     const names = state.annotators.map((one) => one.name), box = byId("who");
     if (state.annotators.length < 2 && !box.options.length) return;
     if (box.options.length === names.length) return;
-    const chosen = box.value || sessionStorage.getItem("annotator");
+    const chosen = box.value || new URLSearchParams(location.search).get("annotator") || sessionStorage.getItem("annotator");
     box.replaceChildren(...names.map((name) => new Option(name, name)));
     if (names.includes(chosen)) box.value = chosen;
     byId("who-box").hidden = false;
+    if (!names.includes(chosen)) named = askWho(names);
+  }
+
+  // Nobody labels under the name of somebody else by accident.
+  function askWho(names) {
+    const dialog = byId("who-dialog");
+    dialog.addEventListener("cancel", (event) => event.preventDefault());
+    dialog.showModal();
+    return new Promise((resolve) => {
+      byId("who-buttons").replaceChildren(...names.map((name) => {
+        const button = element("button", name);
+        button.addEventListener("click", () => {
+          byId("who").value = name;
+          sessionStorage.setItem("annotator", name);
+          resolve();
+        });
+        return button;
+      }));
+    });
+  }
+
+  // The whole id, else the first that contains what was typed.
+  function find(event) {
+    event.preventDefault();
+    const input = byId("find-id"), wanted = input.value.trim();
+    if (!wanted) return;
+    const part = wanted.toLowerCase(), like = mapIds.find((one) => one.toLowerCase().includes(part));
+    const id = mapIds.includes(wanted) ? wanted : like ?? wanted;
+    exclusively(async () => {
+      try {
+        await next({ id });
+        alarm("");
+        input.value = "";
+        input.blur();
+      } catch (error) {
+        alarm(error.message);
+      }
+    });
   }
 
   function fact(name, value, small) {
@@ -381,6 +422,7 @@
     const found = await ask("/api/map", { since: mapVersion });
     if (!found.version) return;
     if (found.ids) mapIds = found.ids;
+    byId("map-wait").hidden = true;
     [mapVersion, mapLabels, mapTime] = [found.version, state.labelled, performance.now()];
     map.setData(found, { width: 1000, height: 1000 }, found.names);
     markSample();
@@ -411,7 +453,7 @@
       event.target.blur();
       return;
     }
-    if (typing || byId("help").open) return;
+    if (typing || byId("help").open || byId("who-dialog").open) return;
     const place = state ? classKeys().indexOf(event.key.toLowerCase()) : -1;
     if (event.key === "?") byId("help").showModal();
     else if (event.key === "+") byId("new-name").focus();
@@ -465,6 +507,7 @@
     byId("new-class").addEventListener("submit", addClass);
     byId("new-name").addEventListener("keydown", (event) => { if (event.key === "+" && !event.target.value) event.preventDefault(); });
     byId("undo").addEventListener("click", undo);
+    byId("find").addEventListener("submit", find);
     byId("skip").addEventListener("click", () => answer({ kind: "skip" }));
     byId("none").addEventListener("click", () => answer({ kind: "none" }));
     byId("help-button").addEventListener("click", () => byId("help").showModal());
@@ -481,6 +524,7 @@
     try {
       state = await ask("/api/state");
       showWho();
+      await named;
       await refresh();
       await keepMap();
       fits = state.model.fits;
