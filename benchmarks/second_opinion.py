@@ -138,6 +138,7 @@ def run_sets(run_one, description, names, out):
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of the wheels")
     parser.add_argument("--out", type=Path, default=out)
     arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     records = read(arguments.out)
     done = {(record["dataset"], record["rate"], record["repeat"]) for record in records}
     for repeat, name in itertools.product(range(arguments.repeats), arguments.datasets):

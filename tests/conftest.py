@@ -24,10 +24,15 @@ def brief_report(monkeypatch):
 
 @pytest.fixture
 def quick_fits(monkeypatch):
-    """No calibration by default, which is most of a small fit: for tests of what is read and written."""
+    """No calibration by default, and suspect labels by one small round: most of the time of `lmssc classify`.
+
+    For tests of what is read and written.
+    """
     from lmssc import LMSSC
 
     monkeypatch.setitem(LMSSC.__init__.__kwdefaults__, "calibrate", False)
+    monkeypatch.setattr("lmssc.core.label_noise.N_ROUNDS", 1)
+    monkeypatch.setattr("lmssc.core.hidden_folds.N_FOLDS", 2)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from lmssc import GFHF, LMSSC
+from lmssc.cli import main
+from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
 
 dask = pytest.importorskip("dask")
@@ -47,11 +49,26 @@ def as_dask(views):
 
 
 def assert_same_answers(clf, fitted):
-    np.testing.assert_allclose(clf.label_distributions_, fitted.label_distributions_, atol=1e-3)
-    np.testing.assert_array_equal(clf.transduction_, fitted.transduction_)
+    np.testing.assert_allclose(np.asarray(clf.label_distributions_), fitted.label_distributions_, atol=1e-3)
+    np.testing.assert_array_equal(np.asarray(clf.transduction_), fitted.transduction_)
 
 
-def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted):
+def check_results_stay(clf, fitted, data):
+    """Large results are dask arrays of files; a saved model, `predict` and lists have them here."""
+    for name in ("transduction_", "label_distributions_", "latent_"):
+        found = getattr(clf, name)
+        assert isinstance(found, da.Array)
+        assert found.shape == getattr(fitted, name).shape
+        assert found.dtype == getattr(fitted, name).dtype
+    np.testing.assert_allclose(clf.latent_.compute(), fitted.latent_, atol=2e-3)
+    assert isinstance(clf.graph_.data.base, np.memmap) or isinstance(clf.graph_.data, np.memmap)
+    assert abs(clf.graph_ - fitted.graph_).max() < 0.05
+    new = [view[:60] + (np.arange(60) % 2 * 0.01)[:, None].astype("float32") for view in data.views]
+    np.testing.assert_allclose(clf.predict_proba(new), fitted.predict_proba(new), atol=1e-3)
+    np.testing.assert_array_equal(clf.most_uncertain(5), fitted.most_uncertain(5))
+
+
+def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted, monkeypatch):
     """The answers are those of a fit in memory, also after kill −9 of a worker that holds half of the samples."""
     killed = []
 
@@ -60,11 +77,17 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
+    def refuse(*_):
+        raise AssertionError("a pass over the views, which is the work of the workers")
+
+    monkeypatch.setattr(MappedRows, "blocks", refuse)
+    monkeypatch.setattr("lmssc.core.parts.partition.dot_on_disk", refuse)
     clf = LMSSC(callback=kill_a_worker, **OPTIONS)
     with pytest.warns(UserWarning, match="goes on from its last checkpoint"):
         clf.fit(as_dask(data.views), data.y)
     assert killed
     assert_same_answers(clf, fitted)
+    check_results_stay(clf, fitted, data)
 
 
 def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
@@ -125,3 +148,34 @@ def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(loopback, data,
     with start_cluster(1) as cluster, distributed.Client(cluster) as client:
         clf = LMSSC(client=client, **options).fit(data.views, data.y)
     assert_same_answers(clf, fitted)
+
+
+def test_classify_reads_and_writes_parquet_on_the_cluster(client, data, tmp_path, capsys):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n_rows = 1200
+    a, b = (view[:n_rows] for view in data.views)
+    ids = [f"s{row}" for row in range(n_rows)]
+    labels = [None if label < 0 else f"k{label}" for label in data.y[:n_rows].tolist()]
+    (tmp_path / "image").mkdir()
+    for number, rows in enumerate((slice(0, 700), slice(700, n_rows))):
+        columns = {"id": ids[rows], "note": ids[rows], **{f"x{j}": a[rows, j] for j in range(a.shape[1])}}
+        parquet.write_table(arrow.table(columns), tmp_path / "image" / f"{number}.parquet", row_group_size=300)
+    columns = {"id": ids, "kind": labels, **{f"y{j}": b[:, j] for j in range(b.shape[1])}}
+    parquet.write_table(arrow.table(columns), tmp_path / "text.parquet")
+    command = ["classify", str(tmp_path / "image"), str(tmp_path / "text.parquet"), "--label-column", "kind"]
+    command += ["--dask", client.scheduler.address, "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "image: 8 columns of numbers; not used: note" in printed
+    for name in ("to_label.csv", "check_labels.csv", "model.lmssc", "report.html"):
+        assert f"{name} is not written" in printed
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["part-00000.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "out", "text.parquet"]
+    found = parquet.read_table(tmp_path / "out").to_pandas()
+    here = LMSSC().fit({"image": a, "text": b}, np.array(labels, dtype=object))
+    assert found["id"].tolist() == ids
+    assert (found["label"] == here.transduction_).mean() > 0.99  # on the cluster without the views' own graphs
+    np.testing.assert_allclose(found[["p_k0", "p_k1", "p_k2"]].sum(axis=1), 1, atol=1e-5)
+    assert found["given"].sum() == sum(label is not None for label in labels)
+    assert main([*command, "--force"]) == 2
+    assert "--force is not for --dask" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def killing(folder, *arguments):
 
 
 def test_killed_at_random_moments_the_result_is_old_or_new_and_whole(tmp_path, capsys):
-    found = killing(tmp_path / "work", "runs", COUNT, 0)
+    found = killing(tmp_path / "work", "runs", COUNT, 0, *(["brief"] if COUNT < 30 else []))
     trials = found["trials"]
     assert [trial for trial in trials if trial["fault"]] == []
     assert found["left"] == []

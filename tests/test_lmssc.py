@@ -274,10 +274,10 @@ class TestAlgorithm1:
 
 
 class TestOrder:
-    @pytest.mark.parametrize(("n_samples", "n_permutations"), [(250, 20), (1797, 1)])
+    @pytest.mark.parametrize(("n_samples", "n_permutations"), [(120, 20), (1797, 1)])
     def test_permuting_samples_permutes_the_answer(self, digits, n_samples, n_permutations):
         views, target = [view[:n_samples] for view in digits.views], digits.target[:n_samples]
-        y = some_labels(target, 0.05 if n_samples > 1000 else 0.2, 0)
+        y = some_labels(target, 0.05 if n_samples > 1000 else 0.3, 0)
         clf = LMSSC().fit(views, y)
         for seed in range(n_permutations):
             shuffle = np.random.default_rng(seed).permutation(len(y))
@@ -355,34 +355,35 @@ class TestStorage:
         assert (clf.transduction_ == fitted.transduction_).mean() > 0.98
 
     @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
-    def test_wide_sparse_view_fits_in_a_gigabyte(self):
+    def test_wide_sparse_view_never_becomes_dense(self):
         program = """
 import resource, numpy as np
 from scipy import sparse
 import lmssc.core.initialization
 from lmssc import LMSSC
 rng = np.random.default_rng(0)
-target = rng.integers(0, 4, 5000)
-words = sparse.coo_array((rng.uniform(size=450000), rng.integers(0, (5000, 20000), (450000, 2)).T), shape=(5000, 20000))
-topic = sparse.coo_array((np.ones(50000), (np.repeat(np.arange(5000), 10),
-    (target.repeat(10) * 40 + rng.integers(0, 40, 50000)))), shape=(5000, 20000))
+n, d = 3000, 20000
+target = rng.integers(0, 4, n)
+words = sparse.coo_array((rng.uniform(size=90 * n), rng.integers(0, (n, d), (90 * n, 2)).T), shape=(n, d))
+topic = sparse.coo_array((np.ones(10 * n), (np.repeat(np.arange(n), 10),
+    (target.repeat(10) * 40 + rng.integers(0, 40, 10 * n)))), shape=(n, d))
 X = (words + topic).tocsr()
-assert 0.0045 < X.nnz / 1e8 < 0.0055
-y = np.where(rng.uniform(size=5000) < 0.05, target, -1)
-clf = LMSSC(max_iter=1).fit([X], y)
+assert 0.0045 < X.nnz / (n * d) < 0.0055
+y = np.where(rng.uniform(size=n) < 0.05, target, -1)
+clf = LMSSC(max_iter=1, n_components=30).fit([X], y)
 print((clf.transduction_ == target)[y == -1].mean(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         accuracy, kilobytes = map(float, run.stdout.split())
         assert accuracy > 0.9
-        assert kilobytes < 1_000_000
+        assert kilobytes < 600_000  # dense, it would have 480 MB
 
 
 class TestMissingViews:
     def test_accuracy_falls_by_less_than_three_points(self, digits):
         whole, partial = [], []
         for seed in range(3):
-            rows = np.random.default_rng(seed).permutation(len(digits.target))[:900]
+            rows = np.random.default_rng(seed).permutation(len(digits.target))[:600]
             views, target = [view[rows] for view in digits.views], digits.target[rows]
             y = some_labels(target, 0.1, seed)
             quick = LMSSC(calibrate=False)
@@ -415,19 +416,19 @@ class TestMissingViews:
 
 class TestNewSamples:
     def test_training_samples_keep_their_answer(self, digits):
-        y = some_labels(digits.target, 0.05, 0)
-        clf = LMSSC().fit(digits.views, y)
-        np.testing.assert_array_equal(clf.predict(digits.views), clf.transduction_)
-        np.testing.assert_array_equal(clf.predict_proba(digits.views), clf.label_distributions_)
-        assert (clf.predict(digits.views)[y >= 0] == y[y >= 0]).all()
+        views, y = [view[:600] for view in digits.views], some_labels(digits.target[:600], 0.1, 0)
+        clf = LMSSC().fit(views, y)
+        np.testing.assert_array_equal(clf.predict(views), clf.transduction_)
+        np.testing.assert_array_equal(clf.predict_proba(views), clf.label_distributions_)
+        assert (clf.predict(views)[y >= 0] == y[y >= 0]).all()
         # A hair's breadth away nothing is recognised, and the neighbours have to say the same.
-        near = [view + 1e-9 for view in digits.views]
+        near = [view + 1e-9 for view in views]
         assert (clf.predict(near) == clf.transduction_).mean() >= 0.995
 
     def test_rows_never_seen(self, digits):
         y = some_labels(digits.target, 0.1, 0)
         train = np.random.default_rng(0).uniform(size=len(y)) < 0.7
-        clf = LMSSC().fit([view[train] for view in digits.views], y[train])
+        clf = LMSSC(calibrate=False).fit([view[train] for view in digits.views], y[train])
         new = [view[~train] for view in digits.views]
         proba = clf.predict_proba(new)
         np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -557,12 +558,12 @@ class TestProgress:
 
 
 def test_no_memory_of_the_order_of_n_squared():
-    """A fit of 20,000 samples would need 3.2 GB for one dense N×N matrix."""
+    """A fit of 12,000 samples would need 1.2 GB for one dense N×N matrix."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    data = make_multiview(20_000, n_features=8, labelled=0.01, random_state=0)
+    data = make_multiview(12_000, n_features=8, labelled=0.01, random_state=0)
     LMSSC(max_iter=1).fit(data.views, data.y)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert after - before < 1_000_000
+    assert after - before < 500_000
 
 
 def test_predict_works_on_some_samples_at_a_time(monkeypatch):

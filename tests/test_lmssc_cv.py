@@ -244,7 +244,7 @@ class TestProgress:
     def test_the_callback_of_the_estimator_hears_of_the_last_fit(self, planted, capsys):
         views, y, _ = planted
         heard = []
-        estimator = LMSSC(max_iter=1, callback=heard.append, verbose=1)
+        estimator = LMSSC(max_iter=1, callback=heard.append, verbose=1, calibrate=False)
         LMSSCCV(estimator=estimator, param_grid={"beta": [0.1]}, n_repeats=1).fit(views, y)
         assert [one.iteration for one in heard] == [1]
         assert capsys.readouterr().out.count("iteration 1") == 1
@@ -301,7 +301,7 @@ def test_bad_arguments(planted, change, error, message):
 
 
 def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
-    data = make_multiview(120, labelled=0.2, random_state=3)
+    data = make_multiview(60, labelled=0.4, random_state=3)
     grid = [{}, {"n_neighbors": [5]}, {"n_components": [4]}]
     starts = []
     real = initialization.latent_start

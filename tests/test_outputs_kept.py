@@ -107,9 +107,8 @@ class TestCorrectedGuesses:
 
 
 @posix_only
-@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "2>&-"])
-def test_streams_that_are_closed_from_the_start(closed):
-    command = f"{sys.executable} -m lmssc {CALL.removesuffix(' -q')} --no-report {closed}"
+def test_streams_that_are_closed_from_the_start():
+    command = f"{sys.executable} -m lmssc {CALL.removesuffix(' -q')} --no-report <&- >&- 2>&-"
     assert subprocess.run(["bash", "-c", command], stdout=subprocess.DEVNULL, check=False).returncode == 0
     assert sorted(path.name for path in Path("out").iterdir()) == [name for name in RESULTS if name != "report.html"]
 

@@ -1,6 +1,5 @@
 """A fit on a Dask cluster: where its parts are, and how it goes on when a worker dies."""
 
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.targets import Targets
+from lmssc.data.file_lock import LockedFolder
 from lmssc.data.views import Views
 
 # A fit starts over or resumes at most so many times: then the cluster is the problem.
@@ -36,13 +36,16 @@ class ClusterPlan:
     ----------
     client : distributed.Client
         Client of the cluster.
+    shared : str or None
+        Folder that all workers share, in which they leave the results; None if these come here.
     """
 
     client: Any
+    shared: str | None = None
 
     def executor(self, bounds: NDArray) -> Executor:
         """New parts, in the workers that are there now."""
-        return DaskExecutor(bounds, self.client)
+        return DaskExecutor(bounds, self.client, self.shared)
 
     def maker(self, views: Views, config: FitConfig, n_classes: int) -> Callable[[int], Executor]:
         """What makes the parts: a power of two of them, at least one for each worker."""
@@ -83,7 +86,7 @@ def open_client(client: Any) -> Iterator[Any]:
     try:
         opened = distributed().Client(client, timeout=CONNECT_TIMEOUT)
     except (OSError, TimeoutError) as error:
-        raise ValueError(f"client={client!r}: no Dask scheduler answers there") from error
+        raise ValueError(f"no Dask scheduler answers at {client!r}") from error
     try:
         yield opened
     finally:
@@ -98,6 +101,7 @@ def fit_on_cluster(
     hooks: FitHooks,
     context: FitContext,
     make_checkpoint: Callable[[str], Any],
+    shared: str | None = None,
 ) -> FitResult:
     """`fit_in_parts` with the parts in the workers of a cluster; continued from the last checkpoint if one dies.
 
@@ -109,17 +113,19 @@ def fit_on_cluster(
         Client of the cluster, or the address of its scheduler.
     make_checkpoint : callable
         Makes a checkpoint, given the name of its file; used if the hooks have none.
+    shared : str, optional
+        Folder that all workers share, in which they leave results with a row for each sample.
 
     Returns
     -------
     FitResult
     """
-    with open_client(client) as opened, tempfile.TemporaryDirectory(prefix="lmssc-cluster-") as folder:
+    with open_client(client) as opened, LockedFolder("lmssc-cluster-") as folder:
         if hooks.checkpoint is None:
-            hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder) / "fit.ckpt")))
+            hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder.path) / "fit.ckpt")))
         for _ in range(MAX_LOSSES):
             try:
-                return fit_in_parts(views, targets, config, ClusterPlan(opened), hooks, context)
+                return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
                 warnings.warn(f"{error}: the fit goes on from its last checkpoint", UserWarning, stacklevel=2)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")

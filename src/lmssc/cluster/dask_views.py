@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc._optional import import_optional
-from lmssc.data.memmap import MIN_MAPPED_BYTES
+from lmssc.data.shared_files import NewFile
 from lmssc.data.validation import is_dask, name_parts
 from lmssc.persistence.codec import RUNTIME_ATTRIBUTES, RUNTIME_PARAMS
 
@@ -43,7 +43,7 @@ def spool(X: Any, folder: str) -> Any:
 
     Returns
     -------
-    The same with arrays on disk; small ones are in memory.
+    The same with arrays on disk.
     """
     if is_dask(X):
         return _spool_one(X, "X", Path(folder) / "0")
@@ -60,20 +60,16 @@ def _spool_one(array: Any, name: str, folder: Path) -> Any:
     if sparse.issparse(array._meta):
         return _spool_sparse(array, folder)
     dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    path = str(folder / "values.npy")
+    file = NewFile(str(folder), array.shape, dtype)
     starts = np.concatenate([[0], np.cumsum(array.chunks[0])])
-    np.lib.format.open_memmap(path, "w+", dtype, array.shape).flush()
     blocks = array.to_delayed()[:, 0]
     write = dask().delayed(_write_rows, pure=False)
-    dask().compute(*(write(block, path, int(start)) for block, start in zip(blocks, starts, strict=False)))
-    values = np.load(path, mmap_mode="r")
-    return values if values.nbytes >= MIN_MAPPED_BYTES else np.array(values)
+    dask().compute(*(write(block, file, int(start)) for block, start in zip(blocks, starts, strict=False)))
+    return file.open()
 
 
-def _write_rows(block: NDArray, path: str, start: int) -> None:
-    target = np.load(path, mmap_mode="r+")
-    target[start : start + len(block)] = block
-    target.flush()
+def _write_rows(block: NDArray, file: NewFile, start: int) -> None:
+    file.write(start, block)
 
 
 def _spool_sparse(array: Any, folder: Path) -> sparse.csr_array:
@@ -94,9 +90,10 @@ def _spool_sparse(array: Any, folder: Path) -> sparse.csr_array:
             source.unlink()
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
     indptr[1:] = np.cumsum(np.concatenate([np.diff(count) for count in counts]))
+    ends = NewFile(str(folder), indptr.shape, np.dtype(np.int32 if nnz < np.iinfo(np.int32).max else np.int64))
+    ends.write(0, indptr)
     result = sparse.csr_array((n_rows, array.shape[1]), dtype=parts["data"].dtype)
-    result.data, result.indices = parts["data"], parts["indices"]
-    result.indptr = indptr.astype(np.int32) if nnz < np.iinfo(np.int32).max else indptr
+    result.data, result.indices, result.indptr = parts["data"], parts["indices"], ends.open()
     return result
 
 

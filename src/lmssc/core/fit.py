@@ -22,6 +22,7 @@ from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
+from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.second_opinion import Opinion, SecondOpinion
@@ -85,6 +86,8 @@ class FitResult:
         What links, or the mean of the views' own graphs, add to the Laplacian of S in the system that the scores solve.
     view_weight : float
         Weight of the mean of the views' own graphs; 0 without it.
+    one_class : OneClassSamples or None
+        Samples in components of the graph whose labels are all of one class, if they are known.
     """
 
     scores: NDArray
@@ -111,6 +114,7 @@ class FitResult:
     order: NDArray | None
     link_laplacian: sparse.csr_array | None
     view_weight: float = 0.0
+    one_class: OneClassSamples | None = None
 
 
 def fit(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.sparse_scores import replace_rows, scale_rows
 from lmssc.core.targets import Targets
 from lmssc.numerics.sparse_ops import components_of
 
@@ -61,7 +62,9 @@ class OneClassSamples(NamedTuple):
         return cls(samples, n_labels, np.bincount(component, minlength=n_components)[own])
 
 
-def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets) -> tuple[NDArray, OneClassSamples]:
+def shrink_one_class(
+    scores: NDArray, graph: sparse.csr_array, targets: Targets, found: OneClassSamples | None = None
+) -> tuple[NDArray, OneClassSamples]:
     """Class scores that are less certain in components whose labels are all of one class.
 
     A component has one class with probability π; otherwise its classes are drawn by the class frequencies q. With a the
@@ -77,6 +80,8 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
         S.
     targets : Targets
         The labels.
+    found : OneClassSamples, optional
+        The samples in such components, if they are known.
 
     Returns
     -------
@@ -97,25 +102,51 @@ def shrink_one_class(scores: NDArray, graph: sparse.csr_array, targets: Targets)
     (array([[0.5 , 0.5 ],
            [0.55, 0.45]]), 9)
     """
-    found = OneClassSamples.of(graph, targets)
-    nothing = OneClassSamples(*(part[:0] for part in found))
-    if not len(found.samples):
-        return scores, nothing
-    agreement = _agreement(graph, targets, found.sizes)
+    samples, shrunk, changed = shrink_some(scores, graph, targets, found)
+    if not len(samples):
+        return scores, changed
+    if sparse.issparse(scores):
+        return replace_rows(scores, samples, shrunk), changed
+    result = scores.copy()
+    result[samples] = shrunk
+    return result, changed
+
+
+def shrink_some(
+    scores: NDArray, graph: sparse.csr_array, targets: Targets, found: OneClassSamples | None = None
+) -> tuple[NDArray, NDArray, OneClassSamples]:
+    """`shrink_one_class` for the samples that change alone: which, their scores, and those that change by much.
+
+    `found` are the samples in components with one class, if they are known already.
+    """
+    found = OneClassSamples.of(graph, targets) if found is None else found
+    agreement = _agreement(graph, targets, found.sizes) if len(found.samples) else np.ones(0)
     uncertain = agreement < 1
-    if not uncertain.any():
-        return scores, nothing
     found = OneClassSamples(*(part[uncertain] for part in found))
+    if not len(found.samples):
+        return found.samples, np.empty((0, scores.shape[1])), found
     frequencies = targets.frequencies
     by_chance = float((frequencies**2).sum())
     pure = np.maximum(agreement[uncertain] - by_chance, 0) / (1 - by_chance)
     pure /= pure + (1 - pure) * by_chance ** (found.n_labels - 1.0)
-    own = scores[found.samples] / scores[found.samples].sum(axis=1, keepdims=True)
+    if sparse.issparse(scores):
+        return _shrink_sparsely(scores, found, pure)
+    own = np.maximum(scores[found.samples], 0)
+    own /= own.sum(axis=1, keepdims=True)
     shrunk = pure[:, None] * own + (1 - pure[:, None]) * frequencies
-    result = scores.copy()
-    result[found.samples] = shrunk
     material = own.max(axis=1) - shrunk.max(axis=1) > MATERIAL
-    return result, OneClassSamples(*(part[material] for part in found))
+    return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
+
+
+def _shrink_sparsely(
+    scores: sparse.csr_array, found: OneClassSamples, pure: NDArray
+) -> tuple[NDArray, sparse.csr_array, OneClassSamples]:
+    """`shrink_some` of sparse scores: P·f, the rest belongs to classes that are not listed."""
+    own = scores[found.samples]
+    material = np.asarray(own.max(axis=1).toarray()).ravel() * (1 - pure) > MATERIAL
+    # Not nothing: the class that propagation predicts is still the likeliest.
+    shrunk = scale_rows(own, np.maximum(pure, 1e-9))
+    return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:

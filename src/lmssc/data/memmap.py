@@ -122,7 +122,7 @@ class FileArray:
     def open(self) -> NDArray:
         """The array, as a memory map."""
         whole = np.memmap(self.path, np.uint8, "r")
-        return np.ndarray(self.shape, self.dtype, whole, self.offset, self.strides)  # type: ignore[call-overload]
+        return np.ndarray(self.shape, self.dtype, whole, self.offset, self.strides)
 
 
 def file_of(data: Any) -> Any:

@@ -5,9 +5,12 @@ are read by the workers, and only what the functions return comes here.
 """
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +36,54 @@ class Readers(Protocol):
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """`function(*task)` of all tasks, in their order."""
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """An array in a new file of a folder that several processes share; each writes some rows.
+
+    Rows are written, not mapped: on network file systems, two processes that map the same page would lose changes.
+
+    Parameters
+    ----------
+    folder : str
+        The folder.
+    shape : tuple of int
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = NewFile(tempfile.mkdtemp(), (3, 2), np.dtype(float))
+    >>> file.write(1, np.ones((2, 2)))
+    >>> file.open()
+    memmap([[0., 0.],
+            [1., 1.],
+            [1., 1.]])
+    """
+
+    folder: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    path: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        descriptor, path = tempfile.mkstemp(".bin", dir=self.folder)
+        os.truncate(descriptor, max(1, int(np.prod(self.shape)) * self.dtype.itemsize))
+        os.close(descriptor)
+        object.__setattr__(self, "path", path)
+
+    def write(self, first: int, rows: NDArray) -> None:
+        """Write some rows, from row `first` on."""
+        with open(self.path, "r+b") as file:
+            file.seek(first * int(np.prod(self.shape[1:])) * self.dtype.itemsize)
+            file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+
+    def open(self) -> NDArray:
+        """All rows, as a memory map; an empty array in memory."""
+        if not np.prod(self.shape):
+            return np.empty(self.shape, self.dtype)
+        return np.memmap(self.path, self.dtype, "r", 0, self.shape)
 
 
 _READERS: dict[str, Readers] = {}
@@ -100,9 +151,8 @@ def map_rows(function: Callable[..., Any], *data: MappedRows) -> Iterator[tuple[
         for numbers, place in places:
             yield numbers, _call(function, [one.array for one in data], place)
         return
-    numbers_of = (numbers for numbers, _ in places)
-    for results in readers.run(_call_each, list(_tasks(function, data, places))):
-        yield from zip(numbers_of, results, strict=False)
+    results = chain.from_iterable(readers.run(_call_each, list(_tasks(function, data, places))))
+    yield from zip((numbers for numbers, _ in places), results, strict=True)
 
 
 def sum_rows(function: Callable[..., NDArray], *data: MappedRows) -> NDArray:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
-from lmssc.data.shared_files import have_same_rows, map_rows, sum_rows
+from lmssc.data.shared_files import have_same_rows, map_rows, readers_of, sum_rows
 from lmssc.data.storage import smaller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
@@ -46,7 +46,8 @@ class RawView:
         """`take`, but large memory maps stay on disk."""
         if isinstance(self.data, MappedRows):
             return self._with(self.data.take(rows), rows)
-        if memory_map(self.data) is not None and stored_bytes(self.data) >= MIN_MAPPED_BYTES:
+        is_large = memory_map(self.data) is not None and stored_bytes(self.data) >= MIN_MAPPED_BYTES
+        if is_large or readers_of(self.data) is not None:
             return self._with(MappedRows(self.data, rows), rows)
         return self.take(rows)
 

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.core.active import sigma_optimal_batch, uncertainties
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.parameters import COUNT
+from lmssc.estimators.worker_results import local_model
 
 
 class ActiveLearningMixin:
@@ -93,7 +94,7 @@ class ActiveLearningMixin:
         check_is_fitted(self)
         if not COUNT.accepts(n):
             raise ValueError(f"n must be {COUNT.wanted}, got {n!r}")
-        return uncertainties(self.label_distributions_, self.unreached_)[self._order.samples]
+        return uncertainties(local_model(self).label_distributions_, self.unreached_)[self._order.samples]
 
     def _by_uncertainty(self, uncertainty: NDArray) -> NDArray:
         """Rows without a label, the most uncertain first; ties in canonical order."""

@@ -15,13 +15,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from lmssc.core.fit_config import FitContext
-from lmssc.core.one_class_components import shrink_one_class
+from lmssc.core.one_class_components import OneClassSamples, shrink_one_class
 from lmssc.core.parts.results import renumber_graph, take_in_order
 from lmssc.core.progress import IterationProgress
+from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.parameters import Rule, check_parameters
+from lmssc.data.shared_files import map_slices
 from lmssc.data.validation import Masks, is_view_collection
 from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_views
 from lmssc.estimators.active_learning import ActiveLearningMixin
@@ -135,14 +137,19 @@ class MultiViewClassifier(
 
     def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
         """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""
-        if unlinked.any():
+        if unlinked.any() and sparse.issparse(solution.scores):
+            rows = np.flatnonzero(unlinked)
+            usual = largest_entries(sparse.csr_array(targets.frequencies[None]))[np.zeros(len(rows), dtype=np.intp)]
+            scores = replace_rows(solution.scores, rows, usual)
+            solution = replace(solution, scores=scores, unreached=solution.unreached | unlinked)
+        elif unlinked.any():
             frequencies = targets.frequencies.astype(np.float32)
             solution = replace(
                 solution,
                 scores=np.where(unlinked[:, None], frequencies, solution.scores),
                 unreached=solution.unreached | unlinked,
             )
-        _refuse_empty_rows(solution, type(self).__name__)
+        self._refuse_empty_rows(solution)
         if self._adjusts_confidence():
             solution = self._lower_one_class_confidence(solution, targets)
         self._set_fitted(solution, n_unlinked=int(self._to_input(unlinked).sum()))
@@ -200,7 +207,12 @@ class MultiViewClassifier(
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
         """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
-        scores, changed = shrink_one_class(np.maximum(solution.scores, 0), solution.graph, targets)
+        scores = solution.scores if sparse.issparse(solution.scores) else np.maximum(solution.scores, 0)
+        scores, changed = shrink_one_class(scores, solution.graph, targets, solution.one_class)
+        self._warn_of_one_class(changed)
+        return replace(solution, scores=scores)
+
+    def _warn_of_one_class(self, changed: OneClassSamples) -> None:
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
             warnings.warn(
@@ -209,9 +221,8 @@ class MultiViewClassifier(
                 "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
                 "more samples there",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-        return replace(solution, scores=scores)
 
     def _merges_identical(self) -> bool:
         """Whether samples with identical content are one sample."""
@@ -224,15 +235,32 @@ class MultiViewClassifier(
         """
         raise NotImplementedError
 
+    def _refuse_empty_rows(self, solution: Solution) -> None:
+        """Every sample needs a class with a positive score; otherwise its distribution would be NaN."""
+        n_empty = sum(found for _, found in map_slices(_count_empty, solution.scores))
+        if n_empty:
+            raise ValueError(
+                f"{type(self).__name__}._fit_method returned no positive score for {n_empty} of "
+                f"{solution.scores.shape[0]} samples; give them problem.targets.frequencies and mark them in "
+                "Solution.unreached"
+            )
+
     def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the solution in the order of the input."""
-        scores = np.maximum(solution.scores, 0)
-        distributions = np.empty_like(scores)
-        distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
+        if sparse.issparse(solution.scores):
+            distributions = rename_columns(solution.scores, self._class_order)
+        else:
+            scores = np.maximum(solution.scores, 0)
+            distributions = np.empty_like(scores)
+            distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
         self.label_distributions_ = self._to_input(distributions)
         self.transduction_ = self._decide(self.label_distributions_)
         self.graph_ = self._graph_of_samples(solution.graph)
-        self.unreached_ = np.flatnonzero(self._to_input(solution.unreached))
+        self._set_unreached(solution.unreached, n_unlinked)
+
+    def _set_unreached(self, unreached: NDArray, n_unlinked: int) -> None:
+        """Store which samples no label reaches, and say so."""
+        self.unreached_ = np.flatnonzero(self._to_input(unreached))
         n_cut_off = len(self.unreached_) - n_unlinked
         if n_cut_off:
             warnings.warn(
@@ -240,7 +268,7 @@ class MultiViewClassifier(
                 "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:
@@ -344,11 +372,7 @@ class MultiViewClassifier(
         return tags
 
 
-def _refuse_empty_rows(solution: Solution, method: str) -> None:
-    """Every sample needs a class with a positive score; otherwise its distribution would be NaN."""
-    empty = ~(np.maximum(solution.scores, 0).sum(axis=1) > 0)
-    if empty.any():
-        raise ValueError(
-            f"{method}._fit_method returned no positive score for {int(empty.sum())} of {len(empty)} samples; give "
-            "them problem.targets.frequencies and mark them in Solution.unreached"
-        )
+def _count_empty(scores: NDArray | sparse.csr_array, _: int) -> int:
+    """Number of rows without a positive score."""
+    positive = scores if sparse.issparse(scores) else np.maximum(scores, 0)
+    return int(np.count_nonzero(~(np.asarray(positive.sum(axis=1)) > 0)))

@@ -2,23 +2,22 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.cluster.dask_fit import find_client, fit_on_cluster, open_client
-from lmssc.cluster.dask_views import map_blocks, spool
+from lmssc.cluster.dask_fit import fit_on_cluster
+from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
@@ -28,6 +27,7 @@ from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec, has_dask
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
+from lmssc.estimators.dense_only import refuse_for_many_classes
 from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES, make_config
@@ -37,13 +37,14 @@ from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
+from lmssc.estimators.worker_results import WorkerResultsMixin, local_model
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
 from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -148,8 +149,9 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples; with the same limits
         as `memory_limit`, and without the views' own graphs, which a fit of up to 5,000 samples may use otherwise. By
-        default, dask arrays are fitted on the current client. Workers and this process share the
-        folder of `checkpoint`, or that of temporary files.
+        default, dask arrays are fitted on the current client. Workers and this process share the folder of
+        `checkpoint`, or that of temporary files. The results of dask arrays stay in files there: `transduction_`,
+        `label_distributions_` and `latent_` are dask arrays, `graph_` is a memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -161,7 +163,8 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
     transduction_ : ndarray of shape (n,)
         Label of each sample.
     label_distributions_ : ndarray of shape (n, c)
-        Class distribution of each sample; rows sum to 1.
+        Class distribution of each sample; rows sum to 1. With more than 1,000 classes and 25 million numbers, a CSR
+        array of the 64 largest of each row; what a row lacks of 1 belongs to classes that are not listed in it.
     unreached_ : ndarray of int
         Samples in components of the graph without a label; they get the class frequencies of the labelled samples.
     overruled_ : ndarray of int
@@ -318,16 +321,21 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
             if has_graphs:
                 raise ValueError("a fit on a cluster is in parts, which does not support graphs: leave client out")
             make_checkpoint = partial(self._open_checkpoint, problem, in_parts=True)
-            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint)
+            shared = getattr(self, "_shared", None)
+            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint, shared)
         elif plan is not None:
             result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
         else:
             groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
             links = [graph.links for graph in problem.graphs]
-            result = fit(views, problem.targets, config, hooks, context, groups, links)
+            if has_many_classes(views.n_samples, problem.targets.n_classes):
+                refuse_for_many_classes(self, problem)
+                result = fit_many_classes(views, problem.targets, config, hooks, context, groups)
+            else:
+                result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
-        return Solution(result.scores, result.graph, result.unreached)
+        return Solution(result.scores, result.graph, result.unreached, result.one_class)
 
     def _adjusts_confidence(self) -> bool:
         return self.calibrate
@@ -336,20 +344,6 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
         return make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
-
-    @contextmanager
-    def _on_disk(self, X: Any) -> Iterator[Any]:
-        """Views to fit: dask arrays are written to files by the workers of the cluster that the fit runs on."""
-        if not has_dask(X):
-            yield X
-            return
-        folder = None if self.checkpoint is None else Path(self.checkpoint).absolute().parent
-        with open_client(find_client(self.client)) as client, TemporaryDirectory(prefix="lmssc-", dir=folder) as place:
-            self._client = client
-            try:
-                yield spool(X, place)
-            finally:
-                del self._client
 
     def _open_checkpoint(
         self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool
@@ -432,7 +426,7 @@ class LMSSC(PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassi
         """
         check_is_fitted(self)
         if has_dask(X):
-            return map_blocks(self, "transform", X, {"present": present})
+            return map_blocks(local_model(self), "transform", X, {"present": present})
         raws = self._read_views(X, present=present)
         links = self._read_links(X, raws[0].data.shape[0])
         return self._encoder(links)([raws[v] for v in self._order.views])[0]

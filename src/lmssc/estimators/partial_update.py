@@ -35,9 +35,11 @@ from lmssc.data.stacking import stack_rows_of
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import RawView
+from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution
 from lmssc.estimators.trust_state import given_codes
+from lmssc.estimators.worker_results import local_model
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
 
@@ -109,6 +111,7 @@ class PartialUpdateMixin:
         True
         """
         check_is_fitted(self)
+        need_dense(self, "partial_update")
         if not REFIT.accepts(refit):
             raise ValueError(f"refit must be {REFIT.wanted}, got {refit!r}")
         if X_new is None and y_new is None:
@@ -161,6 +164,8 @@ def _update(model: Any, X_new: Any, y_new: Any, present: Masks, refit: str, earl
 
 def _refuse(model: Any) -> None:
     """Raise an error if the model cannot be updated at all."""
+    if local_model(model) is not model:
+        raise ValueError("the results of the fit are with the workers of a cluster: fit again with all samples")
     if model.graph_names_:
         raise ValueError(
             f"the model was fitted with the graphs {model.graph_names_}, which new samples would change: fit again "

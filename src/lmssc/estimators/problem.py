@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.fit_config import FitContext
+from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder, first_copies, splitmix64
 from lmssc.data.dataset import Dataset
@@ -52,11 +53,14 @@ class Solution:
         Affinities S, in which `query` and the report find neighbours; all zeros for a method without a graph.
     unreached : ndarray of bool of shape (m,)
         Samples that no label reaches.
+    one_class : OneClassSamples, optional
+        Samples in components of the graph whose labels are all of one class, if they are known.
     """
 
     scores: NDArray
     graph: sparse.csr_array
     unreached: NDArray
+    one_class: OneClassSamples | None = None
 
 
 @dataclass(frozen=True)

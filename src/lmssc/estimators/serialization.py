@@ -12,6 +12,7 @@ from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.lmssc_cv import LMSSCCV
 from lmssc.estimators.mlan import MLAN
 from lmssc.estimators.serializable import SERIALIZABLE_TYPES
+from lmssc.estimators.worker_results import local_model
 from lmssc.persistence.codec import RUNTIME_PARAMS, TypeTable
 from lmssc.persistence.model_file import read_model_file, write_model
 
@@ -54,7 +55,7 @@ def save(clf: Any, path: str | os.PathLike[str]) -> None:
     """
     if type(clf) in MODEL_TYPES.estimators.values():
         check_is_fitted(clf)
-    write_model(path, clf, MODEL_TYPES)
+    write_model(path, local_model(clf), MODEL_TYPES)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -7,7 +7,6 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from lmssc.io.arrays import POINTER
 from lmssc.io.errors import InputFileError
@@ -26,6 +25,8 @@ def read_svmlight(path: str) -> Table:
     The labels are the column "target", which is not a feature. Features are numbered from 0 if feature 0 occurs, else
     from 1.
     """
+    from sklearn.datasets import load_svmlight_file  # slow to import, and needed here alone
+
     with open_bytes(path) as file:
         lines = _check_svmlight(file, path)
         file.seek(0)

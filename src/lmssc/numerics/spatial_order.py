@@ -2,12 +2,26 @@
 
 from collections.abc import Callable
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
+
+
+class PointRows(Protocol):
+    """Rows that can be read by their numbers."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the numbers."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: NDArray) -> NDArray: ...
+
 
 LEAF_SIZE = 300
 """Parts of up to this size are not split (a block of the two-level preconditioner)."""
@@ -17,14 +31,14 @@ BATCH_ROWS = 1 << 20
 """Points that are in memory at a time, if they are on disk."""
 
 
-def spatial_order(points: NDArray, after_batch: Callable[[], object] | None = None) -> NDArray:
+def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = None) -> NDArray:
     """An order in which points that are close in space have close indices.
 
     The points are split in half along their first principal direction, and each half again.
 
     Parameters
     ----------
-    points : ndarray of shape (n, r)
+    points : ndarray of shape (n, r), or rows of one on disk
         Positions of the samples.
     after_batch : callable, optional
         Called when some of the points were read, such as to release the memory of points that are on disk.

@@ -84,9 +84,12 @@ class Executor(Protocol):
     ----------
     bounds : ndarray of int of shape (n_parts + 1,)
         Part p has the samples from `bounds[p]` to before `bounds[p + 1]`.
+    shared : str or None
+        Folder in which the parts leave results with a row for each sample; None if these come to the caller.
     """
 
     bounds: NDArray
+    shared: str | None
 
     def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
         """`function(part, *shared)` of all parts, in their order; with `each`, `function(part, *shared, each[p])`."""
@@ -134,6 +137,8 @@ class InMemoryExecutor:
     >>> executor.map(len), total(executor.map(len))
     ([2, 3], 5)
     """
+
+    shared: str | None = None
 
     def __init__(self, bounds: NDArray) -> None:
         self.bounds = bounds

@@ -18,6 +18,7 @@ from lmssc.core.new_samples import (
     residual_noise,
     without_own,
 )
+from lmssc.core.parts.components import one_class_samples
 from lmssc.core.parts.executor import Executor, Part, collect, gather
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, coordinates, embedded
 from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_embedded, gather_views
@@ -85,6 +86,7 @@ def finish(
         targets=start.permutation.undo_targets(targets),
         order=None,
         link_laplacian=None,
+        one_class=one_class_samples(executor, targets, order),
     )
 
 

@@ -35,7 +35,7 @@ from lmssc.core.parts.executor import Executor, Part, collect, gather, total
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_graph import subgraph
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, embedded, latent_products
-from lmssc.core.parts.partition import dot_on_disk, scatter, views_of
+from lmssc.core.parts.partition import scatter, start_positions, views_of
 from lmssc.core.permutation import Permutation
 from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
@@ -102,7 +102,7 @@ def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Call
     """
     n_components, above_noise = wanted_components(views, config)
     loadings = views.split(start_directions(views, n_components, above_noise=above_noise))
-    latent = dot_on_disk(views, loadings)
+    latent = start_positions(views, loadings)
     permutation = Permutation(spatial_order(latent, partial(release, latent)))
     del latent
     targets = permutation.apply_to_targets(targets)

@@ -6,16 +6,19 @@ neighbours of a sample are in its own part, and the blocks of the two-level prec
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Part
-from lmssc.data.memmap import release
-from lmssc.data.views import MappedView, View, Views
+from lmssc.data.memmap import MappedRows, file_of, open_file, release, slices, stored_bytes
+from lmssc.data.shared_files import NewFile, read_together
+from lmssc.data.views import MappedView, RawView, View, Views
 from lmssc.numerics.matrices import Matrix
 
 
@@ -55,6 +58,35 @@ def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
     return product
 
 
+def start_positions(views: Views, loadings: Sequence[NDArray]) -> NDArray | MappedRows:
+    """Σ X^v·W^v of all samples in a file; written by the workers of a cluster if these read the views."""
+    data = [view.data for view in views]
+    readers = read_together(data) if views.is_read_together else None
+    if readers is None:
+        return dot_on_disk(views, loadings)
+    n_rows, scales = data[0].array.shape[0], [view.scale for view in views]  # type: ignore[attr-defined]
+    product = NewFile(readers.folder, (n_rows, loadings[0].shape[1]), np.result_type(views.dtype, loadings[0].dtype))
+    row_bytes = sum(map(stored_bytes, data)) / max(len(data[0]), 1)
+    files = [file_of(one.array) for one in data]
+    tasks = [(scales, list(loadings), files, product, rows) for rows in slices(n_rows, row_bytes)]
+    deque(readers.run(_write_product, tasks), maxlen=0)
+    return MappedRows(product.open(), data[0].rows)
+
+
+def _write_product(
+    scales: Sequence[Callable[[RawView], View]],
+    loadings: Sequence[NDArray],
+    files: Sequence[Any],
+    product: NewFile,
+    rows: slice,
+) -> None:
+    arrays = list(map(open_file, files))
+    views = Views([scale(RawView("", array[rows], None)) for scale, array in zip(scales, arrays, strict=True)])
+    product.write(rows.start, views.dot(loadings))
+    for array in arrays:
+        release(array)
+
+
 def scatter(executor: Executor, views: Views, order: NDArray) -> None:
     """Give each part the scaled rows of its samples, as "view0", "view1" …, and what is subtracted from sparse ones.
 
@@ -67,13 +99,25 @@ def scatter(executor: Executor, views: Views, order: NDArray) -> None:
     order : ndarray of int of shape (n,)
         Canonical number of each sample of the fit.
     """
-    for number, _ in enumerate(executor.bounds[:-1]):
-        rows = order[executor.bounds[number] : executor.bounds[number + 1]]
+    ends = list(pairwise(executor.bounds))
+    if views.is_read_together and read_together([view.data for view in views]) is not None:
+        some = [[_take_mapped(view, order[first:end]) for view in views] for first, end in ends]
+        executor.map(_read_views, each=some)
+        return
+    for number, (first, end) in enumerate(ends):
+        rows = order[first:end]
         for v, view in enumerate(views):
             taken = take_view(view, rows)
             nothing: list[tuple[Matrix, NDArray | None] | None] = [None] * (len(executor.bounds) - 1)
             nothing[number] = (taken.data, taken.offset)
             executor.map(_put_view, v, each=nothing)
+
+
+def _read_views(part: Part, views: Sequence[MappedView]) -> None:
+    """Read the rows of a part where it is."""
+    for v, view in enumerate(views):
+        taken = _read_view(view)
+        _put_view(part, v, (taken.data, taken.offset))
 
 
 def _put_view(part: Part, v: int, given: tuple[Matrix, NDArray | None] | None) -> None:
@@ -85,19 +129,25 @@ def _put_view(part: Part, v: int, given: tuple[Matrix, NDArray | None] | None) -
 
 def take_view(view: View, rows: NDArray) -> View:
     """Some rows of a scaled view, read if they are on disk."""
-    if not isinstance(view, MappedView):
-        return View(view.data[rows], view.offset)
-    part = MappedView(view.data.take(rows), scale=view.scale)
+    return _read_view(_take_mapped(view, rows)) if isinstance(view, MappedView) else View(view.data[rows], view.offset)
+
+
+def _take_mapped(view: View, rows: NDArray) -> MappedView:
+    return MappedView(view.data.take(rows), scale=view.scale)  # type: ignore[attr-defined]
+
+
+def _read_view(view: MappedView) -> View:
+    """All rows of a view on disk, scaled."""
     offset, places, blocks = None, [], []
     dense: NDArray | None = None
-    for numbers, block in part.blocks():
+    for numbers, block in view.blocks():
         offset = block.offset
         if sparse.issparse(block.data):
             places.append(numbers)
             blocks.append(block.data)
         else:
             if dense is None:
-                dense = np.empty((len(rows), view.data.shape[1]), dtype=block.data.dtype)
+                dense = np.empty(view.data.shape, dtype=block.data.dtype)
             dense[numbers] = block.data
     if dense is not None:
         return View(dense, offset)
