@@ -79,6 +79,19 @@ def many_classes(samples=4000, classes=1000):
     return [X[:, :30], X[:, 30:]], target, y
 
 
+def mostly_single_labels(samples=22_000, classes=20_000):
+    """Classes of one labelled sample each; of 500 another one and one to find, and of 1,000 one to find."""
+    rng = np.random.default_rng(0)
+    extra = np.concatenate([np.repeat(np.arange(500), 2), np.arange(500, 1500)])
+    target = np.concatenate([np.arange(classes), extra[: samples - classes]])
+    hidden = np.arange(samples) >= classes
+    hidden[classes : classes + 1000 : 2] = False
+    order = rng.permutation(samples)
+    target, hidden = target[order], hidden[order]
+    X = rng.normal(size=(classes, 15))[target] @ rng.normal(size=(15, 60)) + 0.3 * rng.normal(size=(samples, 60))
+    return [X[:, :30], X[:, 30:]], target, np.where(hidden, -1, target)
+
+
 def on_a_line():
     """100,000 samples with one feature that has a heavy tail."""
     rng = np.random.default_rng(0)
@@ -125,6 +138,7 @@ SHAPES = {
     "ACM": (lambda: from_file("ACM"), sparse_svd, 2),
     "20,000 rows of 18 kinds": (few_kinds, label_spreading_jittered, 10),
     "4,000 rows, 1,000 classes": (many_classes, label_spreading, 10),
+    "22,000 rows, 20,000 classes": (mostly_single_labels, None, None),
     "100,000 × 1": (on_a_line, None, None),
 }
 

@@ -17,6 +17,8 @@ from scipy import sparse
 from lmssc.cli import main
 from small_files import WRITERS, json_lines_text, label_text, make_problem, table_text, view_text
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 N = 24
 VIEWS, IDS, LABELS = make_problem(N)
 A, B = VIEWS["a"], VIEWS["b"]

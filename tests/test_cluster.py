@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import GFHF, LMSSC
+from lmssc.cli import main
 from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
 
@@ -147,3 +148,34 @@ def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(loopback, data,
     with start_cluster(1) as cluster, distributed.Client(cluster) as client:
         clf = LMSSC(client=client, **options).fit(data.views, data.y)
     assert_same_answers(clf, fitted)
+
+
+def test_classify_reads_and_writes_parquet_on_the_cluster(client, data, tmp_path, capsys):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n_rows = 1200
+    a, b = (view[:n_rows] for view in data.views)
+    ids = [f"s{row}" for row in range(n_rows)]
+    labels = [None if label < 0 else f"k{label}" for label in data.y[:n_rows].tolist()]
+    (tmp_path / "image").mkdir()
+    for number, rows in enumerate((slice(0, 700), slice(700, n_rows))):
+        columns = {"id": ids[rows], "note": ids[rows], **{f"x{j}": a[rows, j] for j in range(a.shape[1])}}
+        parquet.write_table(arrow.table(columns), tmp_path / "image" / f"{number}.parquet", row_group_size=300)
+    columns = {"id": ids, "kind": labels, **{f"y{j}": b[:, j] for j in range(b.shape[1])}}
+    parquet.write_table(arrow.table(columns), tmp_path / "text.parquet")
+    command = ["classify", str(tmp_path / "image"), str(tmp_path / "text.parquet"), "--label-column", "kind"]
+    command += ["--dask", client.scheduler.address, "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "image: 8 columns of numbers; not used: note" in printed
+    for name in ("to_label.csv", "check_labels.csv", "model.lmssc", "report.html"):
+        assert f"{name} is not written" in printed
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["part-00000.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "out", "text.parquet"]
+    found = parquet.read_table(tmp_path / "out").to_pandas()
+    here = LMSSC().fit({"image": a, "text": b}, np.array(labels, dtype=object))
+    assert found["id"].tolist() == ids
+    assert (found["label"] == here.transduction_).mean() > 0.99  # on the cluster without the views' own graphs
+    np.testing.assert_allclose(found[["p_k0", "p_k1", "p_k2"]].sum(axis=1), 1, atol=1e-5)
+    assert found["given"].sum() == sum(label is not None for label in labels)
+    assert main([*command, "--force"]) == 2
+    assert "--force is not for --dask" in capsys.readouterr().err

@@ -316,7 +316,7 @@ class TestLeftovers:
 
     def test_a_run_does_not_wait_for_itself(self, monkeypatch):
         """The folder in which results are gathered is in use, and files are made in it."""
-        monkeypatch.setattr("lmssc.persistence.temporary.time.sleep", lambda seconds: pytest.fail("waits for a lock"))
+        monkeypatch.setattr("lmssc.data.file_lock.time.sleep", lambda seconds: pytest.fail("waits for a lock"))
         run(CALL + " -q")
         run(CALL + " --force -q")
 

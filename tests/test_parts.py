@@ -1,17 +1,22 @@
 """The fit in parts: the same as in memory, however many parts there are, and wherever they live."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from lmssc import LMSSC, Graph, open_view
+from lmssc.cli import main
 from lmssc.core import truncated_svd, view_graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.parts import file_store, parted_graph, plan
 from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import InMemoryExecutor, gather
@@ -21,7 +26,7 @@ from lmssc.core.parts.parted_objective import PartedObjective
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
 from lmssc.core.targets import Targets
-from lmssc.data.memmap import MappedRows, copy_to_disk
+from lmssc.data.memmap import MappedRows, copy_to_disk, memory_map
 from lmssc.data.views import MappedView, View, Views
 from lmssc.datasets import make_multiview
 from lmssc.numerics import sparse_ops
@@ -99,6 +104,17 @@ def test_parts_in_files_give_the_same_as_in_memory(monkeypatch):
     assert isinstance(other.scores.base, np.memmap)
 
 
+def test_results_left_in_a_shared_folder_are_the_same(tmp_path):
+    views, targets = problem(250, labelled=0.1)
+    config = FitConfig(n_neighbors=6, max_iter=1)
+    one = fit_in_parts(views, targets, config, Places(4), on_disk=False)
+    shared = type("SharedExecutor", (InMemoryExecutor,), {"shared": str(tmp_path)})
+    other = fit_in_parts(views, targets, config, Places(4, shared))
+    assert_same(one, other, 0)
+    for left in (other.scores, other.latent, other.graph.data, other.graph.indices, other.graph.indptr):
+        assert Path(memory_map(left).filename).parent == tmp_path
+
+
 def test_components_that_hang_on_weak_edges_and_those_without_a_label():
     rng = np.random.default_rng(3)
     centres = np.array([[0.0, 0], [30, 0], [0, 30], [30.5, 30], [60, 60]])
@@ -111,7 +127,12 @@ def test_components_that_hang_on_weak_edges_and_those_without_a_label():
     config = FitConfig(n_neighbors=6, max_iter=3, tol=0.0, calibrate=False)
     whole = fit(views, targets, config)
     assert whole.unreached.any()
-    assert_same(fit_in_parts(views, targets, config, Places(4), on_disk=False), whole, 1e-8)
+    parted = fit_in_parts(views, targets, config, Places(4), on_disk=False)
+    assert_same(parted, whole, 1e-8)
+    expected = OneClassSamples.of(whole.graph, targets)
+    assert len(expected.samples)
+    for own, its in zip(parted.one_class, expected, strict=True):
+        np.testing.assert_array_equal(own, its)
 
 
 def test_labels_of_copies_that_disagree_are_trusted_less():
@@ -352,3 +373,37 @@ def test_an_iteration_whose_objective_is_not_computed_does_not_count(small_model
     one = LMSSC(max_iter=1, tol=0.0).fit(data.views, data.y)
     np.testing.assert_allclose(stopped.label_distributions_, one.label_distributions_, atol=1e-8)
     np.testing.assert_allclose(stopped.latent_, one.latent_, atol=1e-8)
+
+
+def test_folders_of_killed_fits_are_removed_by_the_next(tmp_path):
+    code = "import numpy, os; from lmssc.core.parts.disk import DiskExecutor; "
+    code += f"kept = DiskExecutor(numpy.array([0, 2]), {str(tmp_path)!r}); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    alive = DiskExecutor(np.array([0, 2]), str(tmp_path))
+    assert [alive.folder] == list(tmp_path.iterdir())
+    other = DiskExecutor(np.array([0, 2]), str(tmp_path))
+    assert alive.folder.is_dir()
+    for executor in (alive, other):
+        executor.close()
+    assert not left.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_classify_with_a_memory_limit_says_what_it_leaves_out(small_model, data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", data.views[0])
+    np.save("b.npy", data.views[1])
+    labels = "".join(f"k{label}\n" if label >= 0 else "\n" for label in data.y.tolist())
+    (tmp_path / "labels.csv").write_text("label\n" + labels)
+    command = ["classify", "a.npy", "b.npy", "--labels", "labels.csv", "--out", "out", "--memory-limit", LIMIT]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    for left_out in ("report.html is left out", "check_labels.csv and the columns", "most uncertain samples"):
+        assert left_out in printed
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"predictions.csv", "to_label.csv", "model.lmssc"}
+    header = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[0]
+    assert header == "id,label,confidence,runner_up,p_k0,p_k1,p_k2,given,unreached"
+    assert main([*command, "--force", "--cv"]) == 2
+    assert "cannot be combined with --cv" in capsys.readouterr().err

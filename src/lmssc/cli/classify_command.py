@@ -45,6 +45,10 @@ examples:
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
   lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
       AnnData: two matrices as views; the labels found are written into the file itself
+  lmssc classify embeddings.npy --labels labels.csv --memory-limit 6GB --out result
+      more samples than fit into memory: the fit works on disk
+  lmssc classify image=images/ text=texts.parquet --dask tcp://host:8786 --out /shared/result
+      on a Dask cluster: folders of Parquet files in, a folder of Parquet files out
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
       again, with the labels that you typed into to_label.csv; that file is not overwritten
 
@@ -155,6 +159,19 @@ def add(commands: Any) -> None:
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     add_seed(parser, "random seed: decides which labels are held out")
     add_jobs(parser, "fits, for --cv and the report,")
+    parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory that the fit may take besides the data, such as 6GB. A fit that would need more works on disk, in "
+        "parts; report.html, check_labels.csv and some columns are then left out, and the output says so",
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="fit on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786. Each VIEW is a Parquet "
+        "file or a folder of them, with the same samples in the same order; one has the labels in a column. The "
+        "workers write the answers to --out, a new folder of Parquet files that they share with this machine",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
     add_reading(parser)
 
@@ -177,11 +194,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     """Read, fit and write; print if `show`; return everything as data."""
-    from lmssc.cli.classify_run import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, classify
+    if args.dask:
+        from lmssc.cli.classify_dask import classify_on_cluster
+
+        return classify_on_cluster(args, show=show)
     from lmssc.core.progress import progress_bar
     from lmssc.io.labelled_files import as_data, describe, read_labelled_files
     from lmssc.io.sources import split_argument
     from lmssc.io.staging import refuse_inputs
+    from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT
 
     paths = [split_argument(view)[1] for view in args.views]
     if args.out is not None:  # a list with typed labels is kept anyway
@@ -198,6 +219,8 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"understood": as_data(data)}
     if args.dry_run:
         return result
+    from lmssc.cli.classify_run import classify  # slow to import; what was understood of the files comes first
+
     outcome = classify(
         data,
         args.out,
@@ -205,6 +228,7 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         summary=summary,
         command=_again(args),
         search=args.cv,
+        memory_limit=args.memory_limit,
         seed=args.seed,
         jobs=args.jobs,
         force=args.force,
@@ -227,6 +251,12 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
 def _check(args: argparse.Namespace) -> None:
     if args.out is None and not args.dry_run and not args.in_place:
         raise CommandError("--out DIR is missing: the folder for the results")
+    if args.dask:
+        from lmssc.cli.classify_dask import check
+
+        check(args)
+    if args.memory_limit and args.cv:
+        raise CommandError("--memory-limit cannot be combined with --cv, whose fits run side by side in memory")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
@@ -237,6 +267,12 @@ def _target(paths: list[str]) -> Any:
     """The one file that answers are written into."""
     from lmssc.io.in_place import ENDINGS, TargetFile
 
+    folders = [path for path in paths if path.lower().rstrip("/\\").endswith(".zarr")]
+    if folders:
+        raise CommandError(
+            f"--in-place: {folders[0]} is a folder, which cannot be replaced in one step; write to --out, then "
+            "lmssc.annotate(adata, lmssc.load('DIR/model.lmssc')) adds the answers in Python"
+        )
     found = [path for path in paths if path.lower().endswith(ENDINGS)]
     if len(found) != 1:
         raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")

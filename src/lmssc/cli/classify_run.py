@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmssc
+from lmssc.core.many_classes import has_many_classes
 from lmssc.core.progress import Advance, iterations, progress_bar
+from lmssc.data.memmap import memory_map
 from lmssc.estimators.explain import strongest_ids
 from lmssc.estimators.suspects import Suspects
-from lmssc.io.errors import OutputError
+from lmssc.io.errors import CommandError, OutputError
 from lmssc.io.in_place import TargetFile
 from lmssc.io.labelled_files import LabelledFiles
 from lmssc.io.options import Options
@@ -22,16 +24,20 @@ from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
 from lmssc.io.table import counted
-from lmssc.io.typed_labels import free_name
+from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, TO_LABEL, free_name
 from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
 
-PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
-CHECK_LABELS = "check_labels.csv"
 # Labelled samples named in the column "because".
 N_BECAUSE = 3
 # Labels with less confidence are counted as unsure.
 SURE = 0.5
+# What a fit on disk leaves out, because it would need all samples in memory.
+LEFT_OUT_ON_DISK = (
+    "The fit was on disk: to_label.csv lists the most uncertain samples, not the most informative ones.",
+    "check_labels.csv and the columns novelty and because are left out: they need the graph in memory.",
+)
+NO_REPORT = "report.html is left out: its refits need all samples in memory."
 REFITS = "Hiding labels to see how many are found again"
 
 
@@ -92,6 +98,7 @@ def classify(
     summary: Sequence[str],
     command: str,
     search: bool = False,
+    memory_limit: str | None = None,
     seed: int = 0,
     jobs: int = 1,
     force: bool = False,
@@ -115,6 +122,8 @@ def classify(
         The command that runs this again, for the report.
     search : bool
         Whether to choose parameters by cross-validation on the labelled samples.
+    memory_limit : str, optional
+        Memory that the fit may take; not for a search.
     seed : int
         Decides the folds of the search, and which labels are hidden for the report.
     jobs : int
@@ -132,11 +141,15 @@ def classify(
     -------
     Outcome
     """
+    _refuse_many_classes(len(data.joined.ids), len(np.unique(data.labels.y[data.labels.known])))
     results = Results(out, report=report)
     with results.stage(force=force) as stage, warnings.catch_warnings():
         # The outcome mentions unreached samples.
         warnings.filterwarnings("ignore", message=".*parts of the graph without a label")
-        model, notes = _fit(data, impute=options.impute, search=search, seed=seed, jobs=jobs, show=show)
+        model, notes = _fit(
+            data, impute=options.impute, search=search, memory_limit=memory_limit, seed=seed, jobs=jobs, show=show
+        )
+        in_parts = memory_map(model.graph_) is not None
         model.files_ = {
             "id_column": options.id_column,
             "label_column": options.label_column,
@@ -147,10 +160,13 @@ def classify(
         n_suspect = 0
         if stage is not None:
             suggestions = _write_results(stage, data, model, options, show=show)
-            n_suspect = len(_write_suspects(stage / CHECK_LABELS, data, model, show=show).suspect)
+            if not in_parts:
+                n_suspect = len(_write_suspects(stage / CHECK_LABELS, data, model, show=show).suspect)
             if n_suspect:
                 results.files.append(results.out / CHECK_LABELS)
-        if stage is not None and report:
+        if in_parts:
+            notes += [*LEFT_OUT_ON_DISK, *([NO_REPORT] if results.drop_report() else [])]
+        elif stage is not None and report:
             _write_report(
                 stage / REPORT,
                 data,
@@ -194,6 +210,12 @@ class Results:
                     f"{path} is a folder, but a file of that name has to be written; choose another --out"
                 )
 
+    def drop_report(self) -> bool:
+        """Leave the report out; whether there was to be one."""
+        before = len(self.files)
+        self.files = [path for path in self.files if path.name != REPORT]
+        return len(self.files) < before
+
     def stage(self, *, force: bool) -> AbstractContextManager[Path | None]:
         """Context with the folder to write into, whose files appear at the end; None if there are none."""
         if not self.files:
@@ -209,6 +231,7 @@ class Results:
 def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Options, *, show: bool) -> NDArray:
     """Write predictions, list and model; return the rows suggested for labelling."""
     joined, known = data.joined, data.labels.known
+    in_parts = memory_map(model.graph_) is not None
     unreached = np.zeros(len(joined.ids), dtype=bool)
     unreached[model.unreached_] = True
     with progress_bar(PREDICTIONS, show=show) as advance, open_atomically(stage / PREDICTIONS) as file:
@@ -221,10 +244,10 @@ def _write_results(stage: Path, data: LabelledFiles, model: Any, options: Option
             {"given": known, "unreached": unreached},
             advance,
             joined.id_column,
-            _notes(model),
+            None if in_parts else _notes(model),
         )
     with progress_bar(TO_LABEL, show=show):
-        suggestions = _suggestions(model, known)
+        suggestions = _suggestions(model, known, in_parts=in_parts)
         write_to_label(
             stage / TO_LABEL,
             joined.ids,
@@ -295,11 +318,18 @@ def _write_report(
 
 
 def _fit(
-    data: LabelledFiles, *, impute: str | None, search: bool, seed: int, jobs: int, show: bool
+    data: LabelledFiles,
+    *,
+    impute: str | None,
+    search: bool,
+    memory_limit: str | None,
+    seed: int,
+    jobs: int,
+    show: bool,
 ) -> tuple[Any, list[str]]:
     """Return the fitted model, and lines on how its parameters were chosen."""
     joined, y = data.joined, data.labels.y
-    plain = lmssc.LMSSC(scaling=data.scaling, impute=impute, random_state=seed)
+    plain = lmssc.LMSSC(scaling=data.scaling, impute=impute, memory_limit=memory_limit, random_state=seed)
     if not search:
         with progress_bar("LMSSC", show=show) as advance:
             plain.callback = None if advance is None else iterations(advance)
@@ -325,13 +355,25 @@ def _say_score(score: float, labels: NDArray) -> str:
     return f"; accuracy on held-out labels {100 * score:.1f} % ({interval})"
 
 
+def _refuse_many_classes(n_samples: int, n_classes: int) -> None:
+    """The files of results have a column for each class, and a report a dense array of all of them."""
+    if has_many_classes(n_samples, n_classes):
+        size = 8 * n_samples * n_classes / 2**30
+        raise CommandError(
+            f"{n_samples:,} samples with {n_classes:,} classes: a table with a probability for each class would have "
+            f"{size:.1f} GiB; use lmssc.LMSSC in Python, whose probabilities are then sparse, or fewer classes"
+        )
+
+
 def _fits(advance: Advance | None) -> Callable[[Any], None] | None:
     return None if advance is None else lambda record: advance(record.done, record.total, f"score {record.score:.3f}")
 
 
-def _suggestions(model: Any, known: NDArray) -> NDArray:
+def _suggestions(model: Any, known: NDArray, *, in_parts: bool) -> NDArray:
     wanted = min(SuggestionLimits().count(len(known)), int((~known).sum()))
-    return model.most_informative(wanted) if wanted else np.empty(0, dtype=int)
+    if not wanted:
+        return np.empty(0, dtype=int)
+    return model.most_uncertain(wanted) if in_parts else model.most_informative(wanted)
 
 
 def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Path], n_suspect: int) -> Outcome:

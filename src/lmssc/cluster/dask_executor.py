@@ -6,12 +6,15 @@ worker. If a worker dies, its parts are gone: the executor raises a `WorkerLostE
 last checkpoint with the workers that are left.
 """
 
+import logging
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
@@ -19,6 +22,7 @@ from lmssc.core.parts.executor import Message, Part, Result
 from lmssc.core.parts.file_store import FileStore, Value
 from lmssc.numerics.parallel import threads
 
+LOGGER = logging.getLogger("lmssc.cluster")
 # Seconds between looks at the workers while tasks run.
 POLL_SECONDS = 1.0
 # In a worker: its parts, and the arrays that they had at the last `mark`, by fit and number.
@@ -71,8 +75,13 @@ def _receive(
     return run_on_part(name, number, function, (found, *arguments)), size
 
 
-def _mark(part: Part, name: str) -> None:
+def _mark(part: Part, name: str) -> tuple[int, int, int, int]:
+    """Halo rows, edges to other parts, all edges, and halo rows of the neighbour lists."""
     _MARKED[name, part.number] = dict(part.store)
+    graph = part["graph"]
+    cut = int(np.count_nonzero((graph.indices < part.start) | (graph.indices >= part.stop)))
+    listed = part.get("list_halo")
+    return len(part["edge_halo"]), cut, graph.nnz, 0 if listed is None else len(listed)
 
 
 def _rollback(part: Part, name: str) -> None:
@@ -109,8 +118,13 @@ class DaskExecutor:
     ----------
     workers : list of str
         Address of the worker of each part.
-    bytes_sent : int
-        Bytes of all messages between different parts so far.
+    calls, bytes_sent : Counter
+        Rounds of messages since the last `mark`, and their bytes between different parts, by the function that sends.
+
+    Notes
+    -----
+    The logger "lmssc.cluster" tells at each `mark`, so once an iteration, what was sent, how many rows the halos have,
+    and the share of the edges that cross parts.
     """
 
     def __init__(self, bounds: NDArray, client: Any, shared: str | None = None) -> None:
@@ -120,7 +134,8 @@ class DaskExecutor:
         if not alive:
             raise WorkerLostError("the cluster has no worker")
         self.workers = [alive[p * len(alive) // (len(bounds) - 1)] for p in range(len(bounds) - 1)]
-        self.bytes_sent = 0
+        self.calls: Counter[str] = Counter()
+        self.bytes_sent: Counter[str] = Counter()
         ends = [(int(first), int(end)) for first, end in pairwise(bounds)]
         self._gather(self._submit(_create, [(self._name, p, *ends[p]) for p in range(len(ends))]))
 
@@ -154,7 +169,8 @@ class DaskExecutor:
         picked = [self._submit(_pick, [(one, target) for one in sent]) for target in range(len(sent))]
         tasks = [(self._name, p, receive, picked[p], own) for p, own in enumerate(arguments)]
         found = self._gather(self._submit(_receive, tasks))
-        self.bytes_sent += sum(size for _, size in found)
+        self.calls[send.__name__] += 1
+        self.bytes_sent[send.__name__] += sum(size for _, size in found)
         return [result for result, _ in found]
 
     def _arguments(self, shared: Sequence[Any], each: Sequence[Any] | None) -> Iterable[tuple[int, Sequence[Any]]]:
@@ -170,7 +186,21 @@ class DaskExecutor:
 
     def mark(self) -> None:
         """Remember the arrays of all parts as they are now."""
-        self.map(_mark, self._name)
+        counts = self.map(_mark, self._name)
+        halo, cut, edges, listed = (sum(column) for column in zip(*counts, strict=True))
+        LOGGER.info(
+            "%d parts, %d bytes sent, halo rows %d of edges and %d of lists, %.1f %% of the edges cross parts",
+            *(len(self.workers), self.bytes_sent.total(), halo, listed, 100 * cut / max(edges, 1)),
+            extra={
+                "calls": dict(self.calls),
+                "bytes": dict(self.bytes_sent),
+                "cut": cut,
+                "halo": halo,
+                "lists": listed,
+            },
+        )
+        self.calls.clear()
+        self.bytes_sent.clear()
 
     def rollback(self) -> None:
         """Go back to the last `mark`."""

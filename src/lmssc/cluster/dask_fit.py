@@ -1,6 +1,5 @@
 """A fit on a Dask cluster: where its parts are, and how it goes on when a worker dies."""
 
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.targets import Targets
+from lmssc.data.file_lock import LockedFolder
 from lmssc.data.views import Views
 
 # A fit starts over or resumes at most so many times: then the cluster is the problem.
@@ -86,7 +86,7 @@ def open_client(client: Any) -> Iterator[Any]:
     try:
         opened = distributed().Client(client, timeout=CONNECT_TIMEOUT)
     except (OSError, TimeoutError) as error:
-        raise ValueError(f"client={client!r}: no Dask scheduler answers there") from error
+        raise ValueError(f"no Dask scheduler answers at {client!r}") from error
     try:
         yield opened
     finally:
@@ -120,9 +120,9 @@ def fit_on_cluster(
     -------
     FitResult
     """
-    with open_client(client) as opened, tempfile.TemporaryDirectory(prefix="lmssc-cluster-") as folder:
+    with open_client(client) as opened, LockedFolder("lmssc-cluster-") as folder:
         if hooks.checkpoint is None:
-            hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder) / "fit.ckpt")))
+            hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder.path) / "fit.ckpt")))
         for _ in range(MAX_LOSSES):
             try:
                 return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)

@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from lmssc.core.graph import laplacian
+from lmssc.core.sparse_scores import largest_entries
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
 RESTART = 1e-2
@@ -34,8 +35,13 @@ def uncertainties(distributions: NDArray, unreached: NDArray) -> NDArray:
     >>> uncertainties(np.array([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [0.9, 0.1, 0.0]]), np.array([2])).round(1)
     array([1. , 0.2, 1. ])
     """
-    best = np.partition(distributions, -2, axis=1)
-    uncertainty = 1 - (best[:, -1] - best[:, -2])
+    if sparse.issparse(distributions):
+        two = largest_entries(distributions.copy(), 2)
+        best = np.asarray(two.max(axis=1).toarray()).ravel()
+        uncertainty = 1 - (2 * best - np.asarray(two.sum(axis=1)).ravel())
+    else:
+        best = np.partition(distributions, -2, axis=1)
+        uncertainty = 1 - (best[:, -1] - best[:, -2])
     uncertainty[unreached] = 1
     return uncertainty
 

@@ -172,6 +172,7 @@ def fit_calibration(
     penalise: bool = True,
     n_labels: float | None = None,
     costs: NDArray | None = None,
+    n_classes: int | None = None,
 ) -> Calibration:
     """Maximum a posteriori calibration, given samples with known classes.
 
@@ -193,6 +194,8 @@ def fit_calibration(
         Number of labels that are held out in all, if these are some of them.
     costs : ndarray of shape (c,), optional
         Log-likelihood that a doubt δ = 1 of its own costs each class, ∞ for none; by default no class has one.
+    n_classes : int, optional
+        Number of classes, if the last column stands for all those that have neither scores nor targets.
 
     Returns
     -------
@@ -211,18 +214,20 @@ def fit_calibration(
     """
     if not len(scores):
         return Calibration(prior_temperature)
-    n_classes = scores.shape[1]
+    repeats = np.ones(scores.shape[1])
+    if n_classes is None:
+        n_classes = scores.shape[1]
+    repeats[-1] += n_classes - len(repeats)
     logs = np.log(np.maximum(scores, PRIOR.min_score), dtype=np.float64)
     targets = np.asarray(targets, dtype=np.float64)
-    offsets = np.zeros(n_classes) if abundance is None else np.log(rareness(abundance))
+    offsets = np.zeros(len(repeats)) if abundance is None else np.log(rareness(abundance))
     few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
     penalties = (0.0, 0.0)
     if penalise:
         doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
         penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
     centre = float(np.log(prior_temperature))
-    repeats = np.ones(n_classes)
-    if not offsets.any():
+    if not offsets.any() and n_classes == len(repeats):
         logs, targets, repeats = merge_floor(logs, targets, float(np.log(PRIOR.min_score)))
     offsets = offsets[: len(repeats)]
 

@@ -12,7 +12,7 @@ from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
 from lmssc.numerics.knn.exact import ExactKNN, Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.parallel import threaded_map
-from lmssc.numerics.sparse_ops import consecutive_rows, stack_rows, threaded_product
+from lmssc.numerics.sparse_ops import consecutive_rows, diagonal_minus, stack_rows, threaded_product
 
 # Longer rows of S, which only hundreds of near-duplicates of one sample make, are cut.
 MAX_NEIGHBORS = 1000
@@ -422,27 +422,7 @@ def laplacian_rows(graph: sparse.csr_array, transposed: sparse.csr_array, first:
     affinity = graph + transposed
     affinity.data *= affinity.dtype.type(0.5)
     degrees = np.asarray(affinity.sum(axis=1)).ravel()
-    return _with_diagonal(affinity, degrees, first)
-
-
-def _with_diagonal(affinity: sparse.csr_array, degrees: NDArray, first: int) -> sparse.csr_array:
-    """D − W for rows from number `first` on; `affinity` is overwritten."""
-    affinity.sort_indices()
-    n_rows = affinity.shape[0]
-    row = np.repeat(np.arange(n_rows, dtype=affinity.indptr.dtype), np.diff(affinity.indptr))
-    if (affinity.indices == row + first).any():
-        numbers = np.arange(n_rows)
-        return sparse.csr_array((degrees, (numbers, first + numbers)), shape=affinity.shape) - affinity
-    # Each entry moves on by the diagonals of the rows before, and by its own if it is beyond that.
-    place = np.arange(affinity.nnz) + row + (affinity.indices > row + first)
-    own = np.ones(affinity.nnz + n_rows, dtype=bool)
-    own[place] = False
-    data, indices = np.empty(len(own), dtype=affinity.dtype), np.empty(len(own), dtype=affinity.indices.dtype)
-    np.negative(affinity.data, out=affinity.data)
-    data[place], indices[place] = affinity.data, affinity.indices
-    data[own], indices[own] = degrees, np.arange(first, first + n_rows)
-    starts = affinity.indptr + np.arange(n_rows + 1, dtype=affinity.indptr.dtype)
-    return sparse.csr_array((data, indices, starts), shape=affinity.shape)
+    return diagonal_minus(affinity, degrees, first)
 
 
 def stack_coordinates(parts: Sequence[tuple[NDArray, float]], dtype: np.dtype) -> NDArray:

@@ -272,6 +272,8 @@ class Regression:
         Z.
     labelled : ndarray of bool of shape (n,)
         Which samples have a label; at least one.
+    weigh_classes : bool
+        Whether small classes count as much as others; otherwise all columns of the scores count as they are.
 
     Examples
     --------
@@ -282,7 +284,8 @@ class Regression:
     True
     """
 
-    def __init__(self, points: NDArray | NystroemRows, labelled: NDArray) -> None:
+    def __init__(self, points: NDArray | NystroemRows, labelled: NDArray, *, weigh_classes: bool = True) -> None:
+        self.weigh_classes = weigh_classes
         self.rows = points if isinstance(points, NystroemRows) else NystroemRows(points)
         self.chosen = self.rows.first(labelled)
         self.fit_rows = self.rows
@@ -340,6 +343,8 @@ class Regression:
 
     def _targets(self, scores: NDArray) -> NDArray:
         scores = self._select(scores)
+        if not self.weigh_classes:
+            return scores
         shares = scores[self.labelled].mean(axis=0, dtype=np.float64)
         return scores / np.sqrt(len(shares) * np.where(shares > 0, shares, 1))
 

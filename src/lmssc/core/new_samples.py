@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 
 from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.second_opinion import SecondOpinion
+from lmssc.core.sparse_scores import calibrate_sparsely, fit_sparse_calibration, scale_rows
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
 from lmssc.data.views import Views
@@ -43,6 +44,8 @@ class ProbeLimits:
 
 
 PROBE = ProbeLimits()
+# Least share of sparse scores that is kept far away from all samples: which is the largest is still known.
+MIN_KEPT = 1e-9
 
 
 class NeighborScores(NamedTuple):
@@ -83,6 +86,8 @@ class Trust:
     def __call__(self, found: NeighborScores, frequencies: NDArray) -> NDArray:
         """Probabilities, which fall back to the class frequencies far away from the samples of fit."""
         kept = _decay(found.distances, self.distance) * _decay(found.residuals, self.leftover)
+        if sparse.issparse(found.scores):  # the rest belongs to classes that are not listed
+            return scale_rows(calibrate_sparsely(found.scores, self.calibration), np.maximum(kept, MIN_KEPT))
         kept = kept[:, None].astype(found.scores.dtype)
         return kept * self.calibration(found.scores) + (1 - kept) * frequencies.astype(found.scores.dtype)
 
@@ -192,8 +197,9 @@ class NewSampleProbe:
             scores = second_opinion.blend(scores, opinions)
         calibration = Calibration()
         if shown is not None:
+            fit = fit_sparse_calibration if sparse.issparse(scores) else fit_calibration
             targets = distributions[samples]
-            calibration = fit_calibration(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
+            calibration = fit(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
         largest = max(
             np.quantile(probed.residuals, PROBE.quantile),
             PROBE.min_residual_share * np.quantile(probed.energies, PROBE.quantile),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.sparse_scores import replace_rows, scale_rows
 from lmssc.core.targets import Targets
 from lmssc.numerics.sparse_ops import components_of
 
@@ -104,6 +105,8 @@ def shrink_one_class(
     samples, shrunk, changed = shrink_some(scores, graph, targets, found)
     if not len(samples):
         return scores, changed
+    if sparse.issparse(scores):
+        return replace_rows(scores, samples, shrunk), changed
     result = scores.copy()
     result[samples] = shrunk
     return result, changed
@@ -126,10 +129,23 @@ def shrink_some(
     by_chance = float((frequencies**2).sum())
     pure = np.maximum(agreement[uncertain] - by_chance, 0) / (1 - by_chance)
     pure /= pure + (1 - pure) * by_chance ** (found.n_labels - 1.0)
+    if sparse.issparse(scores):
+        return _shrink_sparsely(scores, found, pure)
     own = np.maximum(scores[found.samples], 0)
     own /= own.sum(axis=1, keepdims=True)
     shrunk = pure[:, None] * own + (1 - pure[:, None]) * frequencies
     material = own.max(axis=1) - shrunk.max(axis=1) > MATERIAL
+    return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
+
+
+def _shrink_sparsely(
+    scores: sparse.csr_array, found: OneClassSamples, pure: NDArray
+) -> tuple[NDArray, sparse.csr_array, OneClassSamples]:
+    """`shrink_some` of sparse scores: P·f, the rest belongs to classes that are not listed."""
+    own = scores[found.samples]
+    material = np.asarray(own.max(axis=1).toarray()).ravel() * (1 - pure) > MATERIAL
+    # Not nothing: the class that propagation predicts is still the likeliest.
+    shrunk = scale_rows(own, np.maximum(pure, 1e-9))
     return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
 
 

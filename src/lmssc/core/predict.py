@@ -21,6 +21,7 @@ from lmssc.core.new_samples import (
     without_own,
 )
 from lmssc.core.second_opinion import SecondOpinion
+from lmssc.core.sparse_scores import largest_entries, replace_rows
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
 from lmssc.data.scaling import ViewScaling, scale_views
@@ -137,6 +138,8 @@ class FittedSamples:
     @property
     def frequencies(self) -> NDArray:
         """Class frequencies of the labelled samples."""
+        if sparse.issparse(self.distributions):
+            return np.asarray(self.distributions.T @ self.label_counts).ravel() / self.label_counts.sum()
         return (self.distributions * self.label_counts[:, None]).sum(axis=0) / self.label_counts.sum()
 
 
@@ -242,6 +245,8 @@ def predict_new(
     ndarray of shape (m, c)
     """
     latent, residuals, opinions = encoder(raws)
+    if sparse.issparse(fitted.distributions):
+        return _predict_sparsely(raws, latent, residuals, encoder, average, fitted, groups, probe, trust)
     unreached = fitted.unreached[:, None].astype(fitted.distributions.dtype)
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
@@ -259,4 +264,35 @@ def predict_new(
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         scores[~latent.any(axis=1)] = frequencies
+    return scores
+
+
+def _predict_sparsely(
+    raws: list[RawView],
+    latent: NDArray,
+    residuals: NDArray,
+    encoder: ViewEncoder,
+    average: NeighborAverage,
+    fitted: FittedSamples,
+    groups: NDArray | None,
+    probe: NewSampleProbe | None,
+    trust: Trust | None,
+) -> sparse.csr_array:
+    """`predict_new` of very many classes: the largest scores of each sample."""
+    weights, distances = average.connect(latent, groups)
+    scores = largest_entries((weights @ fitted.distributions).tocsr())
+    frequencies = fitted.frequencies
+    if probe is not None:
+        known = weights @ fitted.unreached.astype(float) <= 0.5
+        for rows, has in presence_patterns(encoder.presence(raws), len(latent)):
+            own = trust if has.all() else None
+            if own is None:
+                own = average.trust(probe, has, encoder.loadings, fitted.distributions)
+            rows = rows[known[rows]]
+            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
+            scores = replace_rows(scores, rows, adjusted)
+    if average.embedding.stretch is not None:  # a text without a known word has no direction
+        lost = np.flatnonzero(~latent.any(axis=1))
+        usual = largest_entries(sparse.csr_array(frequencies[None]))
+        scores = replace_rows(scores, lost, usual[np.zeros(len(lost), dtype=np.intp)])
     return scores

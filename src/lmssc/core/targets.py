@@ -5,6 +5,7 @@ Identical samples are one node of the graph. Its target is the share of each cla
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,9 @@ class Targets:
     shares: NDArray
     counts: tuple[NDArray, NDArray, NDArray]
     trust: NDArray | None = None
+
+    # Whether the columns of the targets are classes, which may be weighed by their number of labels.
+    has_classes: ClassVar[bool] = True
 
     @classmethod
     def from_codes(cls, codes: NDArray, n_classes: int) -> "Targets":
@@ -115,13 +119,13 @@ class Targets:
         kept = position[node] >= 0
         mixed = position[self.mixed]
         order = np.argsort(mixed, kind="stable")[np.count_nonzero(mixed < 0) :]
-        return Targets(
-            self.codes[nodes],
-            self.n_classes,
-            mixed[order],
-            self.shares[order],
-            (position[node[kept]], code[kept], numbers[kept]),
-            None if self.trust is None else self.trust[nodes],
+        return replace(
+            self,
+            codes=self.codes[nodes],
+            mixed=mixed[order],
+            shares=self.shares[order],
+            counts=(position[node[kept]], code[kept], numbers[kept]),
+            trust=None if self.trust is None else self.trust[nodes],
         )
 
     def hide(self, nodes: NDArray) -> "Targets":

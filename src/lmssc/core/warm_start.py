@@ -106,7 +106,8 @@ def warm_start(
     regressor = expected = previous = None
     initially_disconnected = unreached
     if weight:
-        regression = Regression(embedded if features is None else features, targets.labelled)
+        rows = embedded if features is None else features
+        regression = Regression(rows, targets.labelled, weigh_classes=targets.has_classes)
         regression.adapt(scores)
         for _ in range(MAX_ROUNDS):
             candidate = regression.fit(scores).times(np.sqrt(weight))

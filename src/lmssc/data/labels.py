@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
 # Text that stands for a missing value: what pandas reads as missing, and missing values converted to text.
 MISSING_WORDS = frozenset(
@@ -121,6 +120,8 @@ def _as_column(y: ArrayLike) -> NDArray:
         column = np.asarray(y)
         if column.dtype.kind in "US" and not isinstance(y, np.ndarray):
             column = np.asarray(y, dtype=object)
+    from sklearn.utils.validation import column_or_1d  # slow to import; files can be read without it
+
     return column_or_1d(column, warn=True)
 
 

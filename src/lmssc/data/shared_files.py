@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -150,9 +151,8 @@ def map_rows(function: Callable[..., Any], *data: MappedRows) -> Iterator[tuple[
         for numbers, place in places:
             yield numbers, _call(function, [one.array for one in data], place)
         return
-    numbers_of = (numbers for numbers, _ in places)
-    for results in readers.run(_call_each, list(_tasks(function, data, places))):
-        yield from zip(numbers_of, results, strict=False)
+    results = chain.from_iterable(readers.run(_call_each, list(_tasks(function, data, places))))
+    yield from zip((numbers for numbers, _ in places), results, strict=True)
 
 
 def sum_rows(function: Callable[..., NDArray], *data: MappedRows) -> NDArray:

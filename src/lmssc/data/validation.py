@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.validation import check_array
 
 from lmssc.data.frames import frame_to_array, is_frame, is_lazy_frame
 from lmssc.data.graph_view import Graph
@@ -56,6 +55,8 @@ def read_block(data: Any, name: str, min_samples: int = 1) -> Matrix:
     if is_list_column(data):
         data = list_column_to_array(data, name)
     _refuse_unsupported(data, name)
+    from sklearn.utils.validation import check_array  # slow to import; files can be read without it
+
     try:
         block = check_array(
             frame_to_array(data) if is_frame(data) else data,

@@ -18,6 +18,7 @@ from lmssc.core.fit_config import FitContext
 from lmssc.core.one_class_components import OneClassSamples, shrink_one_class
 from lmssc.core.parts.results import renumber_graph, take_in_order
 from lmssc.core.progress import IterationProgress
+from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
@@ -136,7 +137,12 @@ class MultiViewClassifier(
 
     def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
         """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""
-        if unlinked.any():
+        if unlinked.any() and sparse.issparse(solution.scores):
+            rows = np.flatnonzero(unlinked)
+            usual = largest_entries(sparse.csr_array(targets.frequencies[None]))[np.zeros(len(rows), dtype=np.intp)]
+            scores = replace_rows(solution.scores, rows, usual)
+            solution = replace(solution, scores=scores, unreached=solution.unreached | unlinked)
+        elif unlinked.any():
             frequencies = targets.frequencies.astype(np.float32)
             solution = replace(
                 solution,
@@ -201,7 +207,7 @@ class MultiViewClassifier(
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
         """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
-        scores = np.maximum(solution.scores, 0)
+        scores = solution.scores if sparse.issparse(solution.scores) else np.maximum(solution.scores, 0)
         scores, changed = shrink_one_class(scores, solution.graph, targets, solution.one_class)
         self._warn_of_one_class(changed)
         return replace(solution, scores=scores)
@@ -235,15 +241,18 @@ class MultiViewClassifier(
         if n_empty:
             raise ValueError(
                 f"{type(self).__name__}._fit_method returned no positive score for {n_empty} of "
-                f"{len(solution.scores)} samples; give them problem.targets.frequencies and mark them in "
+                f"{solution.scores.shape[0]} samples; give them problem.targets.frequencies and mark them in "
                 "Solution.unreached"
             )
 
     def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the solution in the order of the input."""
-        scores = np.maximum(solution.scores, 0)
-        distributions = np.empty_like(scores)
-        distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
+        if sparse.issparse(solution.scores):
+            distributions = rename_columns(solution.scores, self._class_order)
+        else:
+            scores = np.maximum(solution.scores, 0)
+            distributions = np.empty_like(scores)
+            distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
         self.label_distributions_ = self._to_input(distributions)
         self.transduction_ = self._decide(self.label_distributions_)
         self.graph_ = self._graph_of_samples(solution.graph)
@@ -363,6 +372,7 @@ class MultiViewClassifier(
         return tags
 
 
-def _count_empty(scores: NDArray, _: int) -> int:
+def _count_empty(scores: NDArray | sparse.csr_array, _: int) -> int:
     """Number of rows without a positive score."""
-    return int(np.count_nonzero(~(np.maximum(scores, 0).sum(axis=1) > 0)))
+    positive = scores if sparse.issparse(scores) else np.maximum(scores, 0)
+    return int(np.count_nonzero(~(np.asarray(positive.sum(axis=1)) > 0)))

@@ -17,6 +17,7 @@ from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
+from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
 from lmssc.data.canonical_order import in_input_order
@@ -26,6 +27,7 @@ from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec, has_dask
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
+from lmssc.estimators.dense_only import refuse_for_many_classes
 from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES, make_config
@@ -161,7 +163,8 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
     transduction_ : ndarray of shape (n,)
         Label of each sample.
     label_distributions_ : ndarray of shape (n, c)
-        Class distribution of each sample; rows sum to 1.
+        Class distribution of each sample; rows sum to 1. With more than 1,000 classes and 25 million numbers, a CSR
+        array of the 64 largest of each row; what a row lacks of 1 belongs to classes that are not listed in it.
     unreached_ : ndarray of int
         Samples in components of the graph without a label; they get the class frequencies of the labelled samples.
     overruled_ : ndarray of int
@@ -325,7 +328,11 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         else:
             groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
             links = [graph.links for graph in problem.graphs]
-            result = fit(views, problem.targets, config, hooks, context, groups, links)
+            if has_many_classes(views.n_samples, problem.targets.n_classes):
+                refuse_for_many_classes(self, problem)
+                result = fit_many_classes(views, problem.targets, config, hooks, context, groups)
+            else:
+                result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
         return Solution(result.scores, result.graph, result.unreached, result.one_class)

@@ -35,6 +35,7 @@ from lmssc.data.stacking import stack_rows_of
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import RawView
+from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution
 from lmssc.estimators.trust_state import given_codes
@@ -110,6 +111,7 @@ class PartialUpdateMixin:
         True
         """
         check_is_fitted(self)
+        need_dense(self, "partial_update")
         if not REFIT.accepts(refit):
             raise ValueError(f"refit must be {REFIT.wanted}, got {refit!r}")
         if X_new is None and y_new is None:

@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.cluster.dask_views import map_blocks
+from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.labels import known_labels
 from lmssc.data.link_order import link_keys
@@ -54,7 +55,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         Returns
         -------
         ndarray of shape (n, c)
-            Non-negative rows that sum to 1, columns as in `classes_`.
+            Non-negative rows that sum to 1, columns as in `classes_`. A CSR array if `label_distributions_` is one.
         """
         check_is_fitted(self)
         if has_dask(X):
@@ -69,9 +70,13 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         batch_size = max(MIN_BATCH_SIZE, len(self._order.samples))
         if n_samples <= batch_size:
             return self._answer(raws, links)
+        batches = gen_batches(n_samples, batch_size)
+        parts = (self._answer([raw.take(rows) for raw in raws], [one[rows] for one in links]) for rows in batches)
+        if sparse.issparse(self.label_distributions_):
+            return sparse.vstack(list(parts), format="csr")
         result = np.empty((n_samples, len(self.classes_)), dtype=self.label_distributions_.dtype)
-        for rows in gen_batches(n_samples, batch_size):
-            result[rows] = self._answer([raw.take(rows) for raw in raws], [one[rows] for one in links])
+        for rows, part in zip(gen_batches(n_samples, batch_size), parts, strict=True):
+            result[rows] = part
         return result
 
     def _answer(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
@@ -83,20 +88,28 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
                 unknown_rows = raws if new.all() else [self._select_rows(raw, np.flatnonzero(new)) for raw in raws]
                 unknown_links = [one[np.flatnonzero(new)] for one in links]
                 found = self._predict_linked(unknown_rows, unknown_links) if links else self._predict_new(unknown_rows)
-                scores = np.maximum(found, 0)
-                result[np.ix_(new, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
+                result = self._put_scores(result, np.flatnonzero(new), found)
                 if not self._linked.all():
                     lost = np.flatnonzero(new)[~has_linked_view(unknown_rows, self._linked)]
-                    result[lost] = self.label_distributions_[self.unreached_[0]]
+                    result = _put_rows(result, lost, self.label_distributions_[self.unreached_[:1]])
                 wordless = np.flatnonzero(new)[self._lack_words(unknown_rows)]
                 if len(wordless):
-                    result[wordless] = self.label_distributions_[self._labelled].mean(axis=0)
+                    usual = self.label_distributions_[self._labelled].mean(axis=0)[None]
+                    result = _put_rows(result, wordless, usual)
                     warnings.warn(
                         f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "
                         "they have no word in common with the samples of fit and get the class frequencies",
                         UserWarning,
                         stacklevel=4,
                     )
+        return result
+
+    def _put_scores(self, result: Any, rows: NDArray, found: Any) -> Any:
+        """The result with the scores of some rows, whose classes are in canonical order, as distributions."""
+        if sparse.issparse(found):
+            return replace_rows(result, rows, rename_columns(found, self._class_order))
+        scores = np.maximum(found, 0)
+        result[np.ix_(rows, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
@@ -167,7 +180,11 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
 
     def _decide(self, distributions: NDArray) -> NDArray:
         """Most likely class of each row; ties are broken in canonical order, not by the names of the classes."""
-        return self.classes_[self._class_order[distributions[:, self._class_order].argmax(axis=1)]]
+        if sparse.issparse(distributions):
+            best = largest_entries(rename_columns(distributions, np.argsort(self._class_order)), 1).indices
+        else:
+            best = distributions[:, self._class_order].argmax(axis=1)
+        return self.classes_[self._class_order[best]]
 
     def _threads(self) -> AbstractContextManager[None]:
         """Context that limits the threads of a fit or a prediction."""
@@ -186,4 +203,15 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
 
     def _known_distributions(self) -> NDArray:
         """Distributions of the distinct samples of `fit`; samples and classes in canonical order."""
+        if sparse.issparse(self.label_distributions_):
+            return rename_columns(self.label_distributions_[self._order.samples], np.argsort(self._class_order))
         return self.label_distributions_[np.ix_(self._order.samples, self._class_order)]
+
+
+def _put_rows(result: Any, rows: NDArray, usual: Any) -> Any:
+    """The result with one distribution, a single row, in some rows."""
+    if sparse.issparse(result):
+        usual = sparse.csr_array(usual)
+        return replace_rows(result, rows, largest_entries(usual)[np.zeros(len(rows), dtype=np.intp)])
+    result[rows] = usual
+    return result

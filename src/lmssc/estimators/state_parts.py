@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from lmssc.core.calibration import Calibration, GroupedCalibration
+from lmssc.core.class_codes import N_DIMENSIONS
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
@@ -19,6 +21,7 @@ from lmssc.estimators.state_checks import (
     Sizes,
     are_texts,
     array,
+    csr,
     matrix,
     number,
     optional,
@@ -150,7 +153,7 @@ def is_embedding(value: Any, sizes: Sizes) -> bool:
 
 
 def is_label_regressor(value: Any, sizes: Sizes) -> bool:
-    """A `LabelRegressor` of c scores, or fewer with the same distances, on r components."""
+    """A `LabelRegressor` of c scores, or fewer with the same distances, or codes of classes, on r components."""
     features = value.features
     n_landmarks, n_radial = features.whitening.shape
     return (
@@ -158,7 +161,7 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
         and number(least=TINY).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
-        and sizes.q - sizes.r <= sizes.c
+        and sizes.q - sizes.r <= max(sizes.c, N_DIMENSIONS)
         and points(sizes.r + n_radial, sizes.q - sizes.r).accepts(value.coefficients, sizes)
     )
 
@@ -289,6 +292,9 @@ def is_trust(value: Any, sizes: Sizes) -> bool:
 
 def are_distributions(value: Any, sizes: Sizes) -> bool:
     """Distributions over the classes; rows sum to 1."""
+    if sparse.issparse(value):  # what a row lacks of 1 belongs to classes that it does not list
+        right = csr("n", "c", least=0).accepts(value, sizes) and bool((np.diff(value.indptr) > 0).all())
+        return right and bool((value.sum(axis=1) <= 1 + ROUNDING).all())
     right = array("n", "c", least=0, most=1 + ROUNDING).accepts(value, sizes)
     return right and bool((np.abs(value.sum(axis=1) - 1) <= ROUNDING).all())
 

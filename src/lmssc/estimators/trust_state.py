@@ -17,6 +17,7 @@ from lmssc.data.labels import is_missing
 from lmssc.data.link_order import link_keys
 from lmssc.data.validation import Masks
 from lmssc.data.view_linkage import group_of_samples
+from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.worker_results import local_model
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
@@ -61,6 +62,7 @@ def fitted_model(clf: Any) -> Any:
     model = getattr(clf, "best_estimator_", clf)
     if not hasattr(model, "_targets"):
         raise TypeError(f"{type(model).__name__} has no latent positions to judge answers by; use LMSSC")
+    need_dense(model, "this judgement of answers")
     return local_model(model)
 
 

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 
 from lmssc.cluster.dask_fit import find_client, open_client
 from lmssc.cluster.dask_readers import DaskReaders
+from lmssc.cluster.dask_results import SharedFolder, as_dask_array
 from lmssc.cluster.dask_views import spool
-from lmssc.cluster.worker_results import SharedFolder, as_dask_array
 from lmssc.core.one_class_components import shrink_some
 from lmssc.core.parts.results import leave_rows
 from lmssc.core.targets import Targets
+from lmssc.data.file_lock import LockedFolder
 from lmssc.data.shared_files import read_by, readers_of
 from lmssc.data.validation import has_dask
 from lmssc.estimators.problem import Solution
@@ -43,12 +43,12 @@ class WorkerResultsMixin:
         results = SharedFolder(parent)
         with (
             open_client(find_client(self.client)) as client,  # type: ignore[attr-defined]
-            TemporaryDirectory(prefix="lmssc-", dir=parent) as place,
-            read_by(DaskReaders(client, results.path), place, results.path),
+            LockedFolder("lmssc-views-", parent) as views,
+            read_by(DaskReaders(client, results.path), views.path, results.path),
         ):
             self._client, self._shared = client, results.path
             try:
-                yield spool(X, place)
+                yield spool(X, views.path)
             finally:
                 del self._client, self._shared
         self._show_as_dask(results)

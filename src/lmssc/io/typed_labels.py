@@ -4,8 +4,9 @@ import csv
 import re
 from pathlib import Path
 
-# The file beside the list that has the same guesses.
-PREDICTIONS = "predictions.csv"
+# The files that `lmssc classify` writes. The predictions have the same guesses as the list beside them.
+PREDICTIONS, TO_LABEL, MODEL, REPORT = "predictions.csv", "to_label.csv", "model.lmssc", "report.html"
+CHECK_LABELS = "check_labels.csv"
 # Columns that `outputs.write_to_label` writes after id and label.
 GUESSES = ("guess", "confidence", "runner_up")
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 # A word is any run of letters and digits, even a single one: some columns hold "A", "B", "C".
 WORD = r"(?u)\b\w+\b"
@@ -30,6 +29,8 @@ def learn_words(texts: NDArray) -> list[str]:
     >>> learn_words(np.array(["red apple", "Red pear", None], dtype=object))
     ['red']
     """
+    from sklearn.feature_extraction.text import CountVectorizer  # slow to import
+
     known = [text for text in texts if text is not None]
     for least in (2, 1):
         counter = CountVectorizer(token_pattern=WORD, min_df=least, max_features=MAX_WORDS)
@@ -62,6 +63,8 @@ def count_words(texts: NDArray, words: Sequence[str]) -> tuple[sparse.csr_array,
     (array([[0., 2.],
            [0., 0.]]), array([ True, False]))
     """
+    from sklearn.feature_extraction.text import CountVectorizer  # slow to import
+
     counter = CountVectorizer(token_pattern=WORD, vocabulary=list(words), dtype=np.float64)
     counts = sparse.csr_array(counter.transform(["" if text is None else text for text in texts]))
     return counts, np.diff(counts.indptr) > 0

@@ -11,7 +11,7 @@ from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
 
 
-class Rows(Protocol):
+class PointRows(Protocol):
     """Rows that can be read by their numbers."""
 
     @property
@@ -31,7 +31,7 @@ BATCH_ROWS = 1 << 20
 """Points that are in memory at a time, if they are on disk."""
 
 
-def spatial_order(points: Rows, after_batch: Callable[[], object] | None = None) -> NDArray:
+def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = None) -> NDArray:
     """An order in which points that are close in space have close indices.
 
     The points are split in half along their first principal direction, and each half again.

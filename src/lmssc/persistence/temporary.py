@@ -9,15 +9,11 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from lmssc.data.file_lock import lock, unlock
 
 # How long to wait for another process that creates or removes temporary files in the same folder.
 LOCK_TIMEOUT_SECONDS = 2.0
@@ -43,52 +39,6 @@ def temporary_path(folder: Path, name: str = "") -> Path:
     True
     """
     return folder / f".{name}{'.' if name else ''}lmssc-{secrets.token_hex(8)}.tmp"
-
-
-def lock(file: int | Path, timeout: float = 0.0, *, shared: bool = False) -> int | None:
-    """Lock a file or folder for this process.
-
-    Parameters
-    ----------
-    file : Path, or int
-        Its path, or the descriptor of an open file.
-    timeout : float
-        Seconds to wait if another process has locked it.
-    shared : bool
-        Whether several processes may hold the lock. Processes that use a temporary file or folder share its lock; one
-        that removes it needs an exclusive lock.
-
-    Returns
-    -------
-    int or None
-        A descriptor, whose closing releases the lock. None if another process has it, or the system has no locks.
-    """
-    if fcntl is None:
-        return None
-    until = time.monotonic() + timeout
-    try:
-        descriptor = os.dup(file) if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    while True:
-        try:
-            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < until:
-                time.sleep(0.005)
-                continue
-        except OSError:
-            pass  # a file system without locks
-        else:
-            return descriptor
-        os.close(descriptor)
-        return None
-
-
-def unlock(descriptor: int | None) -> None:
-    """Release a lock, given what `lock` returned."""
-    if descriptor is not None:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.views import RawView
+from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.worker_results import local_model
 from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
 from lmssc.persistence.atomic import open_atomically, readable
@@ -105,6 +106,7 @@ def write_report(
     True
     """
     check_is_fitted(clf)
+    need_dense(clf, "a report")
     clf = local_model(clf)
     n_samples = len(clf.transduction_)
     raws = _raw_views(clf, views, y, present)

@@ -1,7 +1,5 @@
 """Parts that live in files: one is in memory at a time."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 
 from lmssc.core.parts.executor import Message, Part, Result, with_own
 from lmssc.core.parts.file_store import FileStore, StoredArray
+from lmssc.data.file_lock import LockedFolder
 
 
 class DiskExecutor:
@@ -36,7 +35,8 @@ class DiskExecutor:
 
     def __init__(self, bounds: NDArray, folder: str | None = None) -> None:
         self.bounds = bounds
-        self.folder = Path(tempfile.mkdtemp(prefix="lmssc-parts-", dir=folder))
+        self._folder = LockedFolder("lmssc-parts-", folder)
+        self.folder = Path(self._folder.path)
         self._mail = self.folder / "mail"
         self._mail.mkdir()
         self._stores = [FileStore(self.folder / str(p)) for p in range(len(bounds) - 1)]
@@ -99,7 +99,7 @@ class DiskExecutor:
 
     def close(self) -> None:
         """Delete the temporary folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.close()
 
 
 def _received(sent: Sequence[Mapping[int, Sequence[StoredArray]]], number: int) -> dict[int, Message]:

@@ -1,8 +1,5 @@
 """Results that stay with the workers of a Dask cluster: dask arrays of files in a folder that all share."""
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +9,7 @@ from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
 from lmssc.cluster.dask_views import dask
+from lmssc.data.file_lock import LockedFolder
 from lmssc.data.memmap import FileArray, open_file
 from lmssc.numerics.batches import gen_batches
 
@@ -19,7 +17,7 @@ from lmssc.numerics.batches import gen_batches
 BLOCK_ROWS = 1 << 18
 
 
-class SharedFolder:
+class SharedFolder(LockedFolder):
     """A temporary folder, which is deleted with the last array that needs it.
 
     Parameters
@@ -34,8 +32,7 @@ class SharedFolder:
     """
 
     def __init__(self, parent: str | None = None) -> None:
-        self.path = tempfile.mkdtemp(prefix="lmssc-results-", dir=parent)
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        super().__init__("lmssc-results-", parent)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (self.path,)  # only the process that made it deletes it
