@@ -1,5 +1,7 @@
 """`LMSSC.partial_update`: new samples and labels join a fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from lmssc import LMSSC
 from lmssc.core.extended_graph import ExtendedGraph, GraphRule
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.datasets import make_multiview
+from lmssc.numerics.knn import mutual
 from lmssc.numerics.knn.mutual import near_pairs
 
 
@@ -59,7 +62,8 @@ def test_new_edges_are_those_of_the_graph_learned_anew(data):
 
 
 @pytest.mark.parametrize("n_points", [300, 12_000])
-def test_near_pairs_are_all_pairs_near_to_either_side(n_points):
+def test_near_pairs_are_all_pairs_near_to_either_side(n_points, monkeypatch):
+    monkeypatch.setattr(mutual, "SETTINGS", replace(mutual.SETTINGS, min_pairs=0))
     rng = np.random.default_rng(0)
     points, queries = rng.normal(size=(n_points, 6)), rng.normal(size=(20, 6))
     reach = rng.uniform(0, 0.5, n_points)

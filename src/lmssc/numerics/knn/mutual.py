@@ -24,12 +24,15 @@ class MutualSettings:
         The distance of the farthest neighbour is bounded in a sample of this many points per neighbour.
     n_cells : int
         Cells of the approximate search: each point belongs to the nearest of so many of the points.
+    min_pairs : int
+        Up to so many pairs of a point and a query are all compared: that takes less time than cells.
     n_measured : int
         Number of queries on which the recall is measured.
     """
 
     sample_per_neighbor: int = 100
     n_cells: int = 256
+    min_pairs: int = 20_000_000
     n_measured: int = 100
 
 
@@ -73,7 +76,7 @@ def near_pairs(points: NDArray, queries: NDArray, needed: int, reach: NDArray, r
     """
     limits = _limits(points, queries, needed)
     blocks = [(np.arange(len(points)), np.arange(len(queries)))]
-    if has_index(len(points), recall):
+    if has_index(len(points), recall) and len(points) * len(queries) > SETTINGS.min_pairs:
         blocks = _cells(points, queries, limits, needed, recall)
     return _pairs_within(points, queries, blocks, limits, reach)
 
