@@ -182,7 +182,9 @@ def work(label_studio, studio, truth):
         asked = [one["id"] for one in studio.ask("/api/list", list="informative")["samples"]]
         left = [task for task in tasks if not task["total_annotations"]]
         task = left[0]
-        followed += task["data"]["id"] == next(key for key in asked if key in ids)
+        wanted = next(key for key in asked if key in ids)
+        followed += task["data"]["id"] == wanted
+        print(f"turn {turn + 1}: lowest score {task['data']['id']}, lmssc asks for {wanted}", flush=True)
         label = truth[task["data"]["id"]]
         result = [{"from_name": "label", "to_name": "sample", "type": "choices", "value": {"choices": [label]}}]
         label_studio.ask(f"/api/tasks/{task['id']}/annotations", {"result": result})
