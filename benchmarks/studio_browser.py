@@ -250,6 +250,7 @@ def measure_speed(folder, n_samples, n_keys, think):
         for _ in range(n_keys):
             time.sleep(think)
             times.append(page.give(truth[page.sample]))
+            print(f"{times[-1]:.0f} ms", flush=True)
         fits = studio.ask("/api/state")["model"]["fits"]
         page.driver.quit()
     return times, fits
