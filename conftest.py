@@ -54,8 +54,9 @@ def paper_file(monkeypatch, tmp_path_factory):
             pytest.skip(f"needs {file}, which is not in {_DATA} (set LMSSC_DATA to a folder that has it)")
         if name == "bbc" and not find_spec("h5py"):
             pytest.skip("needs h5py, to read BBC")
-        if not (folder / file).exists():
-            (folder / file).symlink_to(_DATA / file)
+        for wanted in (file, "README.md"):
+            if (_DATA / wanted).exists() and not (folder / wanted).exists():
+                (folder / wanted).symlink_to((_DATA / wanted).resolve())
         return folder / file
 
     return path_of

@@ -1,7 +1,8 @@
 """Results that stay with the workers of a Dask cluster: dask arrays of files in a folder that all share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from lmssc._optional import import_optional
 from lmssc.cluster.dask_views import dask
 from lmssc.data.file_lock import LockedFolder
-from lmssc.data.memmap import FileArray, open_file
+from lmssc.data.memmap import FileArray, memory_map, open_file
 from lmssc.numerics.batches import gen_batches
 
 # Rows of a block of a result.
@@ -33,6 +34,13 @@ class SharedFolder(LockedFolder):
 
     def __init__(self, parent: str | None = None) -> None:
         super().__init__("lmssc-results-", parent)
+
+    def keep(self, arrays: Sequence[NDArray]) -> None:
+        """Delete all files but those that some memory maps are of."""
+        kept = {str(getattr(memory_map(array), "filename", None)) for array in arrays}
+        for path in Path(self.path).glob("*.bin"):
+            if str(path) not in kept:
+                path.unlink()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (self.path,)  # only the process that made it deletes it

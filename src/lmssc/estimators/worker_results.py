@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,33 @@ from lmssc.estimators.problem import Solution
 
 def local_model(model: Any) -> Any:
     """A model whose arrays can be read here: the same, or a twin that has memory maps in place of dask arrays."""
-    return vars(model).get("_local", model)
+    twin: Twin | None = vars(model).get("_local")
+    return model if twin is None else twin.model
+
+
+@dataclass
+class Twin:
+    """A model with memory maps of the files that its dask arrays read; the labels are read when they are first needed.
+
+    Attributes
+    ----------
+    fitted : LMSSC
+        The model, without labels.
+    codes : ndarray of int of shape (n,)
+        Memory map of the classes of all samples.
+    folder : SharedFolder
+        Where the files are.
+    """
+
+    fitted: Any
+    codes: NDArray
+    folder: SharedFolder
+
+    @cached_property
+    def model(self) -> Any:
+        """The model with labels, in memory."""
+        self.fitted.transduction_ = self.fitted.classes_[self.codes]
+        return self.fitted
 
 
 class WorkerResultsMixin:
@@ -90,13 +117,17 @@ class WorkerResultsMixin:
     def _show_as_dask(self, folder: SharedFolder) -> None:
         """Show the large results as dask arrays; a twin with memory maps answers what needs them here."""
         model: Any = self
-        codes = vars(self).pop("_codes", None)
-        if codes is None:  # the views could not stay with the workers
-            return
-        twin = copy(model)
-        twin.transduction_ = model.classes_[codes]
-        twin._folder = folder
-        model._local = twin
+        codes = vars(self).pop("_codes")
+        model._local = Twin(copy(model), codes, folder)
+        used = [
+            codes,
+            model.label_distributions_,
+            model.latent_,
+            model._embedded,
+            model.graph_.data,
+            model.graph_.indices,
+        ]
+        folder.keep([*used, *([] if model._opinion is None else [model._opinion.scores])])
         model.label_distributions_ = as_dask_array(model.label_distributions_, folder)
         model.latent_ = as_dask_array(model.latent_, folder)
         model.transduction_ = as_dask_array(codes, folder, model.classes_.__getitem__, model.classes_.dtype)

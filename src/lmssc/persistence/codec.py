@@ -31,7 +31,7 @@ RENAMED_ATTRIBUTES = {
 # Parameters that belong to one run and not to the model.
 RUNTIME_PARAMS = ("callback", "checkpoint", "client", "memory_limit", "n_jobs", "verbose")
 # Fitted attributes that can be computed again, and are not saved.
-RUNTIME_ATTRIBUTES = ("_inner", "_raw_scores", "_local", "_folder")
+RUNTIME_ATTRIBUTES = ("_inner", "_raw_scores", "_local")
 # Booleans, integers, floats, bytes and text, little-endian; any other dtype is refused.
 DTYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|\|S[1-9][0-9]{0,8}|<U[1-9][0-9]{0,8}")
 
