@@ -19,6 +19,8 @@ _BLOCK = os.path.dirname(sitecustomize.__file__)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_BLOCK, os.environ.get("PYTHONPATH")]))
 collect_ignore = [_BLOCK]  # a module of this name may be there already
 
+LONG = {"test_cluster.py", "test_docs.py", "test_killed.py", "test_memmap.py", "test_studio_browser.py"}
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some tests raise.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with suppress(ValueError):  # not in the main thread
@@ -52,8 +54,9 @@ def paper_file(monkeypatch, tmp_path_factory):
             pytest.skip(f"needs {file}, which is not in {_DATA} (set LMSSC_DATA to a folder that has it)")
         if name == "bbc" and not find_spec("h5py"):
             pytest.skip("needs h5py, to read BBC")
-        if not (folder / file).exists():
-            (folder / file).symlink_to(_DATA / file)
+        for wanted in (file, "README.md"):
+            if (_DATA / wanted).exists() and not (folder / wanted).exists():
+                (folder / wanted).symlink_to((_DATA / wanted).resolve())
         return folder / file
 
     return path_of
@@ -72,7 +75,11 @@ def _data_of_the_loaders(request):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """Mark what uses the paper's data, for `-m data`."""
+    """Mark what uses the paper's data, for `-m data`; start with files whose tests take longest or wait.
+
+    Workers share out what is left at the end, so the last tests should be short ones.
+    """
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         if item.path.name == "loaders.py" or "paper_file" in item.fixturenames:
             item.add_marker("data")

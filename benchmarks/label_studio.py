@@ -35,6 +35,8 @@ CONFIG = (
     + "</Choices></View>"
 )
 N_TASKS, N_ANNOTATIONS = 200, 10
+# Digits that lmssc has, and labels of each class to begin with.
+N_SAMPLES, N_GIVEN = 400, 2
 
 
 class LabelStudio:
@@ -128,8 +130,9 @@ def main():
         views, truth = write_digits(folder)
         data = args.data or folder / "label-studio"
         data.mkdir(exist_ok=True)
-        labels = ["--labels", str(folder / "digits" / "labels.csv")]
-        with served(folder, *views, *labels) as studio:
+        pixels = next(Path(view) for view in views if view.endswith("pixels.csv"))
+        truth = cut(pixels, truth, folder / "labels.csv")
+        with served(folder, str(pixels), "--labels", str(folder / "labels.csv")) as studio:
             label_studio = LabelStudio(args.label_studio, data, args.port)
             try:
                 lines = work(label_studio, studio, truth)
@@ -140,6 +143,17 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     with open_atomically(args.out / "label_studio.md") as file:
         file.write(text.encode())
+
+
+def cut(pixels, truth, labels):
+    """Keep the first digits only, and write the labels to begin with; their true labels."""
+    lines = pixels.read_text(encoding="utf-8").splitlines(keepends=True)[: N_SAMPLES + 1]
+    pixels.write_text("".join(lines), encoding="utf-8")
+    place = lines[0].strip().split(",").index("id")
+    kept = {key: truth[key] for key in (line.strip().split(",")[place] for line in lines[1:])}
+    given = [key for name in sorted(set(kept.values())) for key in [key for key in kept if kept[key] == name][:N_GIVEN]]
+    labels.write_text("id,label\n" + "".join(f"{key},{kept[key]}\n" for key in given), encoding="utf-8")
+    return kept
 
 
 def work(label_studio, studio, truth):

@@ -24,7 +24,7 @@ import numpy as np
 
 OUT = Path(__file__).parent.parent / "results" / "speed"
 TABLE = "shape_ratios.csv"
-FIELDS = ("shape", "version", "lmssc", "next", "peer", "ratio", "memory", "accuracy", "parts")
+FIELDS = ("shape", "version", "lmssc", "next", "peer", "ratio", "memory", "peak", "accuracy", "parts")
 # Functions whose seconds are shown, and the part of a fit that they are.
 PARTS = {
     "scaling": [("lmssc.estimators.view_scaling", "fit_scalings"), ("lmssc.estimators.view_scaling", "scale_views")],
@@ -191,7 +191,8 @@ def measure(shape):
     began, before = time.process_time(), peak()
     clf = LMSSC().fit(views, y)
     first = time.process_time() - began
-    memory = (peak() - before) / sum(view.nbytes for view in views)
+    highest = peak()
+    memory = (highest - before) / sum(view.nbytes for view in views)
     times = PartTimes()
     times.watch()
     began = time.process_time()
@@ -206,7 +207,8 @@ def measure(shape):
         other = time.process_time() - began
     accuracy = 100 * float((clf.transduction_ == target)[y == -1].mean())
     parts = {**times.spent, "rest": again - sum(times.spent.values())}
-    return {"lmssc": first, "next": again, "peer": other, "memory": memory, "accuracy": accuracy, "parts": parts}
+    found = {"lmssc": first, "next": again, "peer": other, "memory": memory, "peak": highest / 1e9}
+    return {**found, "accuracy": accuracy, "parts": parts}
 
 
 def measured(shape, source):
@@ -222,7 +224,9 @@ def measured(shape, source):
 
 def median_of(found):
     """Medians of several measurements of one shape; ratios are taken within each."""
-    row = {name: statistics.median(one[name] for one in found) for name in ("lmssc", "next", "memory", "accuracy")}
+    row = {
+        name: statistics.median(one[name] for one in found) for name in ("lmssc", "next", "memory", "peak", "accuracy")
+    }
     if found[0]["peer"] is not None:
         row["peer"] = statistics.median(one["peer"] for one in found)
         row["ratio"] = statistics.median(one["next"] / one["peer"] for one in found)

@@ -16,7 +16,7 @@ process, with work of the same size: `LabelSpreading` with a kNN kernel, or scik
 components of wide dense data, 150 of the CSR of Cora and ACM, which LMSSC gets as dense arrays). Seconds are those of
 the processor on one thread. "first" is the first fit of a process, "next" another one of the same data; the ratio is
 that of the next fit. Memory is what the first fit adds to the peak of the process, as a multiple of the bytes of the
-input. "before" is the version before the work on shapes.
+input; the peak is that of the whole process. "before" is the version before the work on shapes.
 """
 
 
@@ -28,10 +28,22 @@ def write_shapes(rows, goals, folder):
         for version in versions:
             row = rows.get((shape, version))
             if row is not None:
-                numbers = [row[name] or "" for name in ("lmssc", "next", "peer", "ratio")]
+                numbers = [row.get(name) or "" for name in ("lmssc", "next", "peer", "ratio")]
                 aim = "" if goal is None else f"≤ {goal}"
-                lines.append([shape, version, *numbers, aim, row["memory"], f"{float(row['accuracy']):.1f}"])
-    head = ["shape", "version", "first, s", "next, s", "other work, s", "ratio", "goal", "memory ×", "accuracy %"]
+                sizes = [row["memory"], row.get("peak") or ""]
+                lines.append([shape, version, *numbers, aim, *sizes, f"{float(row['accuracy']):.1f}"])
+    head = [
+        "shape",
+        "version",
+        "first, s",
+        "next, s",
+        "other work, s",
+        "ratio",
+        "goal",
+        "memory ×",
+        "peak, GB",
+        "accuracy %",
+    ]
     sections = [
         INTRODUCTION,
         markdown_table(head, lines),

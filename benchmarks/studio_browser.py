@@ -51,7 +51,7 @@ FIT_EVERY = 5
 class Page:
     """One browser at the page of a studio."""
 
-    def __init__(self, address, profile, annotator=None):
+    def __init__(self, address, profile, annotator=None, *, ready=True):
         from selenium.webdriver import ActionChains
         from selenium.webdriver.common.keys import Keys
 
@@ -59,7 +59,8 @@ class Page:
         self.driver = start_browser(profile, offline=False)
         set_screen(self.driver, 1200)
         self.driver.get(address + ("" if annotator is None else f"&annotator={annotator}"))
-        self.wait("return document.body.dataset.ready === 'yes'")
+        if ready:
+            self.wait("return document.body.dataset.ready === 'yes'")
 
     def wait(self, script, seconds=600):
         """Wait until a script says yes."""
@@ -114,6 +115,7 @@ class Studio:
     def __init__(self, folder, *words):
         command = [sys.executable, "-m", "lmssc", "label", *words, "--no-browser", "--out", str(folder / "out")]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.folder = folder
         self.address = next(
             match[1] for line in self.process.stdout if (match := re.match(r"Label here: +(\S+)", line))
         )
@@ -248,6 +250,7 @@ def measure_speed(folder, n_samples, n_keys, think):
         for _ in range(n_keys):
             time.sleep(think)
             times.append(page.give(truth[page.sample]))
+            print(f"{times[-1]:.0f} ms", flush=True)
         fits = studio.ask("/api/state")["model"]["fits"]
         page.driver.quit()
     return times, fits

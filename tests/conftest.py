@@ -22,17 +22,29 @@ def brief_report(monkeypatch):
     monkeypatch.setattr("lmssc.report.write_report", lambda path, *args, **kwargs: path.write_text("report"))
 
 
+@pytest.fixture(scope="module")
+def uncalibrated():
+    """No calibration by default, which is most of a small fit, in the tests and fixtures of a file."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        leave_calibration_out(monkeypatch)
+        yield
+
+
 @pytest.fixture
 def quick_fits(monkeypatch):
     """No calibration by default, and suspect labels by one small round: most of the time of `lmssc classify`.
 
     For tests of what is read and written.
     """
+    leave_calibration_out(monkeypatch)
+    monkeypatch.setattr("lmssc.core.label_noise.N_ROUNDS", 1)
+    monkeypatch.setattr("lmssc.core.hidden_folds.N_FOLDS", 2)
+
+
+def leave_calibration_out(monkeypatch):
     from lmssc import LMSSC
 
     monkeypatch.setitem(LMSSC.__init__.__kwdefaults__, "calibrate", False)
-    monkeypatch.setattr("lmssc.core.label_noise.N_ROUNDS", 1)
-    monkeypatch.setattr("lmssc.core.hidden_folds.N_FOLDS", 2)
 
 
 @pytest.fixture(scope="session")

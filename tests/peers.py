@@ -1,11 +1,28 @@
-"""What the tests of GFHF, AMGL and MLAN share: how an estimator must behave whatever it computes."""
+"""What the tests of estimators share: how one must behave whatever it computes."""
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from lmssc import stack_views
+from lmssc import LMSSC, stack_views
 from lmssc.datasets import make_multiview
+
+
+def interrupt_and_resume(path, views, y, **parameters):
+    """LMSSC that was interrupted in its second iteration and resumed from its checkpoint, and one that was not."""
+
+    def stop(progress):
+        if progress.iteration == 2:
+            raise RuntimeError("stopped")
+
+    parameters["tol"] = 0.0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("lmssc.persistence.checkpoint.INTERVAL", 0)
+        with pytest.raises(RuntimeError, match="stopped"):
+            LMSSC(**parameters, checkpoint=path, callback=stop).fit(views, y)
+        resumed, whole = LMSSC(**parameters, checkpoint=path).fit(views, y), LMSSC(**parameters).fit(views, y)
+    np.testing.assert_array_equal(resumed.label_distributions_, whole.label_distributions_)
+    return resumed, whole
 
 
 def assert_order_does_not_matter(make, seeds=range(5)):

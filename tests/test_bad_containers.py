@@ -13,6 +13,8 @@ from cell_files import TEXTS, mark, write_anndata, write_frame, write_h5ad, writ
 from lmssc.cli import main
 from small_files import make_problem
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 N = 24
 VIEWS, IDS, LABELS = make_problem(N)
 A, B = VIEWS["a"], VIEWS["b"]
@@ -169,9 +171,9 @@ MATRICES = {
     "another encoding": (h5(attribute("X", "encoding-type", "awkward-array")), r"which matrices are the views"),
     "infinity": (
         h5(put("X", np.where(np.arange(A.size).reshape(A.shape) == 20, np.inf, A))),
-        r"row 4, column 3: infinite",
+        r"row 4, column 3 of 'X': infinite",
     ),
-    "a sparse NaN": (h5(sparse_with(data=CSR.data * np.nan)), r"row 1, column 1: blank or NaN"),
+    "a sparse NaN": (h5(sparse_with(data=CSR.data * np.nan)), r"row 1, column 1 of 'X': blank or NaN"),
     "a matrix that is not there": (h5(lambda f: None, CALL + " --views obsm:X_pc"), r"did you mean 'obsm:X_pca'"),
     "links that are not square": (
         h5(lambda f: f.create_dataset("obsp/near", data=A), CALL + " --views X,obsp:near"),
@@ -270,6 +272,16 @@ def zarr_with(codec):
     return write
 
 
+def nan_in_parquet(folder):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    values = A.copy()
+    values[7, 2] = np.nan
+    columns = {"id": IDS, "vector": values.tolist(), "kind": pa.array(list(KIND), pa.string())}
+    pyarrow.parquet.write_table(pa.table(columns), folder / "x.parquet")
+
+
 SET = "classify set --label-column kind --out out"
 OTHERS = {
     "not HDF5": (content("x.h5ad", b"id,x\n" * 99), r"x\.h5ad is not a complete AnnData or MuData file"),
@@ -288,11 +300,15 @@ OTHERS = {
     "a damaged data set": ((saved_set, SET), r"set is not a complete data set"),
     "splits": (content("set/dataset_dict.json", b'{"splits": ["train", "test"]}', SET), r"name one: set/train"),
     "state that is no JSON": (content("set/state.json", b"{", SET), r"state\.json is not JSON"),
+    "a NaN in an embedding": (
+        (nan_in_parquet, "classify x.parquet --label-column kind --impute none --out out"),
+        r"x\.parquet, row 8, column 3 of 'vector': blank or NaN",
+    ),
     "pickle in zarr": ((zarr_with("pickle"), "classify x.zarr --label-column kind --out out"), r"packed by 'pickle'"),
     "no zarr": (content("x.zarr/.zgroup", b"{", "classify x.zarr --label-column kind --out out"), r"x\.zarr"),
     "in place of zarr": (
         (zarr_with("zlib"), "classify x.zarr --label-column kind --in-place"),
-        r"--in-place needs one file that ends in \.h5ad or \.h5mu; there are 0",
+        r"--in-place: x\.zarr is a folder, which cannot be replaced in one step; write to --out",
     ),
     "in place into another file": (
         h5(put("uns", h5py.ExternalLink("/tmp/other.h5", "/")), CALL.replace("--out out", "--in-place")),

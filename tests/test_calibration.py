@@ -272,16 +272,22 @@ def test_doubt_leaves_the_likeliest_class_the_likeliest():
     assert (found(scores).argmax(axis=1) == 1).all()
 
 
-def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
-    """One in 100, with 30 labels and more: a third of the answers were right at 72 %."""
+def answers_of_the_second_class(seeds, n_samples, apart, share, labelled):
+    """Of the samples that are answered as the second of two Gaussians: which are right, and how sure they are."""
     right, sure = [], []
-    for seed in range(3):
-        X, truth, rng = _gaussians(seed, 8000, apart=3.0, share=0.01)
-        y = np.where(rng.random(8000) < 0.5, truth, -1)
+    for seed in seeds:
+        X, truth, rng = _gaussians(seed, n_samples, apart, share)
+        y = np.where(rng.random(n_samples) < labelled, truth, -1)
         clf = LMSSC(max_iter=5).fit([X], y)
         rows = (y < 0) & (clf.transduction_ == 1)
         right.extend(truth[rows] == 1)
         sure.extend(clf.label_distributions_[rows, 1])
+    return right, sure
+
+
+def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
+    """One in 100, with 30 labels and more: a third of the answers were right at 72 %."""
+    right, sure = answers_of_the_second_class(range(3), 8000, apart=3.0, share=0.01, labelled=0.5)
     assert len(right) > 20
     assert np.mean(right) > 0.6
     assert np.mean(sure) - np.mean(right) < 0.1
@@ -289,14 +295,7 @@ def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
 
 def test_a_class_with_an_eighth_of_the_samples_is_answered_no_surer_than_right():
     """Its answers were 60 % right at 81 %, then 53 % at 64 %: an answer of two classes is at least 50 % sure."""
-    right, sure = [], []
-    for seed in range(100, 106):
-        X, truth, rng = _gaussians(seed, 1500, apart=2.0, share=1 / 8)
-        y = np.where(rng.random(1500) < 0.25, truth, -1)
-        clf = LMSSC(max_iter=5).fit([X], y)
-        rows = (y < 0) & (clf.transduction_ == 1)
-        right.extend(truth[rows] == 1)
-        sure.extend(clf.label_distributions_[rows, 1])
+    right, sure = answers_of_the_second_class(range(100, 106), 1500, apart=2.0, share=1 / 8, labelled=0.25)
     assert len(right) > 300
     assert np.mean(right) > 0.6
     assert np.mean(sure) - np.mean(right) < 0.06

@@ -1,5 +1,6 @@
 """AnnData and MuData: views and labels from objects and files of all versions, and answers written back."""
 
+import json
 import os
 import signal
 import stat
@@ -29,6 +30,8 @@ from lmssc.io.errors import CommandError, InputFileError
 from lmssc.io.in_place import TargetFile
 from lmssc.io.read_anndata import annotation
 from small_files import make_problem
+
+pytestmark = pytest.mark.usefixtures("quick_fits")
 
 N = 40
 VIEWS, IDS, LABELS = make_problem(N)
@@ -395,6 +398,22 @@ def test_large_matrices_are_read_in_blocks(tmp_path, monkeypatch):
     view = lmssc.read_anndata(tmp_path / "a.h5ad").views["X"]
     assert isinstance(view, np.memmap)
     same(np.asarray(view), A)
+
+
+def test_labels_of_cells_are_explained_by_their_names(tmp_path, capsys):
+    write_h5ad(tmp_path / "a.h5ad", IDS, {"kind": KIND}, A)
+    words = ["--label-column", "obs:kind", "--no-report", "-q"]
+    assert main(["classify", str(tmp_path / "a.h5ad"), *words, "--out", str(tmp_path / "out")]) == 0
+    model = tmp_path / "out" / "model.lmssc"
+    unlabelled = IDS[list(KIND).index(None)]
+    assert main(["explain", str(model), "--id", unlabelled, "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["samples"]
+    assert found["id"] == unlabelled
+    given = dict(zip(IDS, KIND, strict=True))
+    assert found["because"]
+    assert all(given[one["id"]] == one["label"] for one in found["because"])
+    assert main(["explain", str(tmp_path / "a.h5ad"), "--id", unlabelled]) == 2
+    assert "not a model" in capsys.readouterr().err
 
 
 def test_the_label_column_is_asked_for_by_name(tmp_path, capsys):

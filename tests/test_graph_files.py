@@ -13,6 +13,8 @@ from lmssc.io.options import Options
 from lmssc.studio.engine import Engine
 from test_graph_views import papers, some_labels
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -11,6 +11,8 @@ from lmssc.data.dataset import validate
 from lmssc.data.link_reading import looks_like_links
 from lmssc.model_selection.refit import hold_out
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 
 def papers(n_samples=120, n_classes=3, noise=1.5, p_link=0.1, p_other=0.005, seed=0):
     """Features, links mostly within classes, and the classes."""
@@ -141,7 +143,7 @@ def test_links_that_only_labels_know_of():
     _, cites, topic = papers(300, p_link=0.08, p_other=0.002)
     noise = np.random.default_rng(0).normal(size=(300, 5))
     y = some_labels(topic, 2)
-    clf = LMSSC().fit({"noise": noise, "cites": Graph(cites)}, y)
+    clf = LMSSC(calibrate=True).fit({"noise": noise, "cites": Graph(cites)}, y)
     assert clf.link_weights_["cites"] >= 0.3
     assert accuracy(clf, topic, y) > 0.85
 

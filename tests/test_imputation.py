@@ -14,6 +14,8 @@ from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
 from lmssc.report import write_report
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 METHODS = (LMSSC, GFHF, AMGL, MLAN)
 
 

@@ -9,6 +9,8 @@ from lmssc import AMGL, LMSSC, LMSSCCV
 from lmssc.cli import main
 from lmssc.datasets import make_multiview
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -9,6 +9,8 @@ import pytest
 from lmssc import LMSSC
 from lmssc.data.labels import ClassName, encode_labels
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 N = 30
 RNG = np.random.default_rng(0)
 TARGET = np.arange(N) % 2

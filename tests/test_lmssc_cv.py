@@ -286,6 +286,7 @@ except KeyboardInterrupt:
         ({"grid": {"width": [1.0, -1.0]}}, ValueError, "param_grid, {'width': -1.0}: width must be"),
         ({"grid": {"n_neighbors": [999]}}, ValueError, "param_grid, {'n_neighbors': 999}: n_neighbors=999 must"),
         ({"estimator": "LMSSC"}, ValueError, "estimator must be None, an LMSSC or another"),
+        ({"views": GFHF()}, TypeError, "views must divide the columns of X, got GFHF; pass it as estimator="),
         ({"estimator": GFHF(views=[4, 2])}, ValueError, "views must be given to LMSSCCV itself"),
         ({"n_splits": 1}, ValueError, "n_splits must be an integer of at least 2"),
         ({"n_repeats": 0}, ValueError, "n_repeats must be an integer of at least 1"),

@@ -161,3 +161,11 @@ class TestModel:
         ):
             with pytest.raises(ValueError, match="needs a dense array of 300 samples × 60 classes"):
                 ask()
+
+    def test_one_label_per_class_is_told_of(self, data):
+        views, _, y = data
+        single = np.full_like(y, -1)
+        first = np.unique(y[y >= 0], return_index=True)[1]
+        single[np.flatnonzero(y >= 0)[first]] = y[y >= 0][first]
+        with pytest.warns(UserWarning, match="no class has two labels.*not calibrated"):
+            LMSSC().fit(views, single)

@@ -15,6 +15,8 @@ from lmssc.data.scaling import choose_scaling, fit_scaling
 from lmssc.data.views import RawView
 from lmssc.datasets import load, make_multiview
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 OUTLIERS = "far from all others there"
 N = 300
 
@@ -172,7 +174,7 @@ def test_size_is_kept_where_roots_are_taken():
     own = np.arange(200) % 5 == rng.integers(5, size=N)[:, None]
     bought = own & (rng.random(own.shape) < 0.4)
     views = [(1.0 + rng.poisson(np.array([10, 40])[size][:, None], size=own.shape)) * bought for _ in range(2)]
-    clf = LMSSC().fit(views, np.where(np.arange(N) < 30, size, -1))
+    clf = LMSSC(calibrate=True).fit(views, np.where(np.arange(N) < 30, size, -1))
     assert set(clf.scalings_.values()) == {"sqrt"}
     assert (clf.transduction_ == size)[30:].mean() > 0.95
 

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-import lmssc.persistence.checkpoint
 import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core import propagation, second_opinion
@@ -17,6 +16,7 @@ from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegres
 from lmssc.core.targets import Targets
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
+from peers import interrupt_and_resume
 
 
 def spread_thinly(n=240, n_labelled=120):
@@ -319,19 +319,9 @@ def test_saved_and_read_again_it_answers_alike(trusted, tmp_path):
     assert again.second_opinion_ == 0.5
 
 
-def test_an_interrupted_fit_resumes_with_it(trusted, tmp_path, monkeypatch):
+def test_an_interrupted_fit_resumes_with_it(trusted, tmp_path):
     views, _, y, _ = trusted
-    monkeypatch.setattr(lmssc.persistence.checkpoint, "INTERVAL", 0)
-
-    def stop(progress):
-        if progress.iteration == 2:
-            raise RuntimeError("stopped")
-
-    options = {"second_opinion": 0.5, "tol": 0.0, "max_iter": 4}
-    with pytest.raises(RuntimeError, match="stopped"):
-        LMSSC(**options, checkpoint=tmp_path / "fit", callback=stop).fit(views, y)
-    resumed, whole = LMSSC(**options, checkpoint=tmp_path / "fit").fit(views, y), LMSSC(**options).fit(views, y)
-    np.testing.assert_array_equal(resumed.label_distributions_, whole.label_distributions_)
+    resumed, whole = interrupt_and_resume(tmp_path / "fit", views, y, second_opinion=0.5, max_iter=4)
     np.testing.assert_array_equal(resumed.objective_, whole.objective_)
     new = [view[:5] + 0.1 for view in views]
     np.testing.assert_array_equal(resumed.predict_proba(new), whole.predict_proba(new))

@@ -229,6 +229,10 @@ def test_two_annotators_disagree_and_agree(tmp_path):
     differ = {key: said for key, said in expected.items() if len(set(said.values())) > 1}
     listed = get(studio.app, "/api/list", list="disagreements", annotator="ann")["samples"]
     assert {one["id"]: one["labels"] for one in listed} == differ
+    key, said = next(iter(differ.items()))
+    assert get(studio.app, "/api/next", id=key, annotator="ann")["others"] == {"bob": said["bob"]}
+    alone = next(key for key, said in expected.items() if set(said) == {"bob"})
+    assert get(studio.app, "/api/next", id=alone, annotator="ann")["others"] == {}  # nobody is told before the answer
     state = get(studio.app, "/api/state")
     assert state["disagreements"] == len(differ) > 0
     both = [said for said in expected.values() if len(said) == 2]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import lmssc.persistence.checkpoint
 import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core.graph import learn_graph
 from lmssc.core.view_graph import mean_view_graph
 from lmssc.data.views import View, Views
 from lmssc.datasets import make_multiview
+from peers import interrupt_and_resume
 
 
 def views_that_differ(n=300, labelled=0.3):
@@ -110,17 +110,7 @@ def test_new_samples_need_another_fit(fitted):
     assert len(again.transduction_) == len(y) + 3
 
 
-def test_an_interrupted_fit_resumes_with_it(fitted, tmp_path, monkeypatch):
+def test_an_interrupted_fit_resumes_with_it(fitted, tmp_path):
     views, _, y, _ = fitted
-    monkeypatch.setattr(lmssc.persistence.checkpoint, "INTERVAL", 0)
-
-    def stop(progress):
-        if progress.iteration == 2:
-            raise RuntimeError("stopped")
-
-    options = {"second_opinion": 0.0, "tol": 0.0, "max_iter": 3}
-    with pytest.raises(RuntimeError, match="stopped"):
-        LMSSC(**options, checkpoint=tmp_path / "fit", callback=stop).fit(views, y)
-    resumed, whole = LMSSC(**options, checkpoint=tmp_path / "fit").fit(views, y), LMSSC(**options).fit(views, y)
-    np.testing.assert_array_equal(resumed.label_distributions_, whole.label_distributions_)
+    resumed, whole = interrupt_and_resume(tmp_path / "fit", views, y, second_opinion=0.0, max_iter=3)
     assert resumed.view_graph_weight_ == whole.view_graph_weight_ > 0

@@ -16,6 +16,8 @@ from lmssc.data.view_kinds import choose_scalings, least_correlation
 from lmssc.data.views import RawView
 from lmssc.datasets import make_multiview
 
+pytestmark = pytest.mark.usefixtures("uncalibrated")
+
 
 def raw_view(data, present=None):
     return RawView("a", data, present)

@@ -267,6 +267,12 @@ def _target(paths: list[str]) -> Any:
     """The one file that answers are written into."""
     from lmssc.io.in_place import ENDINGS, TargetFile
 
+    folders = [path for path in paths if path.lower().rstrip("/\\").endswith(".zarr")]
+    if folders:
+        raise CommandError(
+            f"--in-place: {folders[0]} is a folder, which cannot be replaced in one step; write to --out, then "
+            "lmssc.annotate(adata, lmssc.load('DIR/model.lmssc')) adds the answers in Python"
+        )
     found = [path for path in paths if path.lower().endswith(ENDINGS)]
     if len(found) != 1:
         raise CommandError(f"--in-place needs one file that ends in {' or '.join(ENDINGS)}; there are {len(found)}")

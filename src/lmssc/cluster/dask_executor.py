@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc._optional import import_optional
-from lmssc.core.parts.executor import Message, Part, Result
+from lmssc.core.parts.executor import Each, Message, Part, Result, Send
 from lmssc.core.parts.file_store import FileStore, Value
 from lmssc.numerics.parallel import threads
 
@@ -176,18 +176,12 @@ class DaskExecutor:
         """Results of the tasks; an error as soon as a worker or the scheduler is gone."""
         return gather_or_fail(self._client, futures, self.workers)
 
-    def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
+    def map(self, function: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
         tasks = [(self._name, p, function, arguments) for p, arguments in self._arguments(shared, each)]
         return self._gather(self._submit(run_on_part, tasks))
 
-    def exchange(
-        self,
-        send: Callable[..., Mapping[int, Message]],
-        receive: Callable[..., Result],
-        *shared: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Result]:
+    def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         arguments = [own for _, own in self._arguments(shared, each)]
         sent = self._submit(run_on_part, [(self._name, p, send, own) for p, own in enumerate(arguments)])

@@ -1,10 +1,10 @@
 """The fit of LMSSC as a pure function: scaled views, targets and parameters in, a `FitResult` out.
 
 `begin` initializes, orders the samples in space, learns the first graph, and calibrates the warm start; the alternation
-lowers J; `_finish` undoes the order, calibrates the final scores, and judges predictions for new samples.
+lowers J; the end undoes the order, calibrates the final scores, and judges predictions for new samples.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.alternation import alternate
+from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
@@ -91,15 +91,12 @@ class FitResult:
     """
 
     scores: NDArray
-    raw_scores: NDArray | None
     unreached: NDArray
     graph: sparse.csr_array
     latent: NDArray
     loadings: list[NDArray]
     alpha: NDArray
     average: NeighborAverage
-    second_opinion: SecondOpinion | None
-    opinion: Opinion | None
     ridge: NDArray | None
     probe: NewSampleProbe | None
     trust: Trust | None
@@ -109,12 +106,46 @@ class FitResult:
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float
-    links: LinkMemory | None
     targets: Targets
-    order: NDArray | None
-    link_laplacian: sparse.csr_array | None
+    raw_scores: NDArray | None = None
+    second_opinion: SecondOpinion | None = None
+    opinion: Opinion | None = None
+    links: LinkMemory | None = None
+    order: NDArray | None = None
+    link_laplacian: sparse.csr_array | None = None
     view_weight: float = 0.0
     one_class: OneClassSamples | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The final answers for the samples of fit, in canonical order.
+
+    Attributes
+    ----------
+    scores : ndarray or csr_array of shape (n, c)
+        Calibrated class scores.
+    distributions : ndarray or csr_array of shape (n, c)
+        The same with rows that sum to 1, or to less if not all classes are listed.
+    unreached : ndarray of bool of shape (n,)
+        Samples without a label in their component of the graph.
+    calibration : GroupedCalibration
+        Calibration of the scores.
+    targets : Targets
+        The labels.
+    raw_scores : ndarray of shape (n, c), optional
+        F, before prior correction and calibration.
+    opinion : Opinion, optional
+        Q and η.
+    """
+
+    scores: Any
+    distributions: Any
+    unreached: NDArray
+    calibration: GroupedCalibration
+    targets: Targets
+    raw_scores: NDArray | None = None
+    opinion: Opinion | None = None
 
 
 def fit(
@@ -165,7 +196,29 @@ def fit(
         _save(start, start.state, [], hooks, weights)
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
-    state, terms, converged = alternate(
+    save = partial(_save_if_due, start, hooks=hooks, weights=weights)
+    state, terms, converged = iterate(start, config, hooks, context, save)
+    done = converged or _n_iterations(terms) == config.max_iter
+    _close_checkpoint(start, state, terms, hooks, weights, done=done)
+    state = with_alpha(start, state)
+    smoothed = linked.smoothed(weights)
+    answers = _final_answers(smoothed, start, state, config)
+    result = make_result(smoothed, start, state, config, answers, terms, converged)
+    if weights is None:
+        return result
+    loadings, of_smoothed = result.loadings[: len(views)], result.loadings[len(views) :]
+    return replace(result, loadings=loadings, links=replace(linked.memory(weights)[0], loadings=of_smoothed))
+
+
+def iterate(
+    start: Start,
+    config: FitConfig,
+    hooks: FitHooks,
+    context: FitContext,
+    save: Callable[[IterationState, list[dict[str, float]]], object] | None = None,
+) -> Alternation[IterationState]:
+    """Lower J from the start, until it converges or is interrupted."""
+    return alternate(
         start.state,
         start.objective.step,
         start.objective.objective,
@@ -173,36 +226,23 @@ def fit(
         tol=config.tol,
         callback=hooks.progress,
         history=start.history,
-        save=partial(_save_if_due, start, hooks=hooks, weights=weights),
+        save=save,
         interruptible=context.interruptible,
     )
-    done = converged or _n_iterations(terms) == config.max_iter
-    _close_checkpoint(start, state, terms, hooks, weights, done=done)
-    if state.alpha is None:  # interrupted before the end of the first iteration
-        state = replace(state, alpha=start.objective.update_graph(state).alpha)
-    result = _finish(linked.smoothed(weights), start, state, config, terms, converged)
-    if weights is None:
-        return result
-    loadings, smoothed = result.loadings[: len(views)], result.loadings[len(views) :]
-    return replace(result, loadings=loadings, links=replace(linked.memory(weights)[0], loadings=smoothed))
 
 
-def _finish(
-    views: Views,
-    start: Start,
-    state: IterationState,
-    config: FitConfig,
-    terms: dict[str, NDArray],
-    converged: bool,
-) -> FitResult:
-    """The result in canonical order: final scores calibrated, predictions for new samples judged."""
-    objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
-    latent, alpha, codes = undo(state.latent), undo(np.asarray(state.alpha)), undo(objective.targets.codes)
-    groups = None if objective.groups is None else undo(objective.groups)
-    embedded = start.embedding.embed(latent)
+def with_alpha(start: Start, state: IterationState) -> IterationState:
+    """The state with α, which it lacks if it was interrupted before the end of the first iteration."""
+    return state if state.alpha is not None else replace(state, alpha=start.objective.update_graph(state).alpha)
+
+
+def _final_answers(views: Views, start: Start, state: IterationState, config: FitConfig) -> Answers:
+    """The scores at the end of the iterations, rescued where labels cut samples off, and calibrated."""
+    objective, undo = start.objective, start.permutation.undo
     raw_scores = undo(state.scores)
     found = Propagation(raw_scores, undo(state.unreached))
     if start.initially_disconnected is not None:
+        embedded = start.embedding.embed(undo(state.latent))
         found = rescue_disconnected(embedded, found, undo(start.initially_disconnected), config.n_neighbors)
     opinion = None
     if objective.opinion is not None:
@@ -210,8 +250,26 @@ def _finish(
         # Where no label reaches, Q alone has decided: not enough for an answer.
         frequencies = objective.targets.frequencies.astype(found.scores.dtype)
         found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
-    n_missing = views.missing_counts()
+    codes, n_missing = undo(objective.targets.codes), views.missing_counts()
     scores, calibration = calibrate_scores(found, codes, n_missing, start.confidence, config.balance)
+    distributions = scores / scores.sum(axis=1, keepdims=True)
+    targets = start.permutation.undo_targets(objective.targets)
+    return Answers(scores, distributions, found.unreached, calibration, targets, raw_scores, opinion)
+
+
+def make_result(
+    views: Views,
+    start: Start,
+    state: IterationState,
+    config: FitConfig,
+    answers: Answers,
+    terms: dict[str, NDArray],
+    converged: bool,
+) -> FitResult:
+    """The result in canonical order, with predictions for new samples judged."""
+    objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
+    latent, alpha = undo(state.latent), undo(np.asarray(state.alpha))
+    embedded = start.embedding.embed(latent)
     average = NeighborAverage(
         embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
         start.embedding,
@@ -219,40 +277,38 @@ def _finish(
         config.n_neighbors,
         float(alpha[0]) if config.shared_alpha else None,
         config.neighbor_recall,
-        groups,
+        None if objective.groups is None else undo(objective.groups),
     )
     ridge, probe, trust = objective.ridge, None, None
-    probed = choose_probe(codes, found.unreached)
+    probed = choose_probe(answers.targets.codes, answers.unreached)
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if config.calibrate and ridge is not None:
-        opinions = None if opinion is None else opinion.scores
+        opinions = None if answers.opinion is None else answers.opinion.scores
         probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
-        distributions = scores / scores.sum(axis=1, keepdims=True)
         everything = np.ones(len(views), dtype=bool)
-        trust = average.trust(probe, everything, state.loadings, distributions, start.second_opinion)
+        trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
     return FitResult(
-        scores=scores,
-        raw_scores=raw_scores,
-        unreached=found.unreached,
-        graph=start.permutation.undo_graph(state.graph),
+        scores=answers.scores,
+        unreached=answers.unreached,
+        graph=undo_graph(state.graph),
         latent=latent,
         loadings=state.loadings,
         alpha=alpha,
         average=average,
-        second_opinion=start.second_opinion,
-        opinion=opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,
-        calibration=calibration,
+        calibration=answers.calibration,
         gamma=objective.gamma,
-        n_missing=n_missing,
+        n_missing=views.missing_counts(),
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
-        links=None,
-        targets=start.permutation.undo_targets(objective.targets),
+        targets=answers.targets,
+        raw_scores=answers.raw_scores,
+        second_opinion=start.second_opinion,
+        opinion=answers.opinion,
         order=start.permutation.order,
         link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
         view_weight=start.view_weight,

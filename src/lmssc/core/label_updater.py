@@ -63,10 +63,22 @@ class LabelUpdater:
     array([[1. , 0. ],
            [0.5, 0.5],
            [0. , 1. ]])
+    >>> updater.weights(1)
+    array([0.5, 0. , 0.5])
+    >>> updater.without_own(2)
+    (array([1., 0.]), array([1., 0., 0.]))
     >>> updater.remove(2).round(2)
     array([[1., 0.],
            [1., 0.],
            [1., 0.]])
+
+    A solve that began before a label was given is not lost:
+
+    >>> solve = updater.column_solve(1)
+    >>> _ = updater.add(2, 1)
+    >>> updater.keep_column(solve(), [1])
+    >>> updater.is_prepared(1), updater.weights(1)
+    (True, array([0.5, 0. , 0.5]))
     """
 
     def __init__(self, solver: LabelSolver, scores: NDArray | None = None, tol: float | None = None) -> None:
@@ -195,19 +207,6 @@ class LabelUpdater:
             many, it is dropped.
         wanted : iterable of int
             Samples whose columns are kept.
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> from lmssc.core.label_system import LabelSystem
-        >>> from lmssc.core.targets import Targets
-        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-        >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2))))
-        >>> solve = updater.column_solve(1)
-        >>> _ = updater.add(2, 1)
-        >>> updater.keep_column(solve(), [1])
-        >>> updater.is_prepared(1), updater.weights(1)
-        (True, array([0.5, 0. , 0.5]))
         """
         sample, column, since = late
         known = dict(self._columns)
@@ -220,19 +219,7 @@ class LabelUpdater:
         self._columns = {one: known[one] for one in wanted if one in known}
 
     def weights(self, sample: int) -> NDArray:
-        """Weight of each clamping label, as it is now, in the scores of a sample; see `label_weights`.
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> from lmssc.core.label_system import LabelSystem
-        >>> from lmssc.core.targets import Targets
-        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-        >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, -1, -1]), 2))))
-        >>> _ = updater.add(2, 1)
-        >>> updater.weights(1)
-        array([0.5, 0. , 0.5])
-        """
+        """Weight of each clamping label, as it is now, in the scores of a sample; see `label_weights`."""
         result = np.zeros(len(self._clamped))
         if self._clamped[sample] or not self.reached[sample]:
             result[sample] = self._clamped[sample]
@@ -252,16 +239,6 @@ class LabelUpdater:
         scores : ndarray of shape (c,)
             NaN if nothing else reaches the sample.
         weights : ndarray of shape (n,)
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> from lmssc.core.label_system import LabelSystem
-        >>> from lmssc.core.targets import Targets
-        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-        >>> updater = LabelUpdater(LabelSolver(LabelSystem.of(L, Targets.from_codes(np.array([0, 1, 0]), 2))))
-        >>> updater.without_own(1)
-        (array([1., 0.]), array([0.5, 0. , 0.5]))
         """
         response, stiffness = self._response(sample)
         if stiffness == 0:

@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.alternation import alternate
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.class_codes import CodedTargets, label_matrix
-from lmssc.core.fit import FitResult
+from lmssc.core.fit import Answers, FitResult, iterate, make_result, with_alpha
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES
-from lmssc.core.new_samples import NewSampleProbe, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
-from lmssc.core.predict import NeighborAverage
 from lmssc.core.self_consistency import has_few_labels
 from lmssc.core.sparse_scores import (
     balance_sparsely,
@@ -88,17 +85,8 @@ def fit_many_classes(
     power = 0.0 if has_few_labels(targets) else config.balance
     plain = replace(config, calibrate=False, second_opinion=0.0, balance=power)
     start = begin(views, CodedTargets.of(targets), plain, context, groups)
-    state, terms, converged = alternate(
-        start.state,
-        start.objective.step,
-        start.objective.objective,
-        max_iter=config.max_iter,
-        tol=config.tol,
-        callback=hooks.progress,
-        interruptible=context.interruptible,
-    )
-    if state.alpha is None:  # interrupted before the end of the first iteration
-        state = replace(state, alpha=start.objective.update_graph(state).alpha)
+    state, terms, converged = iterate(start, config, hooks, context)
+    state = with_alpha(start, state)
     raw, unreached = _scores(start, state, targets)
     calibration = Calibration()
     if config.calibrate:
@@ -106,7 +94,8 @@ def fit_many_classes(
     balanced = balance_sparsely(raw, targets.codes, power)
     fixed = np.flatnonzero(targets.labelled | unreached)
     scores = replace_rows(calibrate_sparsely(balanced, calibration), fixed, raw[fixed])
-    return _finish(views, targets, config, start, state, scores, unreached, calibration, terms, converged)
+    answers = Answers(scores, scores, unreached, GroupedCalibration(calibration, {}), targets)
+    return make_result(views, start, state, config, answers, terms, converged)
 
 
 def _scores(start: Start, state: IterationState, targets: Targets) -> tuple[sparse.csr_array, NDArray]:
@@ -155,62 +144,3 @@ def hideable(codes: NDArray) -> NDArray:
     labelled = np.flatnonzero(codes >= 0)
     _, first, counts = np.unique(codes[labelled], return_index=True, return_counts=True)
     return np.sort(labelled[first[counts > 1]])
-
-
-def _finish(
-    views: Views,
-    targets: Targets,
-    config: FitConfig,
-    start: Start,
-    state: IterationState,
-    scores: sparse.csr_array,
-    unreached: NDArray,
-    calibration: Calibration,
-    terms: dict[str, NDArray],
-    converged: bool,
-) -> FitResult:
-    """The result in canonical order, predictions for new samples judged."""
-    objective, undo = start.objective, start.permutation.undo
-    latent, alpha = undo(state.latent), undo(np.asarray(state.alpha))
-    embedded = start.embedding.embed(latent)
-    average = NeighborAverage(
-        embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
-        start.embedding,
-        start.regressor,
-        config.n_neighbors,
-        float(alpha[0]) if config.shared_alpha else None,
-        config.neighbor_recall,
-        None if objective.groups is None else undo(objective.groups),
-    )
-    probed = choose_probe(targets.codes, unreached)
-    ridge, probe, trust = objective.ridge, None, None
-    if ridge is None:
-        ridge = ridge_from_residuals(views, latent, state.loadings, probed)
-    if config.calibrate:
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge)
-        trust = average.trust(probe, np.ones(len(views), dtype=bool), state.loadings, scores)
-    return FitResult(
-        scores=scores,
-        raw_scores=None,
-        unreached=unreached,
-        graph=start.permutation.undo_graph(state.graph),
-        latent=latent,
-        loadings=state.loadings,
-        alpha=alpha,
-        average=average,
-        second_opinion=None,
-        opinion=None,
-        ridge=ridge,
-        probe=probe,
-        trust=trust,
-        calibration=GroupedCalibration(calibration, {}),
-        gamma=objective.gamma,
-        n_missing=views.missing_counts(),
-        terms=terms,
-        converged=converged,
-        neighbor_recall=getattr(state.search, "recall", 1.0),
-        links=None,
-        targets=targets,
-        order=start.permutation.order,
-        link_laplacian=None,
-    )

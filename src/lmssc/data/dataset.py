@@ -225,6 +225,8 @@ def validate(
     >>> validate(np.eye(3), [0, 1, -1], views=[2, 1]).names
     ['view0', 'view1']
     """
+    if hasattr(views, "get_params"):
+        raise TypeError(f"views must divide the columns of X, got {type(views).__name__}; pass it as estimator=")
     check_rows(X, y, present, sample_weight)
     column_names: dict[str, list[str]] = {}
     graphs: list[GraphView] = []

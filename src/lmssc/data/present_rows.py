@@ -107,7 +107,10 @@ def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
         part = raw.take(rows)
         release(raw.data)
         block = part.data if part.present is None else part.data[part.present]
-        keys = row_keys(RawView(raw.name, block, None))
+        if part.keys is None:
+            keys = row_keys(RawView(raw.name, block, None))
+        else:
+            keys = part.keys if part.present is None else part.keys[part.present]
         new = np.sort(np.unique(keys, return_index=True)[1])
         new = (new[~np.isin(keys[new], seen)] if len(seen) else new)[: max_rows - len(seen)]
         seen = np.concatenate([seen, keys[new]])

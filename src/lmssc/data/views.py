@@ -36,11 +36,14 @@ class RawView:
         Values. Rows of samples that lack the view are undefined.
     present : ndarray of bool of shape (n,), or None
         Which samples have the view; None if all do.
+    keys : ndarray of uint64 of shape (n,), or None
+        Hashes of the rows, if they are known.
     """
 
     name: str
     data: Matrix
     present: NDArray | None
+    keys: NDArray | None = None
 
     def map(self, rows: NDArray) -> "RawView":
         """`take`, but large memory maps stay on disk."""
@@ -56,7 +59,8 @@ class RawView:
         return self._with(self.data[rows], rows)
 
     def _with(self, data: Matrix, rows: NDArray | slice) -> "RawView":
-        return RawView(self.name, data, None if self.present is None else self.present[rows])
+        present, keys = (None if part is None else part[rows] for part in (self.present, self.keys))
+        return RawView(self.name, data, present, keys)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """What a model of very many classes does not do: whatever needs a dense array of samples × classes."""
 
+import warnings
 from typing import Any
 
 from scipy import sparse
 
+from lmssc.core.many_classes import hideable
 from lmssc.estimators.problem import Problem
 
 
-def refuse_for_many_classes(model: Any, problem: Problem) -> None:
-    """Raise an error if a fit to very many classes is asked for what it does not support.
+def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
+    """Refuse what a fit to very many classes does not support, and warn if no hidden label can calibrate it.
 
     Parameters
     ----------
@@ -16,10 +18,13 @@ def refuse_for_many_classes(model: Any, problem: Problem) -> None:
         With checked parameters.
     problem : Problem
         The data.
+    in_parts : bool
+        Whether the fit is on disk or on a cluster.
     """
     n_samples, n_classes = len(problem.targets), problem.targets.n_classes
     about = f"{n_classes:,} classes of {n_samples:,} distinct samples are fitted with sparse scores"
     wanted = {
+        "a fit in parts": "leave memory_limit and client out" if in_parts else None,
         "graphs": "leave the graphs out" if problem.graphs else None,
         "uncertain labels": "leave sample_weight out" if problem.targets.trust is not None else None,
         f"label_noise={model.label_noise!r}": "use label_noise=0" if model.label_noise != 0 else None,
@@ -32,6 +37,13 @@ def refuse_for_many_classes(model: Any, problem: Problem) -> None:
     for what, instead in wanted.items():
         if instead is not None:
             raise ValueError(f"{about}, which does not support {what}: {instead}, or fit fewer classes")
+    if model.calibrate and not len(hideable(problem.targets.codes)):
+        warnings.warn(
+            f"{about}, and no class has two labels, so that none can be hidden: the confidence is not calibrated. "
+            "Label a second sample of some classes",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def need_dense(model: Any, what: str) -> None:

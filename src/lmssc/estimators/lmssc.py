@@ -27,7 +27,7 @@ from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec, has_dask
 from lmssc.data.view_linkage import group_of_samples
 from lmssc.data.views import Views
-from lmssc.estimators.dense_only import refuse_for_many_classes
+from lmssc.estimators.dense_only import check_many_classes
 from lmssc.estimators.in_parts import choose_plan
 from lmssc.estimators.latent_prediction import LatentClassifier
 from lmssc.estimators.lmssc_parameters import LMSSC_RULES, make_config
@@ -315,6 +315,9 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         if client is None:
             plan = choose_plan(self.memory_limit, views, problem.targets, config, has_graphs, self.checkpoint)
         in_parts = client is not None or plan is not None
+        many_classes = has_many_classes(views.n_samples, problem.targets.n_classes)
+        if many_classes:
+            check_many_classes(self, problem, in_parts=in_parts)
         hooks = FitHooks(self._progress(), self._open_checkpoint(problem, self.checkpoint, in_parts=in_parts))
         context = problem.context.for_data(self.impute, *self.scalings_.items())
         if client is not None:
@@ -328,8 +331,7 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         else:
             groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
             links = [graph.links for graph in problem.graphs]
-            if has_many_classes(views.n_samples, problem.targets.n_classes):
-                refuse_for_many_classes(self, problem)
+            if many_classes:
                 result = fit_many_classes(views, problem.targets, config, hooks, context, groups)
             else:
                 result = fit(views, problem.targets, config, hooks, context, groups, links)

@@ -1,7 +1,7 @@
 """The problem that a method solves: distinct samples, views and classes in canonical order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,9 @@ def make_problem(
         targets = targets.soften(node[labelled], shares[labelled])
     if dataset.trust is not None:
         targets = targets.doubt(node[labelled], dataset.trust[order.samples][labelled])
-    views = threaded_map(lambda v: select_rows(dataset.views[v], distinct.samples), order.views)
+    chosen = threaded_map(lambda v: select_rows(dataset.views[v], distinct.samples), order.views)
+    keys = (dataset.keys_by_view[v][distinct.samples] for v in order.views)
+    views = [replace(view, keys=own) for view, own in zip(chosen, keys, strict=True)]
     nodes = np.empty_like(node)
     nodes[order.samples] = node
     graphs = [graph.take(distinct.samples) for graph in dataset.graphs]

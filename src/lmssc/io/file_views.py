@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,9 +163,12 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
         raise InputFileError(f"{table.path}: view {view!r} has no columns")
     if data.dtype not in (np.float32, np.float64):
         data = data.astype(np.float64)
-    present = (
-        _check_sparse(data, rows) if sparse.issparse(data) else _check_dense(data, rows, None, options.impute, notes)
-    )
+    # A matrix that does not have the name of its file is named in messages, such as a column of embeddings.
+    of_block = "" if block == Path(table.path).name.partition(".")[0] else f" of {block!r}"
+    if sparse.issparse(data):
+        present = _check_sparse(data, rows, of_block)
+    else:
+        present = _check_dense(data, rows, None, options.impute, notes, of_block)
     if (mask := table.present(block)) is not None and not transposed:
         present &= mask
     recipe: dict[str, Any] = {"kind": "matrix", "columns": None}
@@ -185,7 +189,7 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
 
 
 def _check_dense(
-    data: NDArray, rows: Rows, columns: Sequence[str] | None, impute: str | None, notes: list[str]
+    data: NDArray, rows: Rows, columns: Sequence[str] | None, impute: str | None, notes: list[str], of_block: str = ""
 ) -> NDArray:
     """Return which rows are not all NaN; raise for infinite and too large values, and for NaN that is not imputed."""
     largest = largest_value(data.dtype)
@@ -194,20 +198,22 @@ def _check_dense(
     blank = np.isnan(data)
     missing = blank.all(axis=1)
     if missing.all():
-        shown = "the matrix" if columns is None else some(dict.fromkeys(columns))
+        shown = f"the matrix{of_block.removeprefix(' of')}" if columns is None else some(dict.fromkeys(columns))
         raise InputFileError(f"{rows.path}: all rows of {shown} are blank")
     wrong = ~(np.abs(data) <= largest) & ~missing[:, None]
     if impute is not None:
         wrong &= ~blank
     if wrong.any():
         row, place = (int(number) for number in np.argwhere(wrong)[0])
-        name = place + 1 if columns is None else repr(columns[place])
+        name = f"{place + 1}{of_block}" if columns is None else repr(columns[place])
         raise InputFileError(f"{rows.place(row)}, column {name}: {_complaint(float(data[row, place]))}")
-    notes += _describe_blanks(blank[~missing], rows.path, columns, impute)
+    notes += _describe_blanks(blank[~missing], rows.path, columns, impute, of_block)
     return ~missing
 
 
-def _describe_blanks(blank: NDArray, path: str, columns: Sequence[str] | None, impute: str | None) -> list[str]:
+def _describe_blanks(
+    blank: NDArray, path: str, columns: Sequence[str] | None, impute: str | None, of_block: str = ""
+) -> list[str]:
     counts = blank.sum(axis=0)
     named: dict[Any, int] = {}
     for place in np.flatnonzero(counts).tolist():
@@ -217,17 +223,16 @@ def _describe_blanks(blank: NDArray, path: str, columns: Sequence[str] | None, i
         return []
     listed = some(f"{name} ({count:,})" for name, count in named.items())
     where = "" if columns is not None else "column "
-    return [
-        f"{path}: {counted(sum(named.values()), 'blank cell')} filled in with the column {impute}: {where}{listed}."
-    ]
+    count = counted(sum(named.values()), "blank cell")
+    return [f"{path}: {count} filled in with the column {impute}: {where}{listed}{of_block}."]
 
 
-def _check_sparse(data: Any, rows: Rows) -> NDArray:
+def _check_sparse(data: Any, rows: Rows, of_block: str) -> NDArray:
     bad = np.flatnonzero(~(np.abs(data.data) <= largest_value(data.dtype)))
     if len(bad):
         row = int(np.searchsorted(data.indptr, bad[0], side="right")) - 1
         complaint = _complaint(float(data.data[bad[0]]))
-        raise InputFileError(f"{rows.place(row)}, column {int(data.indices[bad[0]]) + 1}: {complaint}")
+        raise InputFileError(f"{rows.place(row)}, column {int(data.indices[bad[0]]) + 1}{of_block}: {complaint}")
     return np.ones(data.shape[0], dtype=bool)
 
 

@@ -173,6 +173,8 @@ class Session:
         with self._lock:
             if sample is None:
                 sample, reason = self._choose(annotator, which)
+            elif annotator in self._answers.get(sample, {}):  # to look at it again
+                reason = CHOSEN
             else:  # shown again, or chosen by the annotator: then it is no random sample, whatever the list
                 reason = self._shown.get((annotator, sample), {}).get("why_asked", CHOSEN)
             if sample is None:
@@ -193,8 +195,14 @@ class Session:
                 "why_asked": reason,
                 "given": self._given.get(sample),
                 "mine": None if mine is None else {"kind": mine.kind, "label": mine.label},
+                "others": {} if mine is None else self._other_labels(sample, mine),
                 "left": len(self.ids) - len(self._labels()),
             }
+
+    def _other_labels(self, sample: str, mine: StoredAnswer) -> dict[str, str]:
+        """What other annotators say, for those who have answered, if it differs."""
+        answers = {name: one.label for name, one in self._answers[sample].items() if one.kind == LABEL}
+        return {name: str(label) for name, label in answers.items() if label != mine.label}
 
     def listed(self, which: str, annotator: str) -> list[dict[str, Any]]:
         """A list to go through, most urgent first."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lmssc.core.parts.executor import Message, Part, Result, with_own
+from lmssc.core.parts.executor import Each, Message, Part, Result, Send, with_own
 from lmssc.core.parts.file_store import FileStore, StoredArray
 from lmssc.data.file_lock import LockedFolder
 
@@ -42,7 +42,7 @@ class DiskExecutor:
         self._stores = [FileStore(self.folder / str(p)) for p in range(len(bounds) - 1)]
         self.parts = [Part(p, int(first), int(end), self._stores[p]) for p, (first, end) in enumerate(pairwise(bounds))]
 
-    def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
+    def map(self, function: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
         return [self._run(function, part, arguments) for part, arguments in with_own(self.parts, shared, each)]
 
@@ -52,13 +52,7 @@ class DiskExecutor:
         finally:
             self._stores[part.number].forget()
 
-    def exchange(
-        self,
-        send: Callable[..., Mapping[int, Message]],
-        receive: Callable[..., Result],
-        *shared: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Result]:
+    def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         sent: list[dict[int, list[StoredArray]]] = []
         try:

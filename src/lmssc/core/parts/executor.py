@@ -29,6 +29,10 @@ from lmssc.core.parts.file_store import FileStore, Value
 Result = TypeVar("Result")
 Message = Sequence[NDArray]
 """What one part sends to another: some arrays."""
+Send = Callable[..., Mapping[int, Message]]
+"""A function that makes the messages of a part to others, by their numbers."""
+Each = Sequence[Any] | None
+"""An argument for each part alone, if there is one."""
 
 
 @dataclass
@@ -91,16 +95,10 @@ class Executor(Protocol):
     bounds: NDArray
     shared: str | None
 
-    def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
+    def map(self, function: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`function(part, *shared)` of all parts, in their order; with `each`, `function(part, *shared, each[p])`."""
 
-    def exchange(
-        self,
-        send: Callable[..., Mapping[int, Message]],
-        receive: Callable[..., Result],
-        *shared: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Result]:
+    def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts.
 
         `send` returns the message for each other part, by its number, and `receive` is given those that were sent to
@@ -145,17 +143,11 @@ class InMemoryExecutor:
         self.parts = [Part(p, int(first), int(end)) for p, (first, end) in enumerate(pairwise(bounds))]
         self._marked: list[dict[str, Value]] = []
 
-    def map(self, function: Callable[..., Result], *shared: Any, each: Sequence[Any] | None = None) -> list[Result]:
+    def map(self, function: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
         return [function(part, *arguments) for part, arguments in with_own(self.parts, shared, each)]
 
-    def exchange(
-        self,
-        send: Callable[..., Mapping[int, Message]],
-        receive: Callable[..., Result],
-        *shared: Any,
-        each: Sequence[Any] | None = None,
-    ) -> list[Result]:
+    def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         sent = self.map(send, *shared, each=each)
         return [
@@ -193,9 +185,7 @@ class InMemoryExecutor:
         self.parts, self._marked = [], []
 
 
-def with_own(
-    parts: Sequence[Part], shared: Sequence[Any], each: Sequence[Any] | None
-) -> Iterable[tuple[Part, Sequence[Any]]]:
+def with_own(parts: Sequence[Part], shared: Sequence[Any], each: Each) -> Iterable[tuple[Part, Sequence[Any]]]:
     """Each part, and the arguments of a function that is called with it."""
     return ((part, shared if each is None else (*shared, each[part.number])) for part in parts)
 

@@ -64,15 +64,12 @@ def finish(
     ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached), average)
     return FitResult(
         scores=rows_in_order(executor, _named, "calibrated", order=order, on_disk=on_disk),
-        raw_scores=None,
         unreached=unreached,
         graph=graph_in_order(executor, order, on_disk=on_disk),
         latent=rows_in_order(executor, _named, "latent", order=order, on_disk=on_disk),
         loadings=state.loadings,
         alpha=alpha,
         average=average,
-        second_opinion=start.second_opinion,
-        opinion=opinion,
         ridge=ridge,
         probe=probe,
         trust=trust,
@@ -82,10 +79,9 @@ def finish(
         terms=terms,
         converged=converged,
         neighbor_recall=objective.search.recall,
-        links=None,
         targets=start.permutation.undo_targets(targets),
-        order=None,
-        link_laplacian=None,
+        second_opinion=start.second_opinion,
+        opinion=opinion,
         one_class=one_class_samples(executor, targets, order),
     )
 

@@ -178,6 +178,8 @@
     if (sample.given) notes.push(`The files say: ${sample.given}.`);
     if (sample.labelled) notes.push("This is what the other labels say of it.");
     if (sample.mine) notes.push(sample.mine.label ? `You said: ${sample.mine.label}.` : "You left it open.");
+    const others = Object.entries(sample.others ?? {}).map(([name, label]) => `${name} said: ${label}.`);
+    if (others.length) notes.push(...others, "It counts as open until you agree.");
     byId("model-note").textContent = notes.join(" ");
     const because = sample.because ?? [];
     byId("because-title").hidden = !because.length;
@@ -352,7 +354,7 @@
     const status = model.error ? `The last fit failed: ${model.error}` : model.status === "fitting" ? "fitting…" : model.fits ? `model of ${count(model.labels_in_fit, "label")}` : "no model yet";
     byId("summary").textContent = `${count(state.labelled, "label")} · ${status}`;
     const going = model.going_on;
-    byId("going-on").textContent = !going ? "Worth going on? Too early to tell." : going.worth
+    byId("going-on").textContent = !going ? "Worth going on? That can be told after five fits." : going.worth
       ? `Worth going on: ${going.more} more labels would bring about ${(100 * going.gain).toFixed(1)} points, to ${percent(going.then)}.`
       : `Hardly worth going on: ${going.more} more labels would bring about ${(100 * going.gain).toFixed(1)} points.`;
     drawCurve();
