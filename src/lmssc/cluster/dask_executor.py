@@ -7,9 +7,10 @@ last checkpoint with the workers that are left.
 """
 
 import logging
+import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -47,18 +48,28 @@ def run_on_part(name: str, number: int, function: Callable[..., Any], arguments:
     """In a worker: `function` of one of its parts, on as many threads as the worker has."""
     if (name, number) not in _PARTS:
         raise WorkerLostError(f"part {number} is not in this worker: it was started again")
+    part = _PARTS[name, number]
     with threads(distributed().get_worker().state.nthreads):
-        return function(_PARTS[name, number], *arguments)
+        try:
+            return function(part, *arguments)
+        finally:
+            if isinstance(part.store, FileStore):
+                part.store.forget()
 
 
-def _create(name: str, number: int, start: int, stop: int) -> None:
-    _PARTS[name, number] = Part(number, start, stop)
+def _create(name: str, number: int, start: int, stop: int, in_files: bool) -> None:
+    store: MutableMapping[str, Value] = {}
+    if in_files:
+        store = FileStore(f"{distributed().get_worker().local_directory}/lmssc-{name}-{number}")
+    _PARTS[name, number] = Part(number, start, stop, store)
 
 
 def _forget(name: str) -> None:
-    for parts in (_PARTS, _MARKED):
-        for key in [key for key in parts if key[0] == name]:
-            del parts[key]
+    for key in [key for key in _PARTS if key[0] == name]:
+        store = _PARTS.pop(key).store
+        _MARKED.pop(key, None)
+        if isinstance(store, FileStore):
+            shutil.rmtree(store.folder, ignore_errors=True)
 
 
 def _pick(sent: Mapping[int, Message], target: int) -> Message | None:
@@ -77,7 +88,10 @@ def _receive(
 
 def _mark(part: Part, name: str) -> tuple[int, int, int, int]:
     """Halo rows, edges to other parts, all edges, and halo rows of the neighbour lists."""
-    _MARKED[name, part.number] = dict(part.store)
+    if isinstance(part.store, FileStore):
+        part.store.mark()
+    else:
+        _MARKED[name, part.number] = dict(part.store)
     graph = part["graph"]
     cut = int(np.count_nonzero((graph.indices < part.start) | (graph.indices >= part.stop)))
     listed = part.get("list_halo")
@@ -85,10 +99,16 @@ def _mark(part: Part, name: str) -> tuple[int, int, int, int]:
 
 
 def _rollback(part: Part, name: str) -> None:
-    part.store = dict(_MARKED[name, part.number])
+    if isinstance(part.store, FileStore):
+        part.store.rollback()
+    else:
+        part.store = dict(_MARKED[name, part.number])
 
 
 def _save(part: Part, folder: str) -> None:
+    if isinstance(part.store, FileStore):
+        part.store.save(f"{folder}/{part.number}")
+        return
     with TemporaryDirectory() as temporary:
         store = FileStore(temporary)
         store.update(part.store)
@@ -96,6 +116,9 @@ def _save(part: Part, folder: str) -> None:
 
 
 def _restore(part: Part, folder: str) -> None:
+    if isinstance(part.store, FileStore):
+        part.store.restore(f"{folder}/{part.number}")
+        return
     with TemporaryDirectory() as temporary:
         store = FileStore(temporary)
         store.restore(f"{folder}/{part.number}")
@@ -113,6 +136,9 @@ class DaskExecutor:
         Client of the cluster.
     shared : str, optional
         Folder that all workers share, for results with a row for each sample.
+    in_files : bool
+        Whether workers keep the arrays of their parts in files of their own folder, those of one part in memory at a
+        time.
 
     Attributes
     ----------
@@ -127,7 +153,7 @@ class DaskExecutor:
     and the share of the edges that cross parts.
     """
 
-    def __init__(self, bounds: NDArray, client: Any, shared: str | None = None) -> None:
+    def __init__(self, bounds: NDArray, client: Any, shared: str | None = None, *, in_files: bool = False) -> None:
         self.shared = shared
         self.bounds, self._client, self._name = bounds, client, uuid.uuid4().hex
         alive = sorted(alive_workers(client))
@@ -137,7 +163,7 @@ class DaskExecutor:
         self.calls: Counter[str] = Counter()
         self.bytes_sent: Counter[str] = Counter()
         ends = [(int(first), int(end)) for first, end in pairwise(bounds)]
-        self._gather(self._submit(_create, [(self._name, p, *ends[p]) for p in range(len(ends))]))
+        self._gather(self._submit(_create, [(self._name, p, *ends[p], in_files) for p in range(len(ends))]))
 
     def _submit(self, function: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
         """Futures of a task for each part, in its worker."""

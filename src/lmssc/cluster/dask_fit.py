@@ -16,14 +16,18 @@ from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
+from lmssc.core.parts.plan import MODEL
 from lmssc.core.targets import Targets
 from lmssc.data.file_lock import LockedFolder
+from lmssc.data.memmap import stored_bytes
 from lmssc.data.views import Views
 
 # A fit starts over or resumes at most so many times: then the cluster is the problem.
 MAX_LOSSES = 20
-# Smaller parts are almost nothing but halo.
-MIN_PART = 1000
+# Share of the limit of a worker that is planned with: Dask pauses workers at 80 %.
+MEMORY_SHARE = 0.7
+# Bytes of a worker without samples, and what a part in memory takes all in all, relative to its largest step.
+WORKER_BASE, RESIDENT_FACTOR = 250_000_000, 2.0
 # How long a scheduler at an address may take to answer.
 CONNECT_TIMEOUT = "10s"
 
@@ -44,18 +48,37 @@ class ClusterPlan:
     shared: str | None = None
 
     def executor(self, bounds: NDArray) -> Executor:
-        """New parts, in the workers that are there now."""
-        return DaskExecutor(bounds, self.client, self.shared)
+        """New parts, in the workers that are there now; several for each worker are in files."""
+        return DaskExecutor(
+            bounds, self.client, self.shared, in_files=len(bounds) - 1 > self._n_wanted(int(bounds[-1]))
+        )
+
+    def _n_wanted(self, n_samples: int) -> int:
+        """Number of parts in memory: a power of two, at least one for each worker."""
+        wanted = min(len(alive_workers(self.client)), max(1, n_samples // MODEL.min_part))
+        return 2 ** int(np.ceil(np.log2(max(wanted, 1))))
 
     def maker(self, views: Views, config: FitConfig, n_classes: int) -> Callable[[int], Executor]:
-        """What makes the parts: a power of two of them, at least one for each worker."""
+        """What makes the parts: one for each worker if that fits into its memory, otherwise several, in files."""
 
         def make(n_components: int) -> Executor:
-            most = max(1, views.n_samples // MIN_PART)
-            wanted = min(len(alive_workers(self.client)), most)
-            return self.executor(part_bounds(views.n_samples, 2 ** int(np.ceil(np.log2(max(wanted, 1))))))
+            n_samples, n_parts = views.n_samples, self._n_wanted(views.n_samples)
+            row_bytes = sum(stored_bytes(view.data) for view in views) / n_samples
+            per_row = MODEL.per_row(row_bytes, views.dtype.itemsize, n_components, n_classes, config.n_neighbors)
+            left = MEMORY_SHARE * worker_memory(self.client) - WORKER_BASE
+            if n_samples / n_parts * RESIDENT_FACTOR * per_row > left:
+                while n_samples / n_parts * per_row > left and n_samples / n_parts > 2 * MODEL.min_part:
+                    n_parts *= 2
+                n_parts = max(n_parts, 2 * self._n_wanted(n_samples))
+            return self.executor(part_bounds(n_samples, n_parts))
 
         return make
+
+
+def worker_memory(client: Any) -> float:
+    """Bytes that each worker may take: the least of their limits; infinite without any."""
+    workers = client.scheduler_info()["workers"].values()
+    return min((float(one["memory_limit"]) for one in workers if one.get("memory_limit")), default=np.inf)
 
 
 def find_client(client: Any) -> Any:
