@@ -42,6 +42,7 @@ def check(args: argparse.Namespace) -> None:
         ("--prefix-sep", args.prefix_sep),
         ("--transpose", args.transpose),
         ("--type", args.type),
+        ("--show", args.show),
     ):
         if given:
             raise CommandError(
