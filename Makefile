@@ -16,63 +16,68 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
+# The demo needs little, and starts sooner for it.
 $(VENV)/.ready-demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[plot,progress]'
+	@touch $@
+
+$(VENV)/.ready-all: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	@touch $@
 
-$(VENV)/.ready-dev: $(VENV)/.ready-demo
+$(VENV)/.ready-dev: $(VENV)/.ready-all
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
-$(VENV)/.ready-docs: $(VENV)/.ready-demo
+$(VENV)/.ready-docs: $(VENV)/.ready-all
 	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 demo: $(VENV)/.ready-demo  ## label 1,797 digits from 5 % labels and draw the figures
 	$(BIN)/lmssc demo
 
-cluster-demo: $(VENV)/.ready-demo  ## fit 2,000,000 samples on four Dask workers of 1.5 GB, of which one cannot hold them
+cluster-demo: $(VENV)/.ready-all  ## fit 2,000,000 samples on four Dask workers of 1.5 GB, of which one cannot hold them
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/cluster/demo.py
 
 docs: $(VENV)/.ready-docs  ## the documentation, with every example run, into docs/_build/html; warnings are errors
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -n -q -d docs/_build/doctrees docs docs/_build/html
 	@echo "Written: docs/_build/html/index.html"
 
-reproduce: $(VENV)/.ready-demo  ## the paper's tables and figures again, into results/reproduction (hours; resumes if stopped)
+reproduce: $(VENV)/.ready-all  ## the paper's tables and figures again, into results/reproduction (hours; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/lmssc reproduce --jobs 2 --out results/reproduction
 
-pages: $(VENV)/.ready-demo  ## rewrite the tables of README.md and docs from the CSV files under results
+pages: $(VENV)/.ready-all  ## rewrite the tables of README.md and docs from the CSV files under results
 	$(BIN)/python docs/fill.py
 
-outputs: $(VENV)/.ready-demo  ## rewrite the console output in README.md and docs by running the commands (three minutes)
+outputs: $(VENV)/.ready-all  ## rewrite the console output in README.md and docs by running the commands (three minutes)
 	$(BIN)/python docs/outputs.py
 
-picture: $(VENV)/.ready-demo  ## draw the picture of README.md (a minute)
+picture: $(VENV)/.ready-all  ## draw the picture of README.md (a minute)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/readme_picture.py
 
 release-check: $(BIN)/python  ## build sdist and wheel, check them, run the demo from each in a new environment (five minutes)
 	$(BIN)/python tools/release_check.py
 
-ablation: $(VENV)/.ready-demo  ## what each part of LMSSC is worth, into results/accuracy (an hour; resumes if stopped)
+ablation: $(VENV)/.ready-all  ## what each part of LMSSC is worth, into results/accuracy (an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=docs $(BIN)/python benchmarks/ablation.py
 
-fresh: $(VENV)/.ready-demo  ## LMSSC and other methods on 24 more data sets, into results/accuracy (half an hour; resumes if stopped)
+fresh: $(VENV)/.ready-all  ## LMSSC and other methods on 24 more data sets, into results/accuracy (half an hour; resumes if stopped)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/fresh.py
 
-other-methods: $(VENV)/.ready-demo  ## all other methods on all development sets, into results/accuracy/peers.csv (an hour; resumes if stopped)
+other-methods: $(VENV)/.ready-all  ## all other methods on all development sets, into results/accuracy/peers.csv (an hour; resumes if stopped)
 	$(BIN)/python -m pip install --quiet --editable '.[peers]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/other_methods.py
 
-bench-active: $(VENV)/.ready-demo  ## labels that most_informative saves over random ones, into results/active (10 minutes)
+bench-active: $(VENV)/.ready-all  ## labels that most_informative saves over random ones, into results/active (10 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/active.py
 
-bench-studio: $(VENV)/.ready-demo  ## lmssc label from zero labels against random labels, into results/studio (an hour)
+bench-studio: $(VENV)/.ready-all  ## lmssc label from zero labels against random labels, into results/studio (an hour)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studio.py
 
-bench-confidence: $(VENV)/.ready-demo  ## calibration on hard cases, into results/confidence (five minutes)
+bench-confidence: $(VENV)/.ready-all  ## calibration on hard cases, into results/confidence (five minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/confidence.py
 
-bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one core, into results/speed (20 minutes)
+bench: $(VENV)/.ready-all  ## time and memory against other libraries on one core, into results/speed (20 minutes)
 	$(BIN)/python -m pip install --quiet --editable '.[all]' quadprog
 	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
@@ -80,14 +85,14 @@ bench: $(VENV)/.ready-demo  ## time and memory against other libraries on one co
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_shapes.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
-bench-million: $(VENV)/.ready-demo  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)
+bench-million: $(VENV)/.ready-all  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)
 	$(BIN)/python -m pip install --quiet faiss-cpu || echo "faiss does not install here and is left out"
 	OMP_NUM_THREADS=2 $(BIN)/python benchmarks/speed.py --million --sizes 100000 --dtype float32 --cases 'approximate kNN of H'
 
-bench-classify: $(VENV)/.ready-demo  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
+bench-classify: $(VENV)/.ready-all  ## a million rows of a Parquet file through lmssc classify, into results/speed (half an hour)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/classify_million.py
 
-bench-disk: $(VENV)/.ready-demo  ## memory of a fit to views that stay on disk, into results/speed (a minute)
+bench-disk: $(VENV)/.ready-all  ## memory of a fit to views that stay on disk, into results/speed (a minute)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/on_disk.py
 
 # Some shells forbid Python to keep what it compiles; then every process of every test would compile it again.
