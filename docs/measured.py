@@ -120,14 +120,14 @@ def active_markdown(root: Path) -> str:
 
 
 def cells_markdown(root: Path) -> str:
-    """Accuracy and calibration of each method on each file of cells."""
+    """Accuracy and calibration of each method on each file of cells, the most accurate first."""
     lines = [
         [
             row["data"],
             f"{row['method']} on {row['views']}",
             *(f"{100 * float(row[metric]):.1f}" for metric in ("accuracy", "balanced_accuracy", "calibration_error")),
         ]
-        for row in _rows(root / CELLS)
+        for row in sorted(_rows(root / CELLS), key=lambda row: (row["data"], -float(row["accuracy"])))
     ]
     return markdown_table(["data", "method", "accuracy %", "balanced %", "calibration error %"], lines)
 
