@@ -1,6 +1,5 @@
 """The README: its code runs as typed, its numbers come from results/, its links lead somewhere."""
 
-import csv
 import json
 import re
 import warnings
@@ -69,19 +68,6 @@ def test_accuracies_are_those_of_the_csv(text, measured):
     assert f"other methods has {means[second]} %" in flat(text)
     assert f"most accurate in {n_best} of {n_cells} cells" in flat(text)
     assert f"{len({name for name, _ in cells[best]})} public data sets" in flat(text)
-
-
-def test_what_was_gained_since_is_that_of_the_csv(text):
-    sets = {name for name, _ in _cells("fresh.csv")}
-    gains = {cell: gain for cell, gain in _cells("again.csv", "change").items() if cell[0] in sets}
-    n_sets = len({name for name, _ in gains})
-    sentence = f"On the {n_sets} of these sets that were run again since, `LMSSC` gained"
-    assert f"{sentence} {np.mean(list(gains.values())):.1f} points on average" in flat(text)
-
-
-def _cells(name, column="accuracy"):
-    with open(ROOT / "results" / "accuracy" / name, encoding="utf-8", newline="") as file:
-        return {(row["dataset"], row["rate"]): float(row[column]) for row in csv.DictReader(file)}
 
 
 def test_speed_is_that_of_the_csv(text, measured):

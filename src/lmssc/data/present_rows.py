@@ -72,7 +72,7 @@ def map_values(function: Callable[[NDArray], Any], raw: RawView) -> Iterator[Any
 
     Examples
     --------
-    >>> list(map_values(np.count_nonzero, RawView("a", np.array([[1.0, 2.0]]), None)))
+    >>> [int(count) for count in map_values(np.count_nonzero, RawView("a", np.array([[1.0, 2.0]]), None))]
     [2]
     """
     return map_present(lambda block: function(block.data if sparse.issparse(block) else block), raw)

@@ -191,8 +191,8 @@ def map_slices(function: Callable[..., Any], data: Any, *by_row: NDArray) -> Ite
 
     Examples
     --------
-    >>> [result for _, result in map_slices(lambda rows, first: (first, rows.sum()), np.ones((3, 2)))]
-    [(0, 6.0)]
+    >>> [result for _, result in map_slices(lambda rows, first: (first, rows.size), np.ones((3, 2)))]
+    [(0, 6)]
     """
     parts = list(slices(data.shape[0], stored_bytes(data) / max(data.shape[0], 1)))
     readers = readers_of(data)
