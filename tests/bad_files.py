@@ -145,7 +145,7 @@ TEXT_FILES = {
     "a workbook": (
         {"b.csv": b"PK\x03\x04" + b"x" * 50},
         CALL,
-        r"b\.csv cannot be read as text: it is a zip archive or a workbook",
+        r"b\.csv cannot be read as text: it is a zip archive, or a workbook whose name should end in \.xlsx",
     ),
     "an old workbook": (
         {"b.csv": b"\xd0\xcf\x11\xe0" + b"x" * 50},

@@ -47,9 +47,10 @@ def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
 def adaptive_alpha(squared_distances: NDArray, n_neighbors: int, beta: float) -> NDArray:
     """For each sample the largest α_i for which row i of S has at most k non-zeros.
 
-    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self excluded. Where there are only k others, d_{i,k}
-    replaces d_{i,k+1}. Every graph uses it: those of LMSSC, GFHF, AMGL and MLAN, and the edges of new samples. A rule
-    for LMSSC alone belongs in `learn_graph`, or where it is called.
+    α_i = ( k·d_{i,k+1} − Σ_{j≤k} d_ij ) / (4β), distances sorted, self excluded; d has the weights β and γ in it. Where
+    there are only k others, d_{i,k} replaces d_{i,k+1}. Every graph uses it: those of LMSSC, GFHF, AMGL and MLAN, and
+    the edges of new samples. When LMSSC sets α, and whether it keeps it, is decided in `Objective.update_graph`, and
+    for fits in parts in `parts.parted_graph`.
 
     Examples
     --------
@@ -210,14 +211,14 @@ def learn_graph(
     shared_alpha: bool = False,
     search: Search | None = None,
 ) -> tuple[sparse.csr_array, NDArray]:
-    """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖z_i − z_j‖².
+    """Update of S: each row is the simplex projection of −d_i/(4·α_i·β), d_ij = ‖x_i − x_j‖² of the points x.
 
     Row i minimises ½Σ_j d_ij·s_ij + α_i·β‖s_i‖² over the simplex, self excluded.
 
     Parameters
     ----------
     points : ndarray or csr_array of shape (n, r + c)
-        [√β·Z, √γ·F], or √β·Z alone; for other methods, the features that samples are compared by.
+        [√β·Z, √β·P, √γ·F], P and F where they are used; for other methods, the features that samples are compared by.
     n_neighbors : int
         k, from which α is set if it is not given.
     beta : float
@@ -267,7 +268,7 @@ def learn_graph(
 def connect_new(
     points: Matrix, queries: Matrix, n_neighbors: int, alpha: float | None = None, recall: float = TARGET
 ) -> sparse.csr_array:
-    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α).
+    """Simplex rows from new samples to known ones: row i is the projection of −‖q_i − p_j‖²/(4α), with β = 1.
 
     Without α each row has its own, the largest that gives it at most k neighbours. Among many points an index finds the
     nearest, with the given recall.

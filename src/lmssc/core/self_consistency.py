@@ -18,7 +18,7 @@ SHARED_ERRORS = 0.4
 
 
 def has_few_labels(targets: Targets) -> bool:
-    """Whether there are too few labels to hide some.
+    """Whether labels are so few that the hidden ones alone cannot calibrate.
 
     Examples
     --------

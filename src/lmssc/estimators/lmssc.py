@@ -87,11 +87,11 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         0.5 the class scores are reweighted so that the total of each class is about proportional to the root of its
         number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
-        Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
-        with a uniform distribution by `doubt_`. Classes with less than a third of the labels of the largest class are
-        lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
-        samples that lack views or are far from all samples of fit become less certain; these need `init="svd"`.
-        Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
+        Calibrate the confidence: the class scores are raised to the power 1/`temperature_` and mixed with a uniform
+        distribution by `doubt_`, so that the final scores are as sure as hidden labels show those of the start may be.
+        Classes with less than a third of the labels of the largest class are lowered if they are predicted too often;
+        otherwise the most likely class does not change. Predictions for new samples that lack views or are far from
+        all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
         the scores as propagation and `balance` give them.
     label_noise : float from 0 to 1 or "auto", default=0.0
         Share of the given labels that are wrong; "auto" estimates it. Labels are hidden in turn, and one that the
@@ -183,7 +183,7 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         Its terms: "fit", "smoothness", "graph" and "labels"; "trust" if labels are uncertain, "opinion" if
         `second_opinion_` is not 0, and "ridge" if samples lack views.
     alpha_ : ndarray of shape (n,), or float for `alpha="mean"`
-        α.
+        α, which decides how many neighbours a sample has; see `freeze_alpha`.
     n_iter_ : int
         Number of iterations.
     converged_ : bool

@@ -37,7 +37,7 @@ ROW_BYTES, NUMBER_BYTES, TEXT_BYTES = 100, 24, 24
 # Distinct texts per column that are stored once, however often they occur.
 MAX_SHARED_TEXTS = 1 << 14
 MAGIC = {
-    b"PK\x03\x04": "a zip archive or a workbook (.xlsx): save the sheet as CSV",
+    b"PK\x03\x04": "a zip archive, or a workbook whose name should end in .xlsx",
     b"PAR1": "a Parquet file: its name should end in .parquet",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "a numpy file: its name should end in .npy",

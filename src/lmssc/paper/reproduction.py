@@ -129,7 +129,7 @@ class Case:
         """The run of a setting; all columns share it."""
         estimator = clone(self.estimator).set_params(**setting)
         if (setting or held_out) and "calibrate" in estimator.get_params():
-            estimator.set_params(calibrate=False)  # calibration takes time and changes no label
+            estimator.set_params(calibrate=False)  # calibration takes time and hardly changes a label
         return Run(self.data, self.method, estimator, self.rate, self.repeat, self.repeat, held_out)
 
     def runs(self) -> list[Run]:

@@ -36,7 +36,7 @@ class PartedState:
     gram : ndarray of shape (r, r)
         HᵀH.
     has_alpha : bool
-        Whether α is set.
+        Whether α is that of the fit; that of the graphs of the start is not kept.
     change : float
         Relative change of F in the last iteration.
     """
