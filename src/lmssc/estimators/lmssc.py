@@ -91,8 +91,9 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         distribution by `doubt_`, so that the final scores are as sure as hidden labels show those of the start may be.
         Classes with less than a third of the labels of the largest class are lowered if they are predicted too often;
         otherwise the most likely class does not change. Predictions for new samples that lack views or are far from
-        all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose labels are all of one class become less certain as well. False leaves
-        the scores as propagation and `balance` give them.
+        all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose
+        labels are all of one class become less certain as well. False leaves the scores as propagation and `balance`
+        give them.
     label_noise : float from 0 to 1 or "auto", default=0.0
         Share of the given labels that are wrong; "auto" estimates it. Labels are hidden in turn, and one that the
         others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0 given labels are
