@@ -10,6 +10,7 @@ from scipy import sparse
 
 from lmssc import GFHF, LMSSC
 from lmssc.cli import main
+from lmssc.cluster import dask_fit
 from lmssc.core.parts import parted_objective
 from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
@@ -157,6 +158,7 @@ def test_classify_reads_and_writes_parquet_on_the_cluster(client, data, tmp_path
     # Solvers stop as early as with many samples: each of their steps is a round of messages.
     monkeypatch.setattr(parted_objective, "TOLERANCE", replace(parted_objective.TOLERANCE, max_exact_samples=0))
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(dask_fit, "RESIDENT_FACTOR", 1e9)  # as if they were too many for the workers: parts in files
     n_rows = 1200
     a, b = (view[:n_rows] for view in data.views)
     ids = [f"s{row}" for row in range(n_rows)]
