@@ -39,6 +39,8 @@ def forked(work):
     code = 70
     try:
         code = work()
+    except KeyboardInterrupt:  # after the command has ended and no longer handles signals: so does Python end then
+        code = 128 + signal.SIGINT
     except BaseException as error:  # nothing of this process may go on in the child
         print(f"killing: {type(error).__name__}", file=sys.stderr)
     finally:
