@@ -197,7 +197,7 @@ def test_results_on_disk():
     taken = take_in_order(mapped, index)
     np.testing.assert_array_equal(taken, rows[index])
     assert isinstance(taken.base, np.memmap)
-    graph = sparse.random_array((6, 6), density=0.4, format="csr", rng=np.random.default_rng(0))
+    graph = sparse.csr_array(sparse.random(6, 6, density=0.4, random_state=0))
     on_disk = graph.copy()
     on_disk.data = copy_to_disk([graph.data[:, None]], 1, graph.dtype)[:, 0]
     nodes, samples = np.array([5, 4, 3, 2, 1, 0]), np.array([1, 0, 2, 3, 5, 4])
@@ -207,7 +207,7 @@ def test_results_on_disk():
 
 
 def test_components_in_batches(monkeypatch):
-    graph = sparse.random_array((200, 200), density=0.004, format="csr", rng=np.random.default_rng(0))
+    graph = sparse.csr_array(sparse.random(200, 200, density=0.004, random_state=0))
     n_components, component = sparse_ops.components_of(graph)
     monkeypatch.setattr(sparse_ops, "MAX_EDGES", 7)
     n_again, again = sparse_ops.components_of(graph)

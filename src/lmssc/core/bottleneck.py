@@ -48,7 +48,7 @@ def weakest_edges(laplacian: sparse.csr_array, labelled: NDArray) -> Bottleneck:
     n_samples = len(labelled)
     degree = laplacian.diagonal()
     edges = laplacian.tocoo()
-    row, column = edges.coords
+    row, column = edges.row, edges.col
     real = (edges.data < 0) & (row < column)
     row, column, weight = row[real], column[real], -edges.data[real].astype(np.float64)
     strength = np.minimum(weight / np.maximum(degree[row], degree[column]), 1.0)

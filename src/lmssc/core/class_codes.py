@@ -82,7 +82,7 @@ def label_matrix(targets: Targets) -> sparse.csr_array:
     mixed = sparse.coo_array(targets.shares)
     data = np.concatenate([np.ones(len(rows)), mixed.data])
     places = (
-        np.concatenate([rows, targets.mixed[mixed.coords[0]]]),
-        np.concatenate([targets.codes[rows], mixed.coords[1]]),
+        np.concatenate([rows, targets.mixed[mixed.row]]),
+        np.concatenate([targets.codes[rows], mixed.col]),
     )
     return sparse.csr_array((data, places), shape=(len(targets), targets.n_classes))

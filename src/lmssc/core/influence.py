@@ -90,7 +90,7 @@ def _weights_of_batch(solver: LabelSolver, rows: sparse.csr_array) -> Influence:
     factor = np.divide(known, total, out=np.zeros_like(total), where=total > 0)
     weights, share = weights * factor, share * factor
     entries = sparse.coo_array(weights.T)
-    places = entries.coords[0], labelled[entries.coords[1]]
+    places = entries.row, labelled[entries.col]
     found = sparse.csr_array((entries.data, places), shape=rows.shape)
     opinion = np.zeros((rows.shape[0], system.labels.shape[1]))
     if system.opinion is not None:
@@ -208,7 +208,7 @@ def responses(
     rhs = np.zeros((system.n_samples, len(samples)))
     rhs[samples[~fixed], columns[~fixed]] = 1
     edges = system.laplacian[samples[fixed]].tocoo()
-    rhs[edges.coords[1], columns[fixed][edges.coords[0]]] = -edges.data
+    rhs[edges.col, columns[fixed][edges.row]] = -edges.data
     X = solver.solve(rhs, clamped | ~reached, tol).astype(np.float64, copy=False)
     own = X[samples, columns]
     stiffness = np.empty(len(samples))

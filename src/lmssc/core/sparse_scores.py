@@ -185,12 +185,12 @@ def fit_sparse_calibration(
     """
     n_rows, n_classes = scores.shape
     parts = [matrix.tocoo() for matrix in (scores, targets)]
-    keys = [part.coords[0].astype(np.int64) * n_classes + part.coords[1] for part in parts]
+    keys = [part.row.astype(np.int64) * n_classes + part.col for part in parts]
     union = np.unique(np.concatenate(keys))
     row = union // n_classes
     position = np.arange(len(union)) - np.searchsorted(row, row)
     width = min(int(position.max(initial=0)) + 2, n_classes)
     compact, known = np.zeros((2, n_rows, width))
     for matrix, part, own in zip((compact, known), parts, keys, strict=True):
-        matrix[part.coords[0], position[np.searchsorted(union, own)]] = part.data
+        matrix[part.row, position[np.searchsorted(union, own)]] = part.data
     return fit_calibration(compact, known, prior_temperature=prior_temperature, penalise=penalise, n_classes=n_classes)

@@ -143,7 +143,7 @@ def fitted_rows(model: Any, system: LabelSystem, nodes: NDArray) -> sparse.csr_a
     rows[places] = 0
     rows = rows.tocsr()
     shape = rows.shape
-    return rows + sparse.csr_array((weights.data, (places[weights.coords[0]], reached[weights.coords[1]])), shape=shape)
+    return rows + sparse.csr_array((weights.data, (places[weights.row], reached[weights.col])), shape=shape)
 
 
 def read_new(model: Any, X: Any, present: Masks) -> NewRows:

@@ -39,17 +39,21 @@ class Eigensystem:
         self._reflectors, self._diagonal, self._beside, self._factors, _ = dsytrd(
             reduced, lower=1, lwork=max(1, BLOCK * len(matrix)), overwrite_a=1
         )
-        self.values = linalg.eigh_tridiagonal(self._diagonal, self._beside, eigvals_only=True)
+        if len(matrix) == 1:  # older releases of scipy refuse a matrix of one number
+            self.values = self._diagonal
+        else:
+            self.values = linalg.eigh_tridiagonal(self._diagonal, self._beside, eigvals_only=True)
 
     def leading(self, n_vectors: int) -> NDArray:
         """Eigenvectors of the largest eigenvalues, these first; of shape (n, n_vectors)."""
         size = len(self._diagonal)
+        if size == 1:
+            return np.ones((1, n_vectors))
         vectors = linalg.eigh_tridiagonal(
             self._diagonal, self._beside, select="i", select_range=(size - n_vectors, size - 1)
         )[1]
-        if size > 1:
-            # The reflectors are those of a QR decomposition of all rows but the first.
-            below = np.asfortranarray(self._reflectors[1:, :-1])
-            length = max(1, BLOCK * n_vectors)
-            vectors[1:] = dormqr("L", "N", below, self._factors, vectors[1:], length)[0]
+        # The reflectors are those of a QR decomposition of all rows but the first.
+        below = np.asfortranarray(self._reflectors[1:, :-1])
+        length = max(1, BLOCK * n_vectors)
+        vectors[1:] = dormqr("L", "N", below, self._factors, vectors[1:], length)[0]
         return vectors[:, ::-1]
