@@ -184,5 +184,11 @@ def test_classify_reads_and_writes_parquet_on_the_cluster(client, data, tmp_path
     assert (found["label"] == here.transduction_).mean() > 0.99  # on the cluster without the views' own graphs
     np.testing.assert_allclose(found[["p_k0", "p_k1", "p_k2"]].sum(axis=1), 1, atol=1e-5)
     assert found["given"].sum() == sum(label is not None for label in labels)
-    assert main([*command, "--force"]) == 2
-    assert "--force is not for --dask" in capsys.readouterr().err
+    for wrong, words in [(["--force"], "--force is not for --dask"), (["--id", "who"], "no column 'who', which --id")]:
+        assert main([*command, *wrong]) == 2
+        assert words in capsys.readouterr().err
+    for path in (tmp_path / "text.parquet", tmp_path / "image" / "0.parquet", tmp_path / "image" / "1.parquet"):
+        table = parquet.read_table(path)
+        parquet.write_table(table.append_column("key", arrow.array(range(len(table)))), path)
+    assert main([*command, "--out", str(tmp_path / "other"), "--dry-run"]) == 2
+    assert "if it names the samples, use --id key" in capsys.readouterr().err

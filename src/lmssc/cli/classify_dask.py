@@ -2,6 +2,7 @@
 
 import argparse
 import tempfile
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,23 @@ def _check_views(views: list[ParquetView], args: argparse.Namespace) -> ParquetV
         raise CommandError(f"two views have the same name: {[view.name for view in views]}; use NAME=FILE")
     if len(set(lengths.values())) > 1:
         raise CommandError(f"views of different length: {lengths}; --dask needs the same samples in the same order")
+    _check_keys(views)
     labelled = [view for view in views if view.label_column is not None]
     if len(labelled) != 1:
         column = args.label_column or "label"
         raise CommandError(f"the column {column!r} with the labels must be in one view; it is in {len(labelled)}")
     return labelled[0]
+
+
+def _check_keys(views: list[ParquetView]) -> None:
+    """Refuse a column that several views have and that numbers the samples: it would be used as a feature."""
+    for first, second in combinations(views, 2):
+        for name in sorted({*first.columns} & {*second.columns}):
+            if first.names_samples(name) and second.names_samples(name):
+                raise CommandError(
+                    f"the column {name!r} of {first.name} and {second.name} has another whole number in every row: if "
+                    f"it names the samples, use --id {name}; if not, rename it in one of them, or --drop {name}"
+                )
 
 
 def _check_ids(views: list[ParquetView]) -> None:

@@ -3,9 +3,12 @@
 What a row lacks of 1 belongs to classes that are not listed in it.
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from lmssc.core.calibration import Calibration, class_weights, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
@@ -128,6 +131,13 @@ def propagate_sparsely(laplacian: sparse.csr_array, targets: Targets) -> tuple[s
         found = new
         if change < TOLERANCE:
             break
+    else:
+        warnings.warn(
+            f"scores of very many classes still changed by {change:.1e} after {MAX_STEPS} steps: those of samples "
+            "far from all labels are not exact. Label more samples, or fit fewer classes",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return replace_rows(scores, unknown, found), unreached
 
 

@@ -79,6 +79,12 @@ class ParquetView:
         """A column, as a dask array of objects; None for blank cells."""
         return self._array(_read_objects, [column], (), np.dtype(object))
 
+    def names_samples(self, column: str) -> bool:
+        """Whether a column has whole numbers that all differ in the first block, as keys of samples do."""
+        values = self.blocks[0].read([column]).column(0)
+        is_whole = import_optional("pyarrow", purpose="Parquet files", extra="files").types.is_integer(values.type)
+        return is_whole and len(values.unique()) == len(values)
+
     def _array(self, read: Any, columns: list[str], shape: tuple[int, ...], dtype: np.dtype) -> Any:
         da = import_optional("dask.array", purpose="--dask", extra="dask")
         delayed = import_optional("dask", purpose="--dask", extra="dask").delayed(read)
@@ -126,6 +132,8 @@ def open_parquet(
             raise CommandError(f"{file} has other columns than {files[0]}")
         schema = own
         blocks += _group(str(file.absolute()), [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)])
+    if id_column is not None and id_column not in schema.names:  # type: ignore[union-attr]
+        raise CommandError(f"{path} has no column {id_column!r}, which --id names")
     given = id_column or "id", label_column or "label"
     ids, labels = (column if column in schema.names else None for column in given)  # type: ignore[union-attr]
     others = [field for field in schema if field.name not in (ids, labels, *drop)]  # type: ignore[union-attr]
