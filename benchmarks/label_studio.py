@@ -4,10 +4,10 @@
     python benchmarks/label_studio.py --label-studio /tmp/ls/bin/label-studio
 
 Starts both on the loopback address, makes a project of digits whose tasks have the ids of the samples, connects the
-backend, and asks for predictions. Then it annotates the task with the lowest score, ten times, and checks that each
-annotation arrives here as an answer, and that the order follows. Label Studio refuses addresses of its own machine by
-default, so it is started with SSRF_PROTECTION_ENABLED=false and USE_DEFAULT_BANNED_SUBNETS=false. Writes
-results/studio/label_studio.md.
+backend, and asks for predictions. Then it annotates the first task in Label Studio's own list, sorted by score, ten
+times, and checks that each annotation arrives here as an answer, and that the order follows. Label Studio refuses
+addresses of its own machine by default, so it is started with SSRF_PROTECTION_ENABLED=false and
+USE_DEFAULT_BANNED_SUBNETS=false. Writes results/studio/label_studio.md.
 """
 
 import argparse
@@ -35,6 +35,7 @@ CONFIG = (
     + "</Choices></View>"
 )
 N_TASKS, N_ANNOTATIONS = 200, 10
+SAMPLING = "Uncertainty sampling"
 # Digits that lmssc has, and labels of each class to begin with.
 N_SAMPLES, N_GIVEN = 400, 2
 
@@ -97,18 +98,28 @@ class LabelStudio:
         return json.loads(text) if text else None
 
     def tasks(self, project):
-        """Tasks, those with the lowest score of their latest prediction first.
+        """Tasks in the order of Label Studio's data manager, sorted by prediction score."""
+        order = json.dumps({"ordering": ["tasks:predictions_score"]})
+        words = {"project": project, "page_size": N_TASKS, "fields": "all", "query": order}
+        return self.ask(f"/api/tasks?{urllib.parse.urlencode(words)}")["tasks"]
 
-        Label Studio itself sorts by the mean over all predictions of a task, old ones too.
+    def next_task(self, project):
+        """The task that its labelling page shows next."""
+        return self.ask(f"/api/projects/{project}/next")
+
+    def renew_predictions(self, project):
+        """The actions "delete predictions" and "retrieve predictions" of the data manager, for all tasks.
+
+        Label Studio sorts by the mean score over all predictions of a task, so old ones would keep the old order.
         """
-        query = urllib.parse.urlencode({"project": project, "page_size": N_TASKS, "fields": "all"})
-        found = self.ask(f"/api/tasks?{query}")["tasks"]
-        return sorted(found, key=lambda task: max(task["predictions"], key=lambda one: one["id"])["score"])
-
-    def retrieve_predictions(self, project):
-        """The action "retrieve predictions" of the data manager, for all tasks."""
-        body = {"selectedItems": {"all": True, "excluded": []}, "ordering": [], "filters": None}
-        self.ask(f"/api/dm/actions?id=retrieve_tasks_predictions&project={project}", {**body, "project": str(project)})
+        body = {
+            "selectedItems": {"all": True, "excluded": []},
+            "ordering": [],
+            "filters": None,
+            "project": str(project),
+        }
+        for action in ("delete_tasks_predictions", "retrieve_tasks_predictions"):
+            self.ask(f"/api/dm/actions?id={action}&project={project}", body)
 
     def close(self):
         """Stop as with Ctrl-C."""
@@ -158,7 +169,7 @@ def cut(pixels, truth, labels):
 
 def work(label_studio, studio, truth):
     """Connect, annotate, compare; what happened, as lines."""
-    project = label_studio.ask("/api/projects", {"title": "digits", "label_config": CONFIG})["id"]
+    project = label_studio.ask("/api/projects", {"title": "digits", "label_config": CONFIG, "sampling": SAMPLING})["id"]
     studio.settle()
     next_ones = [one["id"] for one in studio.ask("/api/list", list="informative")["samples"]]
     others = [key for key in truth if key not in next_ones]
@@ -166,14 +177,11 @@ def work(label_studio, studio, truth):
     label_studio.ask(f"/api/projects/{project}/import", [{"data": {"id": key}} for key in sorted(ids)])
     base, token = studio.address.split("/?token=")
     label_studio.ask("/api/ml", {"project": project, "url": f"{base}/t/{token}", "title": "lmssc"})
-    label_studio.retrieve_predictions(project)
+    label_studio.renew_predictions(project)
     before = studio.ask("/api/state")
     version = label_studio.ask("/api/version")["release"]
-    lines, followed, answers = (
-        [f"Label Studio {version} with `lmssc label` as its machine-learning backend:", ""],
-        0,
-        {},
-    )
+    lines = [f"Label Studio {version} with `lmssc label` as its machine-learning backend:", ""]
+    followed, sampled, answers = 0, 0, {}
     for turn in range(N_ANNOTATIONS):
         tasks = label_studio.tasks(project)
         if not turn:
@@ -184,13 +192,18 @@ def work(label_studio, studio, truth):
         task = left[0]
         wanted = next(key for key in asked if key in ids)
         followed += task["data"]["id"] == wanted
-        print(f"turn {turn + 1}: lowest score {task['data']['id']}, lmssc asks for {wanted}", flush=True)
+        shown = label_studio.next_task(project)["data"]["id"]
+        sampled += shown == wanted
+        print(
+            f"turn {turn + 1}: first in its list {task['data']['id']}, its next task {shown}, lmssc asks for {wanted}",
+            flush=True,
+        )
         label = truth[task["data"]["id"]]
         result = [{"from_name": "label", "to_name": "sample", "type": "choices", "value": {"choices": [label]}}]
         label_studio.ask(f"/api/tasks/{task['id']}/annotations", {"result": result})
         answers[task["data"]["id"]] = label
         studio.settle()
-        label_studio.retrieve_predictions(project)
+        label_studio.renew_predictions(project)
     after = studio.ask("/api/state")
     exported = {task["data"]["id"]: task for task in studio.ask("/api/export", format="label-studio")}
     arrived = {
@@ -200,8 +213,10 @@ def work(label_studio, studio, truth):
         f"- {len(answers)} annotations made there; {len(arrived)} arrived here, "
         f"{'all' if arrived == answers else 'NOT all'} as they were given: {before['labelled']} labels, then "
         f"{after['labelled']}.",
-        f"- The task with the lowest score was the sample that lmssc asks for next in {followed} of "
-        f"{N_ANNOTATIONS} turns.",
+        f"- Sorted by prediction score in Label Studio, the first task without an annotation was the sample that lmssc "
+        f"asks for next in {followed} of {N_ANNOTATIONS} turns, and with uncertainty sampling its next task was that "
+        f"sample in {sampled}. (Before each turn its predictions were deleted and "
+        "retrieved again: it sorts by the mean score over all predictions of a task, old ones too.)",
     ]
     return lines
 

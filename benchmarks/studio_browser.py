@@ -3,13 +3,15 @@
     python benchmarks/studio_browser.py            # digits: labels needed, two browsers, undo
     python benchmarks/studio_browser.py --speed 100000
 
-- **One browser**: 100 digits are labelled by keys, from zero labels on. After every five labels it waits for the fit
-  in the background, which takes less than the five keys of a person on a quiet machine. The answers about all other
-  digits are compared with those of `LMSSC` with 200 labels at random.
+- **One browser**: 100 digits are labelled by keys, from zero labels on, one a second or as fast as the page takes them
+  (`--think`); nobody waits for the fits in the background. The answers about all other digits, as the page has them at
+  that moment and as `lmssc classify` would give them with the labels so far, are compared with those of `LMSSC` with
+  200 labels at random.
 - **Undo**: what the server says of all samples is the same before a label and after it was undone.
 - **Two browsers**: 200 answers at the same time, one in seven of them wrong. Every answer that the page took must be in
   the file, and the list of disagreements must be that of the answers.
-- **--speed**: time from the key until the next sample is on the page, with all answers updated.
+- **--speed**: time from the key until the next sample is on the page, with all answers updated; and how far they are
+  from solving again at the fixed graph.
 
 Needs chromium and chromedriver. Writes results/studio/browser.md, or browser_speed.md with --speed.
 """
@@ -32,10 +34,13 @@ from pathlib import Path
 import numpy as np
 
 from lmssc import LMSSC
+from lmssc.cli import main as main_command
 from lmssc.datasets import make_multiview
 from lmssc.io.files_to_label import read_files_to_label
 from lmssc.io.options import Options
 from lmssc.persistence.atomic import open_atomically
+from lmssc.studio.live_answers import LiveAnswers
+from lmssc.studio.server import Studio as StudioServer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -44,8 +49,8 @@ from browsing import set_screen, start_browser
 MARKS = (10, 20, 30, 40, 50, 60, 80, 100)
 N_RANDOM, N_SEEDS = 200, 5
 WRONG_EVERY = 7
-# The scripted annotator waits for the fit after so many labels: people take longer for them than a fit of digits takes.
-FIT_EVERY = 5
+# As the first word it makes this script the server: `lmssc label`, which says at the end how exact its answers are.
+SERVER = "--server"
 
 
 class Page:
@@ -112,8 +117,9 @@ class Page:
 class Studio:
     """`lmssc label` as a process of its own."""
 
-    def __init__(self, folder, *words):
-        command = [sys.executable, "-m", "lmssc", "label", *words, "--no-browser", "--out", str(folder / "out")]
+    def __init__(self, folder, *words, compared=False):
+        program = [__file__, SERVER] if compared else ["-m", "lmssc", "label"]
+        command = [sys.executable, *program, *words, "--no-browser", "--out", str(folder / "out")]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.folder = folder
         self.address = next(
@@ -145,13 +151,32 @@ class Studio:
     def close(self):
         """Stop as with Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait()
+        said, _ = self.process.communicate()
+        found = re.search(r"^exactness (.*)$", said, re.MULTILINE)
+        self.exactness = None if found is None else json.loads(found[1])
+
+
+def run_server(words):
+    """`lmssc label`; at the end it compares its answers with those of solving again at the same graph."""
+    close = StudioServer.close
+
+    def compare_and_close(studio):
+        engine = studio.session.engine
+        with engine._lock:
+            live = engine._live
+            again = LiveAnswers(live.graph, live.classes, live.labels)
+            found = {"difference": float(np.abs(again.scores - live.scores).max()), "updates": live._updater._n_changes}
+        print("exactness", json.dumps(found), flush=True)
+        return close(studio)
+
+    StudioServer.close = compare_and_close
+    return main_command(["label", *words])
 
 
 @contextmanager
-def served(folder, *words):
+def served(folder, *words, **options):
     """A studio that is closed at the end."""
-    studio = Studio(folder, *words)
+    studio = Studio(folder, *words, **options)
     try:
         yield studio
     finally:
@@ -166,40 +191,52 @@ def write_digits(folder):
     return [str(path) for path in sorted((folder / "digits" / "views").iterdir())], truth
 
 
-def random_labels(views, truth):
-    """Accuracy of LMSSC on the same files with labels at random, for each seed."""
-    joined = read_files_to_label(views, [], Options()).joined
-    target = np.array([truth[key] for key in joined.ids], dtype=object)
-    found = []
-    for seed in range(N_SEEDS):
-        given = np.random.default_rng(seed).permutation(len(target))[:N_RANDOM]
-        y = np.full(len(target), None, dtype=object)
-        y[given] = target[given]
-        right = LMSSC().fit(joined.views, y, joined.sparse_masks).transduction_ == target
-        found.append(float(np.delete(right, given).mean()))
-    return found
+class Digits:
+    """The digits as `lmssc classify` has them, to fit them with any labels."""
+
+    def __init__(self, views, truth):
+        self.joined = read_files_to_label(views, [], Options()).joined
+        self.target = np.array([truth[key] for key in self.joined.ids], dtype=object)
+
+    def accuracy(self, given):
+        """Share of right answers of LMSSC about the samples without a label, given the rows with one."""
+        y = np.full(len(self.target), None, dtype=object)
+        y[given] = self.target[given]
+        right = LMSSC().fit(self.joined.views, y, self.joined.sparse_masks).transduction_ == self.target
+        return float(np.delete(right, given).mean())
+
+    def at_random(self):
+        """Accuracy with labels at random, for each seed."""
+        draws = [np.random.default_rng(seed).permutation(len(self.target))[:N_RANDOM] for seed in range(N_SEEDS)]
+        return [self.accuracy(given) for given in draws]
+
+    def with_ids(self, ids):
+        """Accuracy with the labels of these samples."""
+        return self.accuracy([self.joined.ids.tolist().index(key) for key in ids])
 
 
-def one_browser(folder, views, truth):
-    """Accuracy after some numbers of labels, times of the keys, and whether undo restored everything."""
+def one_browser(folder, views, truth, think):
+    """Samples in the order in which they were labelled, accuracy on the page at some of them, times of the keys, and
+    whether undo restored everything.
+    """
     with served(folder, *views) as studio:
         page = Page(studio.address, folder / "profile")
-        found, times = {}, []
+        found, times, asked = {}, [], []
         while len(found) < len(MARKS):
+            time.sleep(think)
+            asked.append(page.sample)
             times.append(page.give(truth[page.sample]))
-            if len(times) % FIT_EVERY == 0:
-                studio.settle()
             if len(times) in MARKS:
                 found[len(times)] = studio.accuracy(truth)
-                print(len(times), found[len(times)], flush=True)
+                print(len(times), found[len(times)], studio.ask("/api/state")["model"]["labels_in_fit"], flush=True)
         studio.settle()
         sample, before = page.sample, studio.ask("/api/map")
-        asked = studio.ask("/api/next")
+        following = studio.ask("/api/next")
         page.press(next(iter(page.keys.values())))
         page.press("u")
-        same = studio.ask("/api/map") == before and studio.ask("/api/next") == asked and page.sample == sample
+        same = studio.ask("/api/map") == before and studio.ask("/api/next") == following and page.sample == sample
         page.driver.quit()
-    return found, times, same
+    return asked, found, times, same
 
 
 def two_browsers(folder, views, truth, total):
@@ -244,7 +281,7 @@ def measure_speed(folder, n_samples, n_keys, think):
     first = np.random.default_rng(0).permutation(n_samples)[:60]
     lines = "".join(f"{ids[row]},{data.target[row]}\n" for row in first)
     (folder / "labels.csv").write_text("id,label\n" + lines, encoding="utf-8")
-    with served(folder, str(folder / "big.npz"), "--labels", str(folder / "labels.csv")) as studio:
+    with served(folder, str(folder / "big.npz"), "--labels", str(folder / "labels.csv"), compared=True) as studio:
         page = Page(studio.address, folder / "profile")
         times = []
         for _ in range(n_keys):
@@ -253,27 +290,32 @@ def measure_speed(folder, n_samples, n_keys, think):
             print(f"{times[-1]:.0f} ms", flush=True)
         fits = studio.ask("/api/state")["model"]["fits"]
         page.driver.quit()
-    return times, fits
+    return times, fits, studio.exactness
 
 
-def digits_report(folder, total):
+def digits_report(folder, total, think):
     """The lines about digits."""
     views, truth = write_digits(folder)
     (folder / "one").mkdir()
-    found, times, same = one_browser(folder / "one", views, truth)
+    asked, found, times, same = one_browser(folder / "one", views, truth, think)
     (folder / "two").mkdir()
     pair = two_browsers(folder / "two", views, truth, total)
     print(pair, flush=True)
-    random = random_labels(views, truth)
+    digits = Digits(views, truth)
+    random = digits.at_random()
     goal = float(np.mean(random))
-    reached = next((n for n in MARKS if found[n] >= goal), None)
+    fitted = {n: digits.with_ids(asked[:n]) for n in MARKS}
+    reached = next((n for n in MARKS if fitted[n] >= goal), None)
+    pace = f"{think:g} s between two keys" if think else "as fast as the page takes the keys"
     return [
-        "1,797 digits in four views, labelled in Chromium by keys alone, from zero labels on; accuracy on the digits",
-        "without a label, once the model knows all labels.",
+        f"1,797 digits in four views, labelled in Chromium by keys alone, from zero labels on, {pace};",
+        "nobody waits for the fits in the background. Accuracy on the digits without a label: as the page has it at",
+        "that moment, and with a fit of the labels so far, as `lmssc classify` makes it.",
         "",
         "| labels | " + " | ".join(map(str, MARKS)) + " |",
         "| --- |" + " --- |" * len(MARKS),
-        "| accuracy % | " + " | ".join(f"{100 * found[n]:.1f}" for n in MARKS) + " |",
+        "| on the page % | " + " | ".join(f"{100 * found[n]:.1f}" for n in MARKS) + " |",
+        "| after a fit % | " + " | ".join(f"{100 * fitted[n]:.1f}" for n in MARKS) + " |",
         "",
         f"{N_RANDOM} labels at random: {100 * goal:.1f} % (mean of {N_SEEDS} draws, {100 * min(random):.1f} to "
         f"{100 * max(random):.1f}). The studio reaches that with {reached or 'more than 100'} labels.",
@@ -295,22 +337,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--speed", type=int, metavar="SAMPLES", help="measure keys on large data instead")
     parser.add_argument("--keys", type=int, default=50)
-    parser.add_argument("--think", type=float, default=1.5, help="seconds between two keys")
+    parser.add_argument("--think", type=float, default=1.0, help="seconds between two keys")
     parser.add_argument("--answers", type=int, default=200, help="answers of two browsers")
     parser.add_argument("--out", type=Path, default=Path("results/studio"))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         if args.speed:
-            times, fits = measure_speed(Path(folder), args.speed, args.keys, args.think)
+            times, fits, exact = measure_speed(Path(folder), args.speed, args.keys, args.think)
             lines = [
                 f"{args.speed:,} samples in Chromium, {args.keys} keys with {args.think} s between them, {fits} fits "
                 f"finished in the background: {np.median(times):.0f} ms (median), {np.quantile(times, 0.9):.0f} ms "
-                f"(90 %) from the key until the next sample is on the page; load {os.getloadavg()[0]:.1f}.",
+                f"(90 %) from the key until the next sample is on the page; load {os.getloadavg()[0]:.1f}. The scores "
+                f"differ by at most {exact['difference']:.1e} from solving again at the fixed graph, after "
+                f"{exact['updates']} updates of it.",
                 "",
             ]
         else:
-            lines = digits_report(Path(folder), args.answers)
+            lines = digits_report(Path(folder), args.answers, args.think)
     text = "\n".join(lines)
     print(text)
     with open_atomically(args.out / ("browser_speed.md" if args.speed else "browser.md")) as file:
@@ -318,4 +362,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == [SERVER]:
+        sys.exit(run_server(sys.argv[2:]))
     main()

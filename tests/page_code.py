@@ -21,6 +21,20 @@ def blocks(text, *languages):
     return [found.groups() for found in FENCE.finditer(text) if found[1] in languages]
 
 
+def assert_same_percentages(shown, printed):
+    """Words and methods are equal; another BLAS may change the label of a sample or two, and every run the time."""
+    assert [words for words, _ in _percentages(shown)] == [words for words, _ in _percentages(printed)]
+    for (_, number), (_, right) in zip(_percentages(shown), _percentages(printed), strict=True):
+        assert abs(number - right) <= 0.5, (number, right)
+
+
+def _percentages(text):
+    """(words before, percentage) of all percentages; other numbers with a point do not count."""
+    percentages = re.findall(r"([^\n\d]*[^\d.]) (\d+\.\d)(?= (?:%|±))", text)
+    assert len(percentages) >= 3
+    return [(" ".join(words.split()), float(number)) for words, number in percentages]
+
+
 def run_python(text, names=None):
     """Run the Python of a page, and compare what its sessions show; the names that it leaves."""
     names = {} if names is None else names

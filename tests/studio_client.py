@@ -37,7 +37,7 @@ def make_studio(path, out, *, labels=(), background=False, **options):
     return open_studio(data, StudioOptions(out=out, port=PORT, token=TOKEN, **options), background=background)
 
 
-def request(app, method, path, *, query=None, body=None, headers=None, token=TOKEN, chunks=None, path_token=None):
+def request(app, method, path, *, query=None, body=None, headers=None, token=TOKEN, chunks=None, pause=0):
     """Send one request; return its status, headers, content, and how much of the body was taken."""
     given = {"host": HOST} | ({"authorization": f"Bearer {token}"} if token else {})
     if body is not None or chunks is not None:
@@ -66,6 +66,7 @@ def request(app, method, path, *, query=None, body=None, headers=None, token=TOK
         nonlocal taken, ended
         if ended:
             await asyncio.sleep(3600)  # the client waits for the answer
+        await asyncio.sleep(pause)
         chunk = next(chunks, None)
         if chunk is None:
             ended = True

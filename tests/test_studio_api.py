@@ -283,6 +283,13 @@ def test_without_ids_the_export_has_a_line_for_each_sample(tmp_path, monkeypatch
         ("a.jsonl", "no json"),
         ("a.csv", "id,class\ns001,u\n"),
         ("a.txt", ""),
+        ("a.csv", ""),
+        ("a.csv", "id,label\ns001," + "u" * 200_000 + "\n"),
+        ("a.csv", "id,label\ns001," + "u" * 1_000 + "\n"),
+        ("a.csv", "id,label\ns001,u\u202ev\n"),
+        ("a.jsonl", '{"id": "s001", "responses": {"label": [{"value": "\\ud800"}]}}'),
+        ("a.jsonl", '{"id": "s001", "responses": {"label": [{"value": "u", "user_id": "\\ud800"}]}}'),
+        ("a.jsonl", '{"id": "s001", "responses": {"label": [{"value": "u", "inserted_at": "\\ud800"}]}}'),
         ("a.json", '[{"data": {"id": "s001"}, "annotations": [{"result": [{"value": {"choices": ["u", "v"]}}]}]}]'),
     ],
 )
@@ -357,6 +364,9 @@ def test_configurations_that_cannot_be_used_are_refused(studio, config):
 def test_odd_requests_of_label_studio_are_refused(studio, body):
     assert request(studio.app, "POST", "/predict", body=body).status == 400
     assert request(studio.app, "POST", "/webhook", body={"action": "ANNOTATION_CREATED", "task": 5}).status == 400
+    odd = {"task": {"data": {"id": "s001"}}, "annotation": {"result": [{"value": {"choices": [{"a": 1}]}}]}}
+    assert request(studio.app, "POST", "/webhook", body={"action": "ANNOTATION_CREATED", **odd}).status == 400
+    assert len(request(studio.app, "POST", "/api/label", body={"id": "x" * 10**6, "label": "u"}).content) < 1000
 
 
 # ---- the command

@@ -102,6 +102,16 @@ def pressed(browser, *keys):
     )
 
 
+def class_keys(browser):
+    """Keys by class name, read at once: the page draws the buttons again when another annotator names a class."""
+    return dict(
+        browser.execute_script(
+            "return [...document.querySelectorAll('#classes button')].map(one => "
+            "[one.querySelector('span').textContent, one.querySelector('kbd').textContent])"
+        )
+    )
+
+
 def give(browser, studio, known):
     """Label the sample in front by keys alone."""
     label = studio.truth[text(browser, "sample-title")]
@@ -122,9 +132,7 @@ def test_labelled_by_keys_alone(browser, studio):
     labels = studio.session.labels()
     assert len(labels) == 24
     assert labels == {key: studio.truth[key] for key in labels}
-    buttons = browser.find_elements(By.CSS_SELECTOR, "#classes button")
-    assert [button.find_element(By.TAG_NAME, "kbd").text for button in buttons] == known
-    assert [button.find_element(By.TAG_NAME, "span").text for button in buttons] == known
+    assert list(class_keys(browser).items()) == [(label, label) for label in known]
     studio.session.engine.settle()
     shares, names = studio.session.engine.predictions(range(N))
     free = [row for row, key in enumerate(studio.session.ids) if key not in labels]
@@ -228,7 +236,7 @@ def test_two_browsers_at_once_lose_no_answer(browser, studio):
         windows[name] = browser.current_window_handle
         browser.get(studio.access.address + ("&annotator=bob" if name == "bob" else ""))
         if name == "ann":  # without a name in the address the page asks who it is
-            WebDriverWait(browser, 20).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#who-buttons button"))
+            wait(browser, "return document.querySelector('#who-buttons button') !== null")
             browser.find_element(By.CSS_SELECTOR, "#who-buttons button").click()
         wait(browser, "return document.body.dataset.ready === 'yes'")
         assert browser.execute_script("return document.getElementById('who').value") == name
@@ -238,12 +246,9 @@ def test_two_browsers_at_once_lose_no_answer(browser, studio):
         browser.switch_to.window(windows[name])
         sample = text(browser, "sample-title")
         label = studio.truth[sample] if turn % 7 else "odd"
-        names = browser.execute_script(
-            "return [...document.querySelectorAll('#classes button span')].map(one => one.textContent)"
-        )
-        if label in names:
-            key = browser.find_elements(By.CSS_SELECTOR, "#classes button kbd")[names.index(label)].text
-            pressed(browser, key)
+        keys = class_keys(browser)
+        if label in keys:
+            pressed(browser, keys[label])
         else:
             browser.execute_script("document.activeElement.blur()")  # the choice of the annotator
             press(browser, "+")

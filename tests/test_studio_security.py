@@ -1,5 +1,6 @@
 """Nobody else gets in: token, Host, Origin, sizes, and paths and links that lead out of the folder."""
 
+import asyncio
 import json
 import os
 
@@ -167,6 +168,51 @@ def test_a_body_of_100_mb_without_a_length_is_cut_off(studio):
 @pytest.mark.parametrize("length", ["abc", "1e9", ""])
 def test_odd_lengths_are_refused(studio, length):
     assert request(studio.app, "POST", "/api/label", body={}, headers={"content-length": length}).status == 400
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for(studio, monkeypatch):
+    monkeypatch.setattr("lmssc.studio.security.BODY_SECONDS", 0.02)
+
+    def slowly():
+        while True:
+            yield b" "
+
+    found = request(studio.app, "POST", "/api/label", chunks=slowly(), pause=0.005)
+    assert found.status == 408
+
+
+def test_half_a_request_does_not_hold_a_connection(studio, monkeypatch, loopback):
+    uvicorn = pytest.importorskip("uvicorn")
+    from uvicorn.server import ServerState
+
+    from lmssc.studio import connection
+
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.05)
+    config = uvicorn.Config(studio.app, access_log=False, log_config=None)
+    config.load()
+
+    async def talk():
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: connection.PromptConnection(config, ServerState(), {}), "127.0.0.1", 0
+        )
+        address = server.sockets[0].getsockname()
+        half = b"GET / HTTP/1.1\r\nHost: x"
+        whole = f"GET /api/state HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+        found = []
+        for sent in (b"", half, whole, whole + half, whole + whole):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(sent)
+            found.append(await asyncio.wait_for(reader.read(), 20))  # until the server closes it
+            writer.close()
+        server.close()
+        return found
+
+    nothing, part, answered, then_half, twice = asyncio.run(talk())
+    assert (nothing, part) == (b"", b"")
+    assert answered.startswith(b"HTTP/1.1 200 ")
+    assert then_half.startswith(b"HTTP/1.1 200 ")
+    assert twice.count(b"HTTP/1.1 200 ") == 2
 
 
 # ---- files

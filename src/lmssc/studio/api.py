@@ -18,8 +18,9 @@ from lmssc.io.outputs import labels_table
 from lmssc.report.rendering import source
 from lmssc.studio import label_studio
 from lmssc.studio.label_exchange import ARGILLA, CSV, FORMATS, LABEL_STUDIO, export_argilla, export_label_studio
+from lmssc.studio.names import RequestError
 from lmssc.studio.security import MEDIA_POLICY, Access, Guard
-from lmssc.studio.session import INFORMATIVE, RequestError, Session
+from lmssc.studio.session import INFORMATIVE, Session
 
 DEFAULT_ANNOTATOR = "me"
 PAGE_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

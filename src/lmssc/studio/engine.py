@@ -24,7 +24,7 @@ from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.unlabelled_fit import SampleGraph, graph_without_labels
 from lmssc.numerics.scale import is_large
 from lmssc.studio.going_on import worth_going_on
-from lmssc.studio.hidden_accuracy import hidden_accuracy, quiet
+from lmssc.studio.held_out_accuracy import held_out_accuracy, quiet
 from lmssc.studio.live_answers import LiveAnswers, calibration_of
 from lmssc.studio.live_map import LiveMap, MapDots
 
@@ -94,7 +94,7 @@ class Engine:
         self._background, self._closed = background, False
         self._threads: list[Thread] = []
         self._version = 0  # of the labels
-        self._fitted_version = self._queue_version = self._hidden_version = -1
+        self._fitted_version = self._queue_version = self._held_out_version = -1
         self._last_label = 0.0
         self._queue: list[int] = []
         self._shown: list[int] = []
@@ -103,7 +103,7 @@ class Engine:
         self._suspects_wanted = False
         self._curve: dict[int, float] = {}
         self._model: dict[str, Any] = {"status": "none", "fits": 0, "labels_in_fit": 0, "error": None}
-        self._hidden: dict[str, Any] | None = None
+        self._held_out: dict[str, Any] | None = None
         self._map: LiveMap | None = None
 
     # ---- what the session asks for
@@ -238,12 +238,12 @@ class Engine:
             self._suspects = version, found
 
     def facts(self) -> dict[str, Any]:
-        """How far the model is: fits, accuracy on hidden labels, the curve, and whether to go on."""
+        """How far the model is: fits, accuracy on held-out labels, the curve, and whether to go on."""
         with self._lock:
             return {
                 **self._model,
                 "up_to_date": self._fitted_version == self._version or not self._can_fit(),
-                "hidden": self._hidden,
+                "hidden": self._held_out,
                 "expected": self._curve.get(len(self._live.labels)),
                 "curve": [[n, self._curve[n]] for n in sorted(self._curve)],
                 "going_on": worth_going_on(self._curve),
@@ -309,13 +309,13 @@ class Engine:
             n_new = self._version - self._fitted_version
             fit_due = n_new > 0 and self._can_fit() and (idle or n_new >= REFIT_LABELS or self._fitted_version < 0)
             map_due = self._map is None or self._map.graph is not self._live.graph
-            hidden_due = idle and self._hidden_version != self._fitted_version and self._model["fits"]
+            held_out_due = idle and self._held_out_version != self._fitted_version and self._model["fits"]
         if fit_due:
             self._fit()
         elif map_due:
             self._lay_out()
-        elif hidden_due:
-            self._hide_labels()
+        elif held_out_due:
+            self._hold_out_labels()
         else:
             return False
         return True
@@ -424,14 +424,14 @@ class Engine:
         with self._lock:
             self._map = found
 
-    def _hide_labels(self) -> None:
-        """Hide labels and fit again, to see how many are found."""
+    def _hold_out_labels(self) -> None:
+        """Hold out labels and fit again, to see how many are found."""
         dataset, labels, _ = self._labelled_dataset()
         version = self._fitted_version
-        found = hidden_accuracy(self._clf, dataset)
+        found = held_out_accuracy(self._clf, dataset)
         with self._lock:
-            self._hidden_version = version
-            self._hidden = None if found is None else {"labels": len(labels), **found}
+            self._held_out_version = version
+            self._held_out = None if found is None else {"labels": len(labels), **found}
 
     def _note_progress(self) -> None:
         """Add a point to the curve: the mean probability of the answers about samples without a label.

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lmssc.data.labels import is_missing_word
 from lmssc.io.errors import InputFileError
 from lmssc.io.spreadsheet import unescape_formula
 from lmssc.studio.answer_store import LABEL, NONE, SKIP, StoredAnswer
+from lmssc.studio.names import RequestError, check_annotator, check_label
 
 CSV, LABEL_STUDIO, ARGILLA = "csv", "label-studio", "argilla"
 FORMATS = {CSV: "labels.csv", LABEL_STUDIO: "label-studio.json", ARGILLA: "argilla.jsonl"}
@@ -102,7 +104,7 @@ def read_answers(path: Path, known: Mapping[str, Any], annotator: str, now: str)
         rows = list(reader(content))
     except OSError as error:
         raise InputFileError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, csv.Error) as error:
         if isinstance(error, InputFileError):
             raise
         raise InputFileError(f"{path} is not a file of labels: {type(error).__name__}: {error}") from error
@@ -112,7 +114,12 @@ def read_answers(path: Path, known: Mapping[str, Any], annotator: str, now: str)
             raise InputFileError(f"{path}, answer {place}: no file has a sample with the id {sample!r}")
         if kind == LABEL and label == NONE_OF_THESE:
             label, kind = None, NONE
-        answers.append(StoredAnswer(0, sample, kind, label, who or annotator, when or now, {"why_asked": "imported"}))
+        try:
+            label = None if label is None else check_label(label)
+            who = check_annotator(who or annotator)
+        except RequestError as error:
+            raise InputFileError(f"{path}, answer {place}: {error}") from error
+        answers.append(StoredAnswer(0, sample, kind, label, who, when or now, {"why_asked": "imported"}))
     return answers
 
 
@@ -128,7 +135,7 @@ def _read_csv(content: str) -> Iterable[Row]:
     own = header.index("id") if "id" in header else (0 if len(header) > 1 else None)
     for number, row in enumerate(rows, 1):
         label = unescape_formula(row[place].strip()) if len(row) > place else ""
-        if label:
+        if not is_missing_word(label):
             key = str(number) if own is None else unescape_formula(row[own].strip())
             yield key, label, LABEL, None, None
 
@@ -145,8 +152,10 @@ def _read_label_studio(content: str) -> Iterable[Row]:
             choices = [one for result in annotation["result"] for one in result["value"].get("choices", [])]
             if len(choices) > 1:
                 raise ValueError(f"the task {sample!r} has several choices: {choices}")
+            if choices and not isinstance(choices[0], str):
+                raise ValueError(f"the task {sample!r} has a choice that is no text: {choices[0]!r}")
             if choices:
-                yield sample, str(choices[0]), LABEL, _text(who), _text(when)
+                yield sample, choices[0], LABEL, _text(who), _text(when)
 
 
 def _read_argilla(content: str) -> Iterable[Row]:
@@ -161,4 +170,8 @@ def _read_argilla(content: str) -> Iterable[Row]:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+    """A name or a time as text."""
+    text = None if value is None else str(value)
+    if text is not None and not text.isprintable():
+        raise ValueError(f"{text!r} has a character that cannot be stored")
+    return text

@@ -1,8 +1,8 @@
 """A machine-learning backend for Label Studio: suggestions for its tasks, an order, and its annotations as answers.
 
 Label Studio asks `/health` and `/setup`, sends tasks to `/predict`, and tells of annotations at `/webhook`. A task is
-matched to a sample by `data.id`. The score of a prediction is low for samples to label soon, so that Label Studio's
-"uncertainty sampling" asks for the most informative first.
+matched to a sample by `data.id`. The backend should be named lmssc there. The score of a prediction is low for samples
+to label soon, so that Label Studio's "uncertainty sampling" asks for the most informative first.
 """
 
 import re
@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from lmssc.studio.session import INFORMATIVE, RequestError, Session
+from lmssc.studio.names import RequestError
+from lmssc.studio.session import INFORMATIVE, Session
 
+# Version of each prediction. Label Studio sorts and samples by the predictions whose version is that of the project,
+# which is the name of the backend.
+NAME = "lmssc"
 MAX_CONFIG = 100_000
 # Scores of the samples to label next: below those of all others.
 NEXT_SCORE = 1e-3
@@ -56,7 +60,7 @@ def predict(session: Session, tasks: Sequence[Mapping[str, Any]], config: str) -
     results = []
     for sample in samples:
         if sample not in by_sample:
-            results.append({"result": [], "score": 0.0, "model_version": version})
+            results.append({"result": [], "score": 0.0, "model_version": NAME})
             continue
         best = int(by_sample[sample].argmax())
         value = {"choices": [classes[best]]}
@@ -64,7 +68,7 @@ def predict(session: Session, tasks: Sequence[Mapping[str, Any]], config: str) -
         if sample in soon:
             score = NEXT_SCORE * soon[str(sample)] / max(len(soon), 1)
         result = [{"from_name": from_name, "to_name": to_name, "type": "choices", "value": value}]
-        results.append({"result": result, "score": score, "model_version": version})
+        results.append({"result": result, "score": score, "model_version": NAME})
     return {"results": results, "model_version": version}
 
 
@@ -93,7 +97,9 @@ def _annotate(session: Session, event: Mapping[str, Any]) -> dict[str, Any]:
         return session.skip(str(sample), annotator)
     if len(choices) > 1:
         raise RequestError(f"a sample has one class, but the annotation has {choices}")
-    return session.label(str(sample), str(choices[0]), annotator, shown)
+    if not isinstance(choices[0], str):
+        raise RequestError(f"a choice is text, not {choices[0]!r}")
+    return session.label(str(sample), choices[0], annotator, shown)
 
 
 def _sample_of(task: Mapping[str, Any]) -> str | None:

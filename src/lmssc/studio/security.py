@@ -2,9 +2,11 @@
 
 The studio has no password and no account. Whoever has the token may label. All requests need it, also those for the
 page. The Host must be this machine, so that a name that an attacker points here (DNS rebinding) is refused; the Origin,
-if a browser sends one, must be the page itself. There is no CORS. Bodies are cut off at a limit while they arrive.
+if a browser sends one, must be the page itself. There is no CORS. Bodies are cut off at a limit of size and time while
+they arrive.
 """
 
+import asyncio
 import hmac
 import ipaddress
 import re
@@ -21,6 +23,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY = 8 * 1024 * 1024
+# Seconds for a body to arrive.
+BODY_SECONDS = 30.0
 # Programs that can send neither a header nor a query (the webhooks of Label Studio) have the token in the path.
 _TOKEN_IN_PATH = re.compile(r"/t/([^/]+)(/.*)")
 
@@ -157,7 +161,11 @@ class Guard:
         if refused is not None:
             await _answer(send, *refused)
             return
-        body = await _read_body(receive) if scope["method"] == "POST" else b""
+        try:
+            body = await asyncio.wait_for(_read_body(receive), BODY_SECONDS) if scope["method"] == "POST" else b""
+        except TimeoutError:
+            await _answer(send, 408, f"the body did not arrive in {BODY_SECONDS:.0f} seconds")
+            return
         if body is None:
             await _answer(send, 413, f"the body is larger than {MAX_BODY} bytes")
             return

@@ -20,8 +20,9 @@ from lmssc.persistence.atomic import open_atomically
 from lmssc.studio.answer_store import AnswerStore, StoreError
 from lmssc.studio.engine import Engine
 from lmssc.studio.label_exchange import CSV, FORMATS, read_answers
+from lmssc.studio.names import check_label
 from lmssc.studio.security import Access, is_loopback
-from lmssc.studio.session import Session, check_label
+from lmssc.studio.session import Session
 
 if TYPE_CHECKING:
     from lmssc.studio.security import Guard
@@ -189,9 +190,13 @@ def serve(studio: Studio, listening: socket.socket) -> None:
         Where, from `listen`.
     """
     uvicorn = import_optional("uvicorn", purpose="the studio", extra="studio")
+    from lmssc.studio.connection import PromptConnection
+
     config = uvicorn.Config(
         studio.app,
-        log_level="warning",
+        http=PromptConnection,
+        ws="none",
+        log_level="error",  # requests that are refused are no news
         access_log=False,  # it would print the token
         server_header=False,
         date_header=False,

@@ -7,19 +7,17 @@ from threading import RLock
 from typing import Any
 from zlib import crc32
 
-from lmssc.data.labels import is_missing_word
 from lmssc.io.media import SampleViewer
 from lmssc.model_selection.intervals import wilson
 from lmssc.studio.agreement import Disagreement, cohen_kappa, consensus
 from lmssc.studio.answer_store import LABEL, NONE, SKIP, AnswerStore, StoredAnswer, StoreError
 from lmssc.studio.engine import Engine
+from lmssc.studio.names import RequestError, check_annotator, check_label, shortened
 
 # With several annotators, one sample of so many is shown to all of them, to measure how well they agree.
 SHARED_EVERY = 5
 # Labelled neighbours shown beside a sample.
 N_REASONS = 3
-# Characters of the name of a class or an annotator.
-MAX_NAME = 200
 # Samples in a list to go through.
 LISTED = 50
 INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS = "informative", "uncertain", "suspected", "disagreements"
@@ -27,32 +25,6 @@ RANDOM = "random"
 CHOSEN = "chosen"
 LISTS = (INFORMATIVE, UNCERTAIN, SUSPECTED, DISAGREEMENTS, RANDOM)
 """Lists to go through. Only answers about random samples measure accuracy without bias: the others are hard ones."""
-
-
-class RequestError(ValueError):
-    """A request that cannot be carried out; the message says what would be right."""
-
-
-def check_label(label: str) -> str:
-    """The name of a class without blanks around it, or a `RequestError` if it cannot be one.
-
-    Examples
-    --------
-    >>> check_label(" cat ")
-    'cat'
-    >>> check_label("NA")
-    Traceback (most recent call last):
-        ...
-    lmssc.studio.session.RequestError: 'NA' stands for "no label" in files of labels: choose another name
-    """
-    label = " ".join(label.split())
-    if not 0 < len(label) <= MAX_NAME:
-        raise RequestError(f"a class has a name of 1 to {MAX_NAME} characters")
-    if not label.isprintable():
-        raise RequestError("the name of a class has no control characters")
-    if is_missing_word(label):
-        raise RequestError(f'{label!r} stands for "no label" in files of labels: choose another name')
-    return label
 
 
 class Session:
@@ -127,7 +99,7 @@ class Session:
     ) -> dict[str, Any]:
         annotator = self._check_annotator(annotator)
         if sample not in self.rows:
-            raise RequestError(f"there is no sample {sample!r}")
+            raise RequestError(f"there is no sample {shortened(sample)!r}")
         with self._lock:
             shown = self._shown.get((annotator, sample), {}) | dict(more or {})
             answer = self.store.add(sample, label, annotator, kind=kind, shown=shown)
@@ -169,7 +141,7 @@ class Session:
         if which not in LISTS:
             raise RequestError(f"list must be one of {', '.join(LISTS)}, got {which!r}")
         if sample is not None and sample not in self.rows:
-            raise RequestError(f"there is no sample {sample!r}")
+            raise RequestError(f"there is no sample {shortened(sample)!r}")
         with self._lock:
             if sample is None:
                 sample, reason = self._choose(annotator, which)
@@ -261,11 +233,9 @@ class Session:
     # ---- inside
 
     def _check_annotator(self, name: str) -> str:
-        name = name.strip()
+        name = check_annotator(name)
         if self.annotators and name not in self.annotators:
             raise RequestError(f"annotator must be one of {', '.join(self.annotators)}, got {name!r}")
-        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-            raise RequestError(f"an annotator has a name of 1 to {MAX_NAME} printable characters")
         return name
 
     def _labels(self) -> dict[str, str]:

@@ -186,7 +186,7 @@
     byId("because").replaceChildren(...because.map((reason) => {
       const box = element("li"), inner = element("div", "", "small-content");
       box.style.setProperty("--colour", colourOf(reason.label));
-      box.append(element("strong", reason.label ?? "–"), element("div", `${percent(reason.weight)} of the vote · ${reason.id}`, "hint"));
+      box.append(element("strong", reason.label ?? "–"), element("div", `${percent(reason.weight)} of the vote`, "hint"), element("div", reason.id, "hint"));
       inner.append(...reason.content.map((part) => partOf(part, reason.id)));
       box.append(inner);
       return box;
@@ -348,13 +348,13 @@
     if (changed !== null) facts.push(fact("changed by the last answer", changed.toLocaleString("en"), "other answers"));
     if (model.expected !== null) facts.push(fact("expected accuracy", percent(model.expected), "by the model's own confidence"));
     if (state.checked) facts.push(fact("right on random samples", `${state.checked.right} of ${state.checked.samples}`, `95 %: ${percent(state.checked.low)} to ${percent(state.checked.high)}`));
-    if (model.hidden) facts.push(fact("hidden labels found", percent(model.hidden.accuracy), `${model.hidden.found} of ${model.hidden.hidden}, 95 %: ${percent(model.hidden.low)} to ${percent(model.hidden.high)}; samples that were asked for are harder than the rest`));
+    if (model.hidden) facts.push(fact("held-out labels found", percent(model.hidden.accuracy), `${model.hidden.found} of ${model.hidden.hidden}, 95 %: ${percent(model.hidden.low)} to ${percent(model.hidden.high)}; samples that were asked for are harder than the rest`));
     if (state.kappa) facts.push(fact("agreement", state.kappa.kappa === null ? "–" : `κ = ${state.kappa.kappa.toFixed(2)}`, `${state.kappa.agree} of ${state.kappa.samples} alike; ${count(state.disagreements, "disagreement")} open`));
     byId("facts").replaceChildren(...facts);
     const status = model.error ? `The last fit failed: ${model.error}` : model.status === "fitting" ? "fitting…" : model.fits ? `model of ${count(model.labels_in_fit, "label")}` : "no model yet";
     byId("summary").textContent = `${count(state.labelled, "label")} · ${status}`;
     const going = model.going_on;
-    byId("going-on").textContent = !going ? "Worth going on? That can be told after five fits." : going.worth
+    byId("going-on").textContent = !going ? "Worth going on? That can be told a few labels after the first fit." : going.worth
       ? `Worth going on: ${going.more} more labels would bring about ${(100 * going.gain).toFixed(1)} points, to ${percent(going.then)}.`
       : `Hardly worth going on: ${going.more} more labels would bring about ${(100 * going.gain).toFixed(1)} points.`;
     drawCurve();
@@ -432,7 +432,7 @@
 
   function markSample() {
     map.chosen = sample?.id ? mapIds.indexOf(sample.id) : -1;
-    map.draw();
+    map.draw({ marks: true });
   }
 
   function startMap() {
@@ -521,7 +521,11 @@
       exclusively(() => next());
     });
     document.querySelectorAll("a[data-format]").forEach((link) => { link.href = address("/api/export", { format: link.dataset.format }); });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showClasses(); drawCurve(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      showClasses();
+      drawCurve();
+      if (sample?.id) showModel();
+    });
     addEventListener("resize", drawCurve);
     try {
       state = await ask("/api/state");

@@ -1,4 +1,4 @@
-"""How many hidden labels a model of the studio finds again."""
+"""How many held-out labels a model of the studio finds again."""
 
 import warnings
 from typing import Any
@@ -12,8 +12,8 @@ from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened
 N_ITERATIONS, N_FOLDS, MAX_SAMPLES = 5, 3, 5000
 
 
-def hidden_accuracy(clf: LMSSC, dataset: Dataset) -> dict[str, Any] | None:
-    """Hide a third of the labels at a time, fit again, and count how many are found.
+def held_out_accuracy(clf: LMSSC, dataset: Dataset) -> dict[str, Any] | None:
+    """Hold out a third of the labels at a time, fit again, and count how many are found.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def hidden_accuracy(clf: LMSSC, dataset: Dataset) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        Number of labels that were hidden and found, their share, and its interval; None if none can be hidden.
+        Number of labels that were held out and found, their share, and its interval; None if none can be held out.
 
     Examples
     --------
     >>> from lmssc.data.dataset import validate
     >>> from lmssc.datasets import make_multiview
     >>> data = make_multiview(60, labelled=0.3, separation=5.0, random_state=0)
-    >>> hidden_accuracy(LMSSC(), validate(data.views, data.y))["hidden"]
+    >>> held_out_accuracy(LMSSC(), validate(data.views, data.y))["hidden"]
     18
     """
     rows = sample_rows(dataset.codes, min(dataset.n_samples, MAX_SAMPLES), 0)
