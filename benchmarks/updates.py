@@ -3,16 +3,20 @@
     python benchmarks/updates.py batch digits handwritten synthetic:50000    one update of 1 % new samples
     python benchmarks/updates.py stream digits synthetic:5000                100 updates in a row
     python benchmarks/updates.py drift                                       when the rule asks for a refit
+    python benchmarks/updates.py floor reuters synthetic:20000               how far fits are from each other
 
 Rows are added to results/scale/updates.csv. CPU seconds of one thread. "agreement" is that of the updated labels with
 those of a fit to all samples, "agreement_of_fits" that of the fit before with it: where a fit changes so much with a
-few more samples, no update can agree better.
+few more samples, no update can agree better. "floor" measures that alone: fits that each leave out another 1 % of the
+samples, drawn at random, compared with each other ("agreement") and with the fit to all ("agreement_of_fits"), both
+means. `--recall 1` searches neighbours exactly.
 """
 
 import argparse
 import csv
 import time
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +29,10 @@ RESULTS = Path(__file__).parents[1] / "results" / "scale" / "updates.csv"
 COLUMNS = (
     "kind", "data", "samples", "new", "updates", "label_rate", "fit_seconds", "update_seconds", "time_share",
     "agreement", "agreement_of_new", "agreement_of_fits", "accuracy_update", "accuracy_refit", "refits", "recall",
+    "wanted_recall",
 )  # fmt: skip
 LOADERS = {"digits": load_digits_views, "handwritten": load_handwritten, "reuters": load_reuters}
-N_UPDATES = 100
+N_UPDATES, N_FLOOR = 100, 4
 
 
 def load(name):
@@ -55,26 +60,31 @@ def timed(function, *args, **options):
     return result, time.process_time() - began
 
 
-def measure(name, label_rate, n_updates, share, kind, refit="auto"):
-    """Fit the first samples, let the others join in some updates, and compare with a fit to all."""
+def load_split(name, label_rate):
+    """Views, true classes and labels, the samples in random order."""
     views, target = load(name)
     order, given = stratified_split(target, label_rate, 0)
     views, target = take(views, order), target[order]
-    y = np.where(given, target, -1)
-    n_samples = len(y)
+    return views, target, np.where(given, target, -1)
+
+
+def measure(name, label_rate, n_updates, share, kind, recall):
+    """Fit the first samples, let the others join in some updates, and compare with a fit to all."""
+    views, target, y = load_split(name, label_rate)
+    n_samples, options = len(y), {"n_jobs": 1, "neighbor_recall": recall}
     n_new = max(n_updates, int(share * n_samples))
     n_old = n_samples - n_new
-    clf, _ = timed(LMSSC(n_jobs=1).fit, take(views, slice(n_old)), y[:n_old])
+    clf, _ = timed(LMSSC(**options).fit, take(views, slice(n_old)), y[:n_old])
     first_labels = clf.transduction_
     seconds, n_refits = 0.0, 0
     for rows in np.array_split(np.arange(n_old, n_samples), n_updates):
         first, end = int(rows[0]), int(rows[-1]) + 1
         before = clf._memory.n_samples
         earlier = take(views, slice(first))
-        _, spent = timed(clf.partial_update, take(views, slice(first, end)), y[first:end], refit=refit, X=earlier)
+        _, spent = timed(clf.partial_update, take(views, slice(first, end)), y[first:end], X=earlier)
         seconds += spent
         n_refits += clf._memory.n_samples != before
-    again, fit_seconds = timed(LMSSC(n_jobs=1).fit, views, y)
+    again, fit_seconds = timed(LMSSC(**options).fit, views, y)
     same, hidden = clf.transduction_ == again.transduction_, y < 0
     return {
         "kind": kind, "data": name, "samples": n_samples, "new": n_new, "updates": n_updates, "label_rate": label_rate,
@@ -84,7 +94,31 @@ def measure(name, label_rate, n_updates, share, kind, refit="auto"):
         "agreement_of_fits": f"{(first_labels == again.transduction_[:n_old]).mean():.4f}",
         "accuracy_update": f"{(clf.transduction_ == target)[hidden].mean():.4f}",
         "accuracy_refit": f"{(again.transduction_ == target)[hidden].mean():.4f}",
-        "refits": n_refits, "recall": f"{clf.neighbor_recall_:.3f}",
+        "refits": n_refits, "recall": f"{clf.neighbor_recall_:.3f}", "wanted_recall": recall,
+    }  # fmt: skip
+
+
+def floor(name, label_rate, recall, share=0.01):
+    """Fits that each leave out other samples, compared with each other and with a fit to all."""
+    views, target, y = load_split(name, label_rate)
+    n_samples, options = len(y), {"n_jobs": 1, "neighbor_recall": recall}
+    whole, seconds = timed(LMSSC(**options).fit, views, y)
+    found = []
+    for seed in range(N_FLOOR):
+        rows = np.sort(np.random.default_rng(seed).permutation(n_samples)[int(share * n_samples) :])
+        clf, _ = timed(LMSSC(**options).fit, take(views, rows), y[rows])
+        labels = np.full(n_samples, -1, dtype=whole.transduction_.dtype)
+        labels[rows] = clf.transduction_
+        found.append(labels)
+    pairs = [(one == other)[(one >= 0) & (other >= 0)].mean() for one, other in combinations(found, 2)]
+    with_whole = [(one == whole.transduction_)[one >= 0].mean() for one in found]
+    accuracy = [(one == target)[(one >= 0) & (y < 0)].mean() for one in found]
+    return {
+        "kind": "floor", "data": name, "samples": n_samples, "new": int(share * n_samples), "label_rate": label_rate,
+        "fit_seconds": f"{seconds:.2f}", "agreement": f"{np.mean(pairs):.4f}",
+        "agreement_of_fits": f"{np.mean(with_whole):.4f}", "accuracy_update": f"{np.mean(accuracy):.4f}",
+        "accuracy_refit": f"{(whole.transduction_ == target)[y < 0].mean():.4f}",
+        "recall": f"{whole.neighbor_recall_:.3f}", "wanted_recall": recall,
     }  # fmt: skip
 
 
@@ -121,15 +155,19 @@ def write(row):
 def main():
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["batch", "stream", "drift"])
+    parser.add_argument("kind", choices=["batch", "stream", "drift", "floor"])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--label-rate", type=float, default=0.1)
+    parser.add_argument("--recall", type=float, default=0.95, help="neighbor_recall of LMSSC")
     args = parser.parse_args()
     if args.kind == "drift":
         write(drift())
     for name in args.data:
-        many = args.kind == "stream"
-        write(measure(name, args.label_rate, N_UPDATES if many else 1, 0.5 if many else 0.01, args.kind))
+        if args.kind == "floor":
+            write(floor(name, args.label_rate, args.recall))
+        else:
+            n_updates, share = (N_UPDATES, 0.5) if args.kind == "stream" else (1, 0.01)
+            write(measure(name, args.label_rate, n_updates, share, args.kind, args.recall))
 
 
 if __name__ == "__main__":

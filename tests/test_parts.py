@@ -27,7 +27,8 @@ from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
 from lmssc.core.targets import Targets
 from lmssc.data.memmap import MappedRows, copy_to_disk, memory_map
-from lmssc.data.views import MappedView, View, Views
+from lmssc.data.view import MappedView, View
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 from lmssc.numerics import sparse_ops
 from lmssc.numerics.spatial_order import spatial_order
@@ -328,7 +329,7 @@ def test_a_limit_that_is_large_enough_changes_nothing(data):
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_views_on_disk(small_model, monkeypatch, tmp_path, is_sparse):
-    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.view.MIN_MAPPED_BYTES", 0)
     monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 5000)
     data = make_multiview(300, 2, 60, 3, sparse=is_sparse, labelled=0.1, random_state=0)
     paths = []

@@ -3,23 +3,30 @@
     python examples/cluster/demo.py [--samples 2000000] [--features 200] [--kill 1]
 
 The views are dask arrays, which the workers make and write to files. `--kill N` ends a
-worker with SIGKILL in each of the first N iterations, to show that the fit goes on.
-`--compare` fits the same on disk, in this process, and compares the answers. `--json`
-names a file for the numbers.
+worker that holds parts with SIGKILL, N times, each at a random moment of an iteration.
+`--compare` fits the same on disk, in this process, and compares the answers; or later:
+`--save` writes them to a file, and `--compare-with` takes them from there, without a
+cluster. `--json` names a file for the numbers.
 """
 
 import argparse
 import json
 import logging
 import os
+import random
 import signal
+import threading
 import time
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-from lmssc import LMSSC
+from lmssc import LMSSC, open_view
+from lmssc.cluster.dask_executor import parts_here
 
 N_CLASSES = 10
 
@@ -71,29 +78,62 @@ def expected_bytes(record, r, c, b=4):
     return solves + h * rows + lists + 12 * record.cut
 
 
+class Killer:
+    """Ends workers that hold parts, one in an iteration, at a random moment."""
+
+    def __init__(self, client, n_kills):
+        self.killed, self._client, self._n_kills = [], client, n_kills
+        self._random, self._timer = random.Random(0), None
+
+    def __call__(self, progress):
+        """After an iteration: say so, and choose when in the next a worker dies."""
+        print(f"iteration {progress.iteration}, {progress.seconds:.0f} s", flush=True)
+        waiting = self._timer is not None and self._timer.is_alive()
+        if len(self.killed) < self._n_kills and not waiting:
+            delay = self._random.uniform(0, progress.seconds / progress.iteration)
+            self._timer = threading.Timer(delay, self.kill)
+            self._timer.start()
+
+    def kill(self):
+        """End a worker that holds parts."""
+        found = self._client.run(lambda: (os.getpid(), parts_here()))
+        holders = sorted(one for one in found.values() if one[1])
+        if holders:
+            process, parts = self._random.choice(holders)
+            os.kill(process, signal.SIGKILL)
+            self.killed.append(parts)
+            print(f"killed worker process {process} with parts {parts}", flush=True)
+
+    def stop(self):
+        """Kill nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 def fit(args, client, views, y):
     """Fit on the cluster; the model, and numbers."""
-    messages, killed = Messages(), []
+    messages, follow = Messages(), Killer(client, args.kill)
     logger = logging.getLogger("lmssc.cluster")
     logger.setLevel(logging.INFO)
     logger.addHandler(messages)
-
-    def follow(progress):
-        print(f"iteration {progress.iteration}, {progress.seconds:.0f} s", flush=True)
-        if len(killed) < args.kill:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[-1], signal.SIGKILL)
-            print(f"killed worker process {killed[-1]}", flush=True)
-
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     clf = LMSSC(
         max_iter=args.max_iter,
         tol=0.0,
         n_components=N_CLASSES,
         callback=follow,
     ).fit(views, y)
-    seconds = time.perf_counter() - began
-    found = {"seconds": seconds, "killed": len(killed), "iterations": []}
+    follow.stop()
+    found = {
+        "samples": args.samples,
+        "features": args.features,
+        "workers": args.workers,
+        "memory": args.memory,
+        "seconds": time.perf_counter() - began,
+        "driver_cpu_seconds": time.process_time() - began_cpu,
+        "parts_of_killed_workers": follow.killed,
+        "iterations": [],
+    }
     for record in messages.records[1:]:  # the first is that of the warm start
         if "_send_guess" not in record.calls:
             continue
@@ -106,8 +146,11 @@ def fit(args, client, views, y):
                 "bytes": sent,
                 "formula": formula,
                 "ratio": sent / formula,
+                "parts": record.parts,
+                "edges": record.edges,
                 "cut": record.cut,
                 "halo": record.halo,
+                "lists": record.lists,
                 **{f"bytes {name}": size for name, size in record.bytes.items()},
                 **{f"calls {name}": count for name, count in record.calls.items()},
             }
@@ -126,6 +169,37 @@ def memory_of_workers(client):
     return max(client.run(peak).values())
 
 
+def compare(args, views, y, distributions):
+    """Fit the same on disk, in this process; differences of the answers."""
+    with TemporaryDirectory() as folder:
+        here = []
+        for v, view in enumerate(views):
+            path = f"{folder}/{v}.npy"
+            file = np.lib.format.open_memmap(path, "w+", view.dtype, view.shape)
+            bounds = np.cumsum([0, *view.chunks[0]])
+            for block, (first, end) in enumerate(pairwise(bounds)):
+                file[first:end] = view.blocks[block].compute()
+            here.append(open_view(path))
+        options = {"max_iter": args.max_iter, "tol": 0.0}
+        clf = LMSSC(n_components=N_CLASSES, memory_limit=args.memory, **options)
+        clf.fit(here, y)
+    difference = np.abs(distributions - clf.label_distributions_)
+    same = distributions.argmax(axis=1) == clf.label_distributions_.argmax(axis=1)
+    found = {"difference": float(difference.max()), "same_labels": float(same.mean())}
+    print(
+        f"on disk: largest difference {found['difference']:.1e}, "
+        f"{found['same_labels']:.4%} of the labels are the same"
+    )
+    return found
+
+
+def make_views(args):
+    """Two views, as dask arrays."""
+    half = args.features // 2
+    widths = (half, args.features - half)
+    return [make_view(args.samples, width, seed) for seed, width in enumerate(widths)]
+
+
 def main():
     """Start the cluster, fit, and say how it went."""
     parser = argparse.ArgumentParser(
@@ -138,10 +212,16 @@ def main():
     parser.add_argument("--max-iter", type=int, default=2)
     parser.add_argument("--kill", type=int, default=0)
     parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--save")
+    parser.add_argument("--compare-with")
     parser.add_argument("--json")
     args = parser.parse_args()
     target = np.arange(args.samples) % N_CLASSES
     y = np.where(np.random.default_rng(0).random(args.samples) < 0.01, target, -1)
+    if args.compare_with:
+        found = compare(args, make_views(args), y, np.load(args.compare_with))
+        write(args, found)
+        return
     cluster = LocalCluster(
         n_workers=args.workers,
         threads_per_worker=1,
@@ -152,11 +232,7 @@ def main():
     with cluster, Client(cluster) as client:
         print(f"{args.workers} workers of {args.memory} each", flush=True)
         print(f"dashboard: {client.dashboard_link}", flush=True)
-        half = args.features // 2
-        widths = (half, args.features - half)
-        views = [
-            make_view(args.samples, width, seed) for seed, width in enumerate(widths)
-        ]
+        views = make_views(args)
         print(f"views: {sum(view.nbytes for view in views) / 1e9:.2f} GB", flush=True)
         clf, found = fit(args, client, views, y)
         labels = clf.transduction_.compute()
@@ -167,23 +243,23 @@ def main():
             f"largest worker {found['largest_worker_gb']:.2f} GB",
             flush=True,
         )
+        distributions = clf.label_distributions_.compute()
+        if args.save:
+            np.save(args.save, distributions)
         if args.compare:
-            here = [view.compute() for view in views]
-            options = {"max_iter": args.max_iter, "tol": 0.0}
-            again = LMSSC(n_components=N_CLASSES, memory_limit=args.memory, **options)
-            again.fit(here, y)
-            difference = np.abs(
-                clf.label_distributions_.compute() - again.label_distributions_
-            )
-            found["difference"] = float(difference.max())
-            found["same_labels"] = float((labels == again.transduction_).mean())
-            print(
-                f"on disk: largest difference {found['difference']:.1e}, "
-                f"{found['same_labels']:.4%} of the labels are the same"
-            )
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=1)
+            found |= compare(args, views, y, distributions)
+    write(args, found)
+
+
+def write(args, found):
+    """Add the numbers to those of other runs in a file, if one is named."""
+    if args.json is None:
+        return
+    path = Path(args.json)
+    runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    name = f"{args.samples} samples, {args.workers} workers, {args.kill} killed"
+    runs[name] = runs.get(name, {}) | found
+    path.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

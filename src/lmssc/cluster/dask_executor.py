@@ -6,11 +6,14 @@ worker. If a worker dies, its parts are gone: the executor raises a `WorkerLostE
 last checkpoint with the workers that are left.
 """
 
+import asyncio
 import logging
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,6 +45,17 @@ class SchedulerLostError(RuntimeError):
 def distributed() -> Any:
     """The module `distributed`."""
     return import_optional("distributed", purpose="clusters", extra="dask")
+
+
+def parts_here() -> list[int]:
+    """In a worker: the numbers of the parts that it holds.
+
+    Examples
+    --------
+    >>> parts_here()
+    []
+    """
+    return sorted(number for _, number in _PARTS)
 
 
 def run_on_part(name: str, number: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -105,24 +119,28 @@ def _rollback(part: Part, name: str) -> None:
         part.store = dict(_MARKED[name, part.number])
 
 
-def _save(part: Part, folder: str) -> None:
+@contextmanager
+def _as_files(part: Part) -> Iterator[FileStore]:
+    """The store of a part that is in files; for one in memory, an empty store of temporary files."""
     if isinstance(part.store, FileStore):
-        part.store.save(f"{folder}/{part.number}")
-        return
-    with TemporaryDirectory() as temporary:
-        store = FileStore(temporary)
-        store.update(part.store)
+        yield part.store
+    else:
+        with TemporaryDirectory() as temporary:
+            yield FileStore(temporary)
+
+
+def _save(part: Part, folder: str) -> None:
+    with _as_files(part) as store:
+        if store is not part.store:
+            store.update(part.store)
         store.save(f"{folder}/{part.number}")
 
 
 def _restore(part: Part, folder: str) -> None:
-    if isinstance(part.store, FileStore):
-        part.store.restore(f"{folder}/{part.number}")
-        return
-    with TemporaryDirectory() as temporary:
-        store = FileStore(temporary)
+    with _as_files(part) as store:
         store.restore(f"{folder}/{part.number}")
-        part.store = dict(store.items())
+        if store is not part.store:
+            part.store = dict(store.items())
 
 
 class DaskExecutor:
@@ -214,6 +232,8 @@ class DaskExecutor:
             extra={
                 "calls": dict(self.calls),
                 "bytes": dict(self.bytes_sent),
+                "parts": len(self.workers),
+                "edges": edges,
                 "cut": cut,
                 "halo": halo,
                 "lists": listed,
@@ -251,16 +271,21 @@ def alive_workers(client: Any) -> set[str]:
 
 
 def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> list[Any]:
-    """Results of futures, unless a worker that they need, or the scheduler, is gone."""
-    wait, needed = distributed().wait, set(workers)
+    """Results of futures, unless a worker that they need, or the scheduler, is gone.
+
+    `client.gather` alone would wait for ever for the result of a worker that died when it had just computed it.
+    """
+    found = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
     while True:
         try:
-            wait(futures, timeout=POLL_SECONDS)
-            return client.gather(futures)
+            return found.result(POLL_SECONDS)
         except TimeoutError:
-            lost = needed - alive_workers(client)
+            if found.done():  # the error of a task
+                raise
+            lost = set(workers) - alive_workers(client)
             if lost:
+                client.cancel(futures)  # which ends the other tasks, and `found`
                 raise WorkerLostError(f"the worker {sorted(lost)[0]} died") from None
-        except (distributed().CancelledError, distributed().scheduler.KilledWorker) as error:
+        except (CancelledError, distributed().scheduler.KilledWorker) as error:
             alive_workers(client)
             raise WorkerLostError("a worker died") from error

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ MAX_LOSSES = 20
 MEMORY_SHARE = 0.7
 # Bytes of a worker without samples, and what a part in memory takes all in all, relative to its largest step.
 WORKER_BASE, RESIDENT_FACTOR = 250_000_000, 2.0
+# How long a worker that died may take to be started again, until the fit goes on without it.
+RESTART_SECONDS = 30
 # How long a scheduler at an address may take to answer.
 CONNECT_TIMEOUT = "10s"
 
@@ -146,9 +148,12 @@ def fit_on_cluster(
     with open_client(client) as opened, LockedFolder("lmssc-cluster-") as folder:
         if hooks.checkpoint is None:
             hooks = replace(hooks, checkpoint=make_checkpoint(str(Path(folder.path) / "fit.ckpt")))
+        n_workers = len(alive_workers(opened))
         for _ in range(MAX_LOSSES):
             try:
                 return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
                 warnings.warn(f"{error}: the fit goes on from its last checkpoint", UserWarning, stacklevel=2)
+                with suppress(TimeoutError):
+                    opened.wait_for_workers(max(1, n_workers), timeout=RESTART_SECONDS)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")

@@ -134,22 +134,14 @@ def update(
 
     Parameters
     ----------
-    graph : csr_array of shape (n, n)
-        S of the old samples.
-    alpha : ndarray of shape (n,)
-        α of its rows.
-    coordinates : ndarray of shape (n + m, q)
-        Z, and P beside it; the old samples first.
+    graph, alpha, coordinates, scores, rule
+        As for `ExtendedGraph`.
     n_latent : int
         Width of Z.
-    scores : ndarray of shape (n, c)
-        F of the old samples, before the update.
     unreached : ndarray of bool of shape (n,)
         Old samples that no label reached.
     targets : Targets
         Labels of all n + m samples.
-    rule : GraphRule
-        How S is learned.
     opinion : Opinion, optional
         Q and η of all samples.
     n_relabelled : int

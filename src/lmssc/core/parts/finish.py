@@ -47,15 +47,7 @@ def finish(
     unreached = rows_in_order(executor, _named, "unreached", order=order, on_disk=False)
     alpha = rows_in_order(executor, _named, "alpha", order=order, on_disk=False)
     points = rows_in_order(executor, coordinates, objective.stretch, order=order, on_disk=on_disk)
-    average = NeighborAverage(
-        points,
-        start.embedding,
-        start.regressor,
-        config.n_neighbors,
-        float(alpha[0]) if config.shared_alpha else None,
-        config.neighbor_recall,
-        None,
-    )
+    average = NeighborAverage.of(points, start.embedding, start.regressor, config, alpha)
     opinion = None
     if objective.opinion_weight:
         scores = rows_in_order(executor, _named, "opinion", order=order, on_disk=on_disk)

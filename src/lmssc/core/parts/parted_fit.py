@@ -2,23 +2,22 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from lmssc.core.alternation import alternate
+from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.fit import FitResult
-from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.core.parts.finish import finish
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState
 from lmssc.core.parts.parted_start import PartedStart, begin
 from lmssc.core.permutation import Permutation
+from lmssc.core.saving import History, Saver, field_values
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 
@@ -79,40 +78,44 @@ def fit_in_parts(
         return made[-1]
 
     try:
-        saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
-        if saved is None:
+        checkpoint = hooks.checkpoint
+        saved = None if checkpoint is None else checkpoint.read()
+        if checkpoint is None or saved is None:
             start = begin(views, targets, config, make)
-            _save(start, start.state, [], hooks)
         else:
             made.append(places.executor(saved["bounds"]))
-            start = _resume(saved, views, config, made[-1], hooks)
-        steps = _Steps(start.objective)
-        state, terms, converged = alternate(
-            start.state,
-            steps,
-            start.objective.objective,
-            max_iter=config.max_iter,
-            tol=config.tol,
-            callback=hooks.progress,
-            history=start.history,
-            save=partial(_save_if_due, start, hooks=hooks),
-            interruptible=context.interruptible,
-        )
-        steps.settle(state)
-        n_iterations = len(next(iter(terms.values()), ()))
-        if hooks.checkpoint is not None:
-            if converged or n_iterations == config.max_iter:
-                hooks.checkpoint.remove()
-                shutil.rmtree(_folder(hooks), ignore_errors=True)
-            else:
-                records = [dict(zip(terms, map(float, row), strict=True)) for row in zip(*terms.values(), strict=True)]
-                _save(start, state, records, hooks)
+            start = _resume(saved, views, config, made[-1], checkpoint)
+        saver = _PartedSaver(start, hooks)
+        if saved is None:
+            saver.save(start.state, [])
+        state, terms, converged = _iterate(start, config, hooks, context, saver)
+        saver.close(state, terms, config, converged=converged)
         if not state.has_alpha:  # interrupted before the end of the first iteration
             _set_first_alpha(start.objective, state)
         return finish(start, state, terms, converged, on_disk=on_disk)
     finally:
         for executor in made:
             executor.close()
+
+
+def _iterate(
+    start: PartedStart, config: FitConfig, hooks: FitHooks, context: FitContext, saver: "_PartedSaver"
+) -> Alternation[PartedState]:
+    """Lower J from the start, until it converges or is interrupted; the parts are then those of the last state."""
+    steps = _Steps(start.objective)
+    found = alternate(
+        start.state,
+        steps,
+        start.objective.objective,
+        max_iter=config.max_iter,
+        tol=config.tol,
+        callback=hooks.progress,
+        history=start.history,
+        save=saver.save_if_due,
+        interruptible=context.interruptible,
+    )
+    steps.settle(found.state)
+    return found
 
 
 def refuse_unsupported(views: Views, targets: Targets, config: FitConfig) -> None:
@@ -177,52 +180,48 @@ _SAVED_START = ("embedding", "regressor", "second_opinion")
 _SAVED_OBJECTIVE = ("targets", "energies", "stretch", "gamma", "opinion_weight")
 
 
-def _parts(record: Any) -> dict[str, Any]:
-    return {one.name: getattr(record, one.name) for one in fields(record)}
-
-
-def _folder(hooks: FitHooks) -> Path:
+def _folder(checkpoint: CheckpointFile) -> Path:
     """Where the arrays of the parts are saved, beside the checkpoint."""
-    path = hooks.checkpoint.path  # type: ignore[union-attr]
-    return path.with_name(path.name + ".parts")
+    return checkpoint.path.with_name(checkpoint.path.name + ".parts")
 
 
-def _save(start: PartedStart, state: PartedState, history: list[dict[str, float]], hooks: FitHooks) -> None:
-    """Write to the checkpoint, and to a folder beside it, everything that `_resume` needs."""
-    if hooks.checkpoint is None:
-        return
-    folder, number = _folder(hooks), 0
-    folder.mkdir(exist_ok=True)
-    old = list(folder.iterdir())
-    while (folder / str(number)) in old:
-        number += 1
-    objective = start.objective
-    objective.executor.save(str(folder / str(number)))
-    hooks.checkpoint.write(
-        {
-            "folder": str(number),
-            "bounds": objective.executor.bounds,
-            "order": start.permutation.order,
-            "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
-            "start": {name: getattr(start, name) for name in _SAVED_START},
-            "confidence": _parts(start.confidence),
-            "state": _parts(state),
-            "list_length": objective.search.list_length,
-            "history": list(history),
-        }
-    )
-    for earlier in old:
-        shutil.rmtree(earlier, ignore_errors=True)
+class _PartedSaver(Saver[PartedStart, PartedState]):
+    """Saves everything that `_resume` needs, to the checkpoint and to a folder beside it."""
+
+    def _write(self, checkpoint: CheckpointFile, state: PartedState, history: History) -> None:
+        folder, number = _folder(checkpoint), 0
+        folder.mkdir(exist_ok=True)
+        old = list(folder.iterdir())
+        while (folder / str(number)) in old:
+            number += 1
+        start, objective = self.start, self.start.objective
+        objective.executor.save(str(folder / str(number)))
+        checkpoint.write(
+            {
+                "folder": str(number),
+                "bounds": objective.executor.bounds,
+                "order": start.permutation.order,
+                "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
+                "start": {name: getattr(start, name) for name in _SAVED_START},
+                "confidence": field_values(start.confidence),
+                "state": field_values(state),
+                "list_length": objective.search.list_length,
+                "history": list(history),
+            }
+        )
+        for earlier in old:
+            shutil.rmtree(earlier, ignore_errors=True)
+
+    def _remove(self, checkpoint: CheckpointFile) -> None:
+        super()._remove(checkpoint)
+        shutil.rmtree(_folder(checkpoint), ignore_errors=True)
 
 
-def _save_if_due(start: PartedStart, state: PartedState, history: list[dict[str, float]], *, hooks: FitHooks) -> None:
-    if hooks.checkpoint is not None and hooks.checkpoint.due():
-        _save(start, state, history, hooks)
-
-
-def _resume(saved: dict[str, Any], views: Views, config: FitConfig, executor: Executor, hooks: FitHooks) -> PartedStart:
+def _resume(
+    saved: dict[str, Any], views: Views, config: FitConfig, executor: Executor, checkpoint: CheckpointFile
+) -> PartedStart:
     """What an interrupted fit to the same data with the same parameters continues from."""
-    folder = _folder(hooks) / saved["folder"]
+    folder = _folder(checkpoint) / saved["folder"]
     if not folder.is_dir():
         raise ValueError(f"the folder {folder}, which belongs to the checkpoint, is missing; delete the checkpoint")
     executor.restore(str(folder))

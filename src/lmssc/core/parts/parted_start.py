@@ -7,7 +7,6 @@ gathered, and the functions of a fit in memory do the rest.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +40,10 @@ from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
 from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
 from lmssc.core.targets import Targets
-from lmssc.core.warm_start import MAX_ROUNDS, MIN_CHANGE
+from lmssc.core.warm_start import run_rounds
 from lmssc.data.memmap import release
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 from lmssc.numerics.spatial_order import spatial_order
 
@@ -231,35 +231,50 @@ def _distance_unit(objective: PartedObjective, permutation: Permutation, energy:
 def _warm_start(
     objective: PartedObjective, permutation: Permutation, features: NystroemFeatures, weight: float
 ) -> LabelRegressor | None:
-    """Rounds of propagation, regression and graph, as in `lmssc.core.warm_start`; the parts get P and F."""
-    executor, tol = objective.executor, objective.tolerance()
-    objective.propagate(tol)
-    executor.map(_keep_disconnected)
-    if not weight:
-        return None
+    """The rounds of `lmssc.core.warm_start`; the parts get P and F."""
     labelled = objective.targets.labelled
     rows = np.arange(len(labelled))
     if len(labelled) > 2 * MAX_FIT_SAMPLES:
         rows = first_of_each(labelled, permutation.positions)
-    known = NystroemRows(gather_embedded(objective, rows), features=features)
-    regression = Regression(known, labelled[rows])
-    regression.adapt(gather(executor, "scores", rows))
-    regressor = None
-    for _ in range(MAX_ROUNDS):
-        candidate = regression.fit(gather(executor, "scores", rows)).times(np.sqrt(weight))
-        difference, size = total(executor.map(_predict, candidate, objective.stretch))
-        if regressor is not None and difference < MIN_CHANGE**2 * size:
-            break
-        regressor = candidate.compressed()
-        executor.map(_accept, None if regressor is candidate else regressor, objective.stretch)
-        objective.connect(expected=True)
-        objective.propagate(tol)
-    executor.map(_forget, ("predicted", "previous"))
+    regressor = run_rounds(_PartedRounds(objective, features, rows), weight)
+    objective.executor.map(_forget, ("predicted", "previous"))
     return regressor
 
 
+@dataclass
+class _PartedRounds:
+    """Rounds of the warm start over parts; the regression is on the samples `rows`."""
+
+    objective: PartedObjective
+    features: NystroemFeatures
+    rows: NDArray
+
+    def propagate(self) -> None:
+        self.objective.propagate(self.objective.tolerance())
+        self.objective.executor.map(_keep_disconnected)
+
+    def begin_regression(self) -> Regression:
+        known = NystroemRows(gather_embedded(self.objective, self.rows), features=self.features)
+        return Regression(known, self.objective.targets.labelled[self.rows])
+
+    def known_scores(self) -> NDArray:
+        return gather(self.objective.executor, "scores", self.rows)
+
+    def predict(self, candidate: LabelRegressor) -> float:
+        difference, size = total(self.objective.executor.map(_predict, candidate, self.objective.stretch))
+        return float(np.sqrt(difference / size)) if size else np.inf
+
+    def accept(self, compressed: LabelRegressor | None) -> None:
+        self.objective.executor.map(_accept, compressed, self.objective.stretch)
+
+    def connect(self) -> None:
+        self.objective.connect(expected=True)
+
+
 def _keep_disconnected(part: Part) -> None:
-    part["disconnected"] = part["unreached"]
+    """Samples in components without a label of the first graph, which is on Z alone."""
+    if "expected" not in part:
+        part["disconnected"] = part["unreached"]
 
 
 def _predict(part: Part, regressor: LabelRegressor, stretch: NDArray | None) -> tuple[float, float]:
@@ -303,10 +318,10 @@ def _second_opinion(
     config = objective.config
     trust, calibration, losses = config.second_opinion, None, None
     if config.calibrate:
-        chosen_objective, first, search = _calibration_problem(objective, permutation, weight)
+        chosen_objective, first = _calibration_problem(objective, permutation, weight)
         n_missing = np.zeros(len(first.embedded), dtype=np.intp)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
-        held = hold_out_of(chosen_objective, first, search, n_missing, tol, config.balance, complete=False)
+        held = hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=False)
         trust, scores, _, _ = judge_opinion(held, config.second_opinion)
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration) if len(scores) else None
@@ -323,7 +338,7 @@ def _second_opinion(
 
 def _calibration_problem(
     objective: PartedObjective, permutation: Permutation, weight: float
-) -> tuple[Objective, FirstGraph, Any]:
+) -> tuple[Objective, FirstGraph]:
     """Some samples, in canonical order, as a problem in memory."""
     config, targets, n_samples = objective.config, objective.targets, objective.n_samples
     order = permutation.first(n_samples, of=n_samples)
@@ -340,7 +355,7 @@ def _calibration_problem(
     )
     points = gather_embedded(objective, chosen)
     search = choose_search(n_samples, config.neighbor_recall)
-    return some, FirstGraph(points, some.connect(points, search), NystroemRows(points), weight), search
+    return some, FirstGraph(points, some.connect(points, search), NystroemRows(points), weight, search)
 
 
 def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: float) -> SecondOpinion:

@@ -18,7 +18,8 @@ from scipy import sparse
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.data.memmap import MappedRows, file_of, open_file, release, slices, stored_bytes
 from lmssc.data.shared_files import NewFile, read_together
-from lmssc.data.views import MappedView, RawView, View, Views
+from lmssc.data.view import MappedView, RawView, View
+from lmssc.data.views import Views
 from lmssc.numerics.matrices import Matrix
 
 
