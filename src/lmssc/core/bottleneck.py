@@ -54,8 +54,9 @@ def weakest_edges(laplacian: sparse.csr_array, labelled: NDArray) -> Bottleneck:
     strength = np.minimum(weight / np.maximum(degree[row], degree[column]), 1.0)
     # All labelled samples hang on one more vertex, by edges that are better than any other. Costs must not be zero.
     roots = np.flatnonzero(labelled)
-    start = np.concatenate([row, np.full(len(roots), n_samples)])
-    end = np.concatenate([column, roots])
+    # The spanning tree of scipy 1.12 takes no other integers.
+    start = np.concatenate([row, np.full(len(roots), n_samples)]).astype(np.int32)
+    end = np.concatenate([column, roots]).astype(np.int32)
     cost = np.concatenate([1 / strength, np.full(len(roots), 0.5)])
     tree = minimum_spanning_tree(sparse.csr_array((cost, (start, end)), shape=(n_samples + 1,) * 2))
     order, parent = breadth_first_order(tree + tree.T, n_samples, directed=False)

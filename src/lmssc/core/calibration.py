@@ -176,7 +176,7 @@ def fit_calibration(
 ) -> Calibration:
     """Maximum a posteriori calibration, given samples with known classes.
 
-    log T has a normal prior. Doubt and rarity are penalised, so that both are 0 without evidence.
+    log T has a normal prior. Rarity, and doubt of few labels, are penalised, so that both are 0 without evidence.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def fit_calibration(
     prior_temperature : float
         Most likely T.
     penalise : bool
-        Whether doubt and rarity are penalised.
+        Whether rarity, and doubt of few labels, are penalised.
     n_labels : float, optional
         Number of labels that are held out in all, if these are some of them.
     costs : ndarray of shape (c,), optional
@@ -207,8 +207,8 @@ def fit_calibration(
     >>> right, by_chance = (np.array([[p, 1 - p], [1 - p, p]] * 50) for p in (0.9, 0.6))
     >>> round(fit_calibration(sure, right, prior_temperature=1.0).temperature, 1)
     1.0
-    >>> fit_calibration(sure, by_chance)(sure).max().round(1)
-    np.float64(0.6)
+    >>> round(float(fit_calibration(sure, by_chance)(sure).max()), 1)
+    0.6
     >>> fit_calibration(np.empty((0, 2)), np.empty((0, 2)))
     Calibration(temperature=0.7, doubt=0.0, rarity=0.0, class_doubt=None)
     """
@@ -224,7 +224,7 @@ def fit_calibration(
     few = (targets.sum() if n_labels is None else n_labels) < PRIOR.min_labels_for_doubt
     penalties = (0.0, 0.0)
     if penalise:
-        doubt_penalty = PRIOR.doubt_penalty_of_few if few else PRIOR.doubt_penalty
+        doubt_penalty = PRIOR.doubt_penalty_of_few if few else 0.0
         penalties = (doubt_penalty, -PRIOR.rarity_penalty * float(offsets.min()))
     centre = float(np.log(prior_temperature))
     if not offsets.any() and n_classes == len(repeats):

@@ -18,11 +18,9 @@ class CalibrationPrior:
         Standard deviation of log T.
     min_temperature, max_temperature : float
         Limits of T.
-    doubt_penalty : float
-        Log-likelihood that a doubt ε = 1 costs: that of one more parameter in Akaike's criterion. More would keep the
-        labels of overlapping classes, of which each gains little, from ever being doubted.
     min_labels_for_doubt, doubt_penalty_of_few : float
-        With fewer held-out labels, doubt cannot be told from chance, and costs this much instead.
+        With fewer held-out labels, doubt cannot be told from chance, and ε = 1 costs this much log-likelihood. With
+        more it is free: a cost would keep labels of overlapping classes, which gain little each, from being doubted.
     max_doubt : float
         Limit of ε: with more, rounding would decide which class is the most likely.
     rare_ratio : float
@@ -47,7 +45,6 @@ class CalibrationPrior:
     log_temperature_std: float = 0.5
     min_temperature: float = 0.05
     max_temperature: float = 100.0
-    doubt_penalty: float = 1.0
     min_labels_for_doubt: float = 30
     doubt_penalty_of_few: float = 5.0
     max_doubt: float = 0.99

@@ -1,23 +1,23 @@
-"""Conformal p-values: how strange a sample is, ranked among labelled samples whose labels were hidden."""
+"""Conformal p-values: how strange a sample is, ranked among labelled samples whose labels were held out."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def conformal_p_values(hidden: NDArray, strangeness: NDArray, n_never_hidden: int = 0) -> NDArray:
-    """Share of the hidden samples that are at least as strange, the sample itself counted among them.
+def conformal_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_out: int = 0) -> NDArray:
+    """Share of the held-out samples that are at least as strange, the sample itself counted among them.
 
-    If the sample and the hidden ones are exchangeable, p ≤ α with a probability of at most α, whatever the measure. So
-    with few hidden samples p is never small: one of nine is 1/10.
+    If the sample and the held-out ones are exchangeable, p ≤ α with a probability of at most α, whatever the measure.
+    So with few held-out samples p is never small: one of nine is 1/10.
 
     Parameters
     ----------
-    hidden : ndarray of shape (m,)
-        Strangeness of samples whose labels were hidden, each by a fit without its label.
+    held_out : ndarray of shape (m,)
+        Strangeness of samples whose labels were held out, each by a fit without its label.
     strangeness : ndarray of any shape
         Strangeness of the samples in question.
-    n_never_hidden : int
-        Labelled samples that could not be hidden; they count as stranger than any other.
+    n_never_held_out : int
+        Labelled samples that could not be held out; they count as stranger than any other.
 
     Returns
     -------
@@ -28,22 +28,22 @@ def conformal_p_values(hidden: NDArray, strangeness: NDArray, n_never_hidden: in
     >>> conformal_p_values(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.25, 0.9]))
     array([1.  , 0.5 , 0.25])
     """
-    ranked = np.sort(hidden)
-    n_stranger = len(ranked) - np.searchsorted(ranked, strangeness, side="left") + n_never_hidden
-    return (n_stranger + 1) / (len(ranked) + n_never_hidden + 1)
+    ranked = np.sort(held_out)
+    n_stranger = len(ranked) - np.searchsorted(ranked, strangeness, side="left") + n_never_held_out
+    return (n_stranger + 1) / (len(ranked) + n_never_held_out + 1)
 
 
-def interpolated_p_values(hidden: NDArray, strangeness: NDArray, n_never_hidden: int = 0) -> NDArray:
-    """`conformal_p_values` that fall evenly from one hidden sample to the next, instead of in steps.
+def interpolated_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_out: int = 0) -> NDArray:
+    """`conformal_p_values` that fall evenly from one held-out sample to the next, instead of in steps.
 
-    A sample that is exchangeable with n hidden ones lies in each of the n + 1 gaps between them with equal
+    A sample that is exchangeable with n held-out ones lies in each of the n + 1 gaps between them with equal
     probability. P-values in steps give each gap its largest value, so that with few labels sets are wider than was
     asked for. Here p falls over the gap; it is off by less than 1 / (n + 1) wherever in the gap the sample lies. Where
-    strangenesses are equal, and beyond the strangest hidden sample, there is no gap, and nothing changes.
+    strangenesses are equal, and beyond the strangest held-out sample, there is no gap, and nothing changes.
 
     Parameters
     ----------
-    hidden, strangeness, n_never_hidden
+    held_out, strangeness, n_never_held_out
         As for `conformal_p_values`.
 
     Returns
@@ -55,29 +55,29 @@ def interpolated_p_values(hidden: NDArray, strangeness: NDArray, n_never_hidden:
     >>> interpolated_p_values(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.2, 0.25, 0.9]))
     array([1.   , 0.75 , 0.375, 0.25 ])
     """
-    stepwise = conformal_p_values(hidden, strangeness, n_never_hidden)
-    ranked = np.sort(hidden)
+    stepwise = conformal_p_values(held_out, strangeness, n_never_held_out)
+    ranked = np.sort(held_out)
     above = np.searchsorted(ranked, strangeness, side="left")
     inside = (above > 0) & (above < len(ranked))
     low, high = (ranked[np.where(inside, above - shift, 0)] if len(ranked) else strangeness for shift in (1, 0))
     inside &= strangeness < high
     share = np.where(inside, (strangeness - low) / np.where(high > low, high - low, 1), 0)
-    return stepwise - share / (len(ranked) + n_never_hidden + 1)
+    return stepwise - share / (len(ranked) + n_never_held_out + 1)
 
 
-def class_p_values(hidden_scores: NDArray, codes: NDArray, scores: NDArray, *, by_class: bool) -> NDArray:
+def class_p_values(held_out_scores: NDArray, codes: NDArray, scores: NDArray, *, by_class: bool) -> NDArray:
     """P-value of each class for each sample, by its score: the strangeness of a class is 1 minus its score.
 
     Parameters
     ----------
-    hidden_scores : ndarray of shape (l, c)
-        Scores of the labelled samples, each without its own label; NaN for those that were never hidden.
+    held_out_scores : ndarray of shape (l, c)
+        Scores of the labelled samples, each without its own label; NaN for those that were never held out.
     codes : ndarray of int of shape (l,)
         Their classes.
     scores : ndarray of shape (m, c)
         Scores of the samples in question, by fits of the same kind.
     by_class : bool
-        Whether each class is ranked among the hidden samples of that class alone, so that the promise holds for each.
+        Whether each class is ranked among the held-out samples of that class alone, so that the promise holds for each.
 
     Returns
     -------
@@ -85,11 +85,11 @@ def class_p_values(hidden_scores: NDArray, codes: NDArray, scores: NDArray, *, b
 
     Examples
     --------
-    >>> hidden = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
-    >>> class_p_values(hidden, np.array([0, 0, 1]), np.array([[0.85, 0.15]]), by_class=False)
+    >>> held_out = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+    >>> class_p_values(held_out, np.array([0, 0, 1]), np.array([[0.85, 0.15]]), by_class=False)
     array([[0.625, 0.25 ]])
     """
-    strange = 1 - hidden_scores[np.arange(len(codes)), codes]
+    strange = 1 - held_out_scores[np.arange(len(codes)), codes]
     seen = ~np.isnan(strange)
     result = np.empty(scores.shape)
     for code in range(scores.shape[1]):

@@ -1,12 +1,14 @@
-"""Propagation by a dense Cholesky factor: faster than conjugate gradients for few samples, or many classes."""
+"""Propagation by a factor, dense or sparse: faster than conjugate gradients for few samples, or many classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
+from scipy.sparse.linalg import splu
 
 from lmssc.core.second_opinion import Opinion
 
@@ -18,10 +20,16 @@ ITERATIVE_COST, ITERATIVE_COST_PER_SCORE = 5e8, 1e4
 MIN_PIVOT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 # From this many samples on, a factor in single precision, whose solutions are refined, takes half of the time.
 MIN_SINGLE = 300
+# A sparse factor takes less time for at least so many samples with at most so many entries in a row of L_uu on average:
+# for up to `MAX_MEDIUM` samples, and for more.
+MIN_SPARSE, MAX_MEDIUM, MAX_MEDIUM_ENTRIES, MAX_ENTRIES = 400, 1200, 15, 8
+# With many right-hand sides it does if at most this share of it is not zero: dense products are that much faster.
+MAX_FILL = 0.05
 # Relative residual of a refined solution, and the most refinements; a matrix that needs more is factorised in double.
 REFINED, MAX_REFINEMENTS = 1e-13, 8
-# Where a tolerance is given, the residual is this share of it: another refinement costs little.
-MARGIN = 1e-3
+# Where a tolerance is given, the residual is this share of it, as long as a further refinement costs less than the
+# factor: with at most this many right-hand sides for each sample.
+MARGIN, MAX_RHS_PER_SAMPLE = 1e-3, 1 / 6
 
 
 def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
@@ -37,11 +45,72 @@ def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
     return n_unknown <= MAX_DIRECT and operations <= limit
 
 
-@dataclass(frozen=True)
-class DenseFactor:
-    """Cholesky factor of the rows and columns of some samples in L + ηI, scaled to a unit diagonal.
+class Block(NamedTuple):
+    """The rows and columns of some samples in L + ηI, scaled to a unit diagonal.
 
     On a unit diagonal, samples whose edges are all next to zero are as accurate as the others.
+
+    Attributes
+    ----------
+    row, column : ndarray of int of shape (nnz,)
+        Position of each stored entry, row by row.
+    values : ndarray of shape (nnz,)
+        The entries.
+    unit : ndarray of shape (m,)
+        1 over the root of the diagonal.
+    """
+
+    row: NDArray
+    column: NDArray
+    values: NDArray
+    unit: NDArray
+
+    @classmethod
+    def of(cls, laplacian: sparse.csr_array, chosen: NDArray, weight: float = 0.0) -> "Block":
+        """The block of the samples `chosen`, a boolean array, with η = `weight`."""
+        position = np.cumsum(chosen) - 1
+        row = np.repeat(np.arange(len(chosen)), np.diff(laplacian.indptr))
+        kept = chosen[row] & chosen[laplacian.indices]
+        row, column = position[row[kept]], position[laplacian.indices[kept]]
+        unit = 1 / np.sqrt(laplacian.diagonal()[chosen].astype(np.float64) + weight)
+        return cls(row, column, np.where(row == column, 1.0, laplacian.data[kept] * unit[row] * unit[column]), unit)
+
+    def to_csr(self) -> sparse.csr_array:
+        """The block as a matrix."""
+        size = len(self.unit)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.row, minlength=size))])
+        return sparse.csr_array((self.values, self.column, starts), shape=(size, size))
+
+    def is_sparse(self) -> bool:
+        """Whether a sparse factor takes less time than a dense one."""
+        size = len(self.unit)
+        limit = MAX_MEDIUM_ENTRIES if size <= MAX_MEDIUM else MAX_ENTRIES
+        return size >= MIN_SPARSE and len(self.row) <= limit * size
+
+    def solve_sparsely(self, rhs: NDArray) -> NDArray | None:
+        """X with (L + ηI)·X = B by a sparse factor; None if rounding makes it singular, or it is not worth it.
+
+        Examples
+        --------
+        >>> L = sparse.csr_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+        >>> Block.of(L, np.array([False, True, True])).solve_sparsely(np.array([[1.0], [0.0]])).round(9).ravel()
+        array([1., 1.])
+        """
+        try:  # the matrix is symmetric, so that its rows are its columns
+            factor = splu(self.to_csr().T, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        except RuntimeError:
+            return None
+        many = rhs.shape[1] > MAX_RHS_PER_SAMPLE * len(rhs) and len(rhs) >= MIN_SPARSE
+        if many and factor.nnz > MAX_FILL * len(rhs) ** 2:
+            return None
+        if factor.U.diagonal().min() < MIN_PIVOT[np.dtype(np.float64)] ** 2:
+            return None
+        return self.unit[:, None] * factor.solve(self.unit[:, None] * rhs)
+
+
+@dataclass(frozen=True)
+class DenseFactor:
+    """Cholesky factor of a `Block`.
 
     Attributes
     ----------
@@ -58,42 +127,32 @@ class DenseFactor:
     matrix: sparse.csr_array | None
 
     @classmethod
-    def of(
-        cls, laplacian: sparse.csr_array, chosen: NDArray, weight: float = 0.0, dtype: np.dtype | None = None
-    ) -> "DenseFactor | None":
-        """The factor for the samples `chosen`, a boolean array, with η = `weight`; None if rounding makes it singular.
+    def of(cls, block: Block, dtype: np.dtype | None = None) -> "DenseFactor | None":
+        """The factor of a block; None if rounding makes it singular.
 
         By default it is in single precision for many samples, if that leaves enough digits to refine solutions.
         """
-        n_chosen = int(np.count_nonzero(chosen))
-        if dtype is None and n_chosen >= MIN_SINGLE:
-            single = cls.of(laplacian, chosen, weight, np.dtype(np.float32))
+        size = len(block.unit)
+        if dtype is None and size >= MIN_SINGLE:
+            single = cls.of(block, np.dtype(np.float32))
             if single is not None:
                 return single
         dtype = np.dtype(np.float64) if dtype is None else dtype
-        position = np.cumsum(chosen) - 1
-        row = np.repeat(np.arange(len(chosen)), np.diff(laplacian.indptr))
-        kept = chosen[row] & chosen[laplacian.indices]
-        row, column = position[row[kept]], position[laplacian.indices[kept]]
-        unit = 1 / np.sqrt(laplacian.diagonal()[chosen].astype(np.float64) + weight)
-        values = np.where(row == column, 1.0, laplacian.data[kept] * unit[row] * unit[column])
-        dense = np.zeros((n_chosen, n_chosen), dtype=dtype, order="F")
-        dense[column, row] = values  # it is symmetric; this order is that of the memory
+        dense = np.zeros((size, size), dtype=dtype, order="F")
+        dense[block.column, block.row] = block.values  # it is symmetric; this order is that of the memory
         factorise = spotrf if dtype == np.float32 else dpotrf
         factor, info = factorise(dense, lower=1, clean=0, overwrite_a=1)
         if info or factor.diagonal().min() < MIN_PIVOT[dtype]:
             return None
-        if dtype == np.float64:
-            return cls(factor, unit, None)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_chosen))])
-        return cls(factor, unit, sparse.csr_array((values, column, starts), shape=(n_chosen, n_chosen)))
+        return cls(factor, block.unit, None if dtype == np.float64 else block.to_csr())
 
     def solve(self, rhs: NDArray, tol: float = 0.0) -> NDArray | None:
         """X with (L + ηI)·X = B, with the relative residual `tol`; None if refinements do not converge."""
         scaled = self.unit[:, None] * rhs
         if self.matrix is None:
             return self.unit[:, None] * dpotrs(self.factor, scaled, lower=1)[0]
-        limit = max(REFINED, MARGIN * tol) * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+        margin = MARGIN if rhs.shape[1] <= MAX_RHS_PER_SAMPLE * len(rhs) else 1.0
+        limit = max(REFINED, margin * tol) * np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
         solution, residual = np.zeros_like(scaled), scaled
         for _ in range(MAX_REFINEMENTS):
             solution += spotrs(self.factor, residual.astype(np.float32), lower=1)[0]
@@ -116,10 +175,14 @@ def factorise_and_solve(
     """
     if not rhs.size:
         return rhs
-    factor = DenseFactor.of(laplacian, chosen, weight)
+    block = Block.of(laplacian, chosen, weight)
+    solution = block.solve_sparsely(rhs) if block.is_sparse() else None
+    if solution is not None:
+        return solution
+    factor = DenseFactor.of(block)
     solution = None if factor is None else factor.solve(rhs, tol)
     if solution is None and factor is not None and factor.factor.dtype != np.float64:
-        factor = DenseFactor.of(laplacian, chosen, weight, np.dtype(np.float64))
+        factor = DenseFactor.of(block, np.dtype(np.float64))
         solution = None if factor is None else factor.solve(rhs, tol)
     return solution
 
@@ -146,7 +209,7 @@ def scores_without(
 ) -> list[NDArray | None]:
     """F without the labels of each fold, from one factor of L_uu; each is None if rounding makes a system singular.
 
-    With M = −L_uu⁻¹·L_ul and Q = L_ll + L_lu·M, hidden labels h and the others k have F_h = −Q_hh⁻¹·Q_hk·Y_k, and all
+    With M = −L_uu⁻¹·L_ul and Q = L_ll + L_lu·M, held-out labels h and the others k have F_h = −Q_hh⁻¹·Q_hk·Y_k, and all
     other samples F_u = M_uh·F_h + M_uk·Y_k.
 
     Parameters
@@ -156,9 +219,9 @@ def scores_without(
     targets : ndarray of shape (n, c)
         Y.
     labelled : ndarray of bool of shape (n,)
-        Samples with a label, hidden or not.
+        Samples with a label, held out or not.
     folds : sequence of ndarray of int
-        Samples whose labels are hidden together. All must be joined to a label that is not hidden.
+        Samples whose labels are held out together. All must be joined to a label that is not held out.
 
     Returns
     -------
@@ -180,14 +243,14 @@ def scores_without(
     given = targets[known].astype(np.float64)
     found: list[NDArray | None] = []
     for rows in folds:
-        hidden = np.isin(known, rows)
+        held_out = np.isin(known, rows)
         own = given.copy()
         try:
-            factor = linalg.cho_factor(schur[np.ix_(hidden, hidden)])
+            factor = linalg.cho_factor(schur[np.ix_(held_out, held_out)])
         except linalg.LinAlgError:
             found.append(None)
             continue
-        own[hidden] = -linalg.cho_solve(factor, schur[np.ix_(hidden, ~hidden)] @ given[~hidden])
+        own[held_out] = -linalg.cho_solve(factor, schur[np.ix_(held_out, ~held_out)] @ given[~held_out])
         scores = np.empty(targets.shape)
         scores[labelled], scores[~labelled] = own, influence @ own
         found.append(scores)

@@ -5,8 +5,7 @@ lowers J; the end undoes the order, calibrates the final scores, and judges pred
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy import sparse
 from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.confidence import calibrate_scores
-from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
@@ -25,6 +24,7 @@ from lmssc.core.objective import IterationState
 from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
+from lmssc.core.saving import History, Saver, field_values
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
@@ -172,7 +172,7 @@ def fit(
     context : FitContext, optional
         Work shared with other fits.
     groups : ndarray of int of shape (n,), optional
-        Group of linked views of each sample, if there is more than one group.
+        Group of connected views of each sample, if there is more than one group.
     graphs : sequence of csr_array of shape (n, n), optional
         Links between the samples.
 
@@ -193,13 +193,13 @@ def fit(
     linked = LinkedViews(views, graphs)
     if saved is None:
         start, weights = begin_with_links(linked, targets, config, context, groups)
-        _save(start, start.state, [], hooks, weights)
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
-    save = partial(_save_if_due, start, hooks=hooks, weights=weights)
-    state, terms, converged = iterate(start, config, hooks, context, save)
-    done = converged or _n_iterations(terms) == config.max_iter
-    _close_checkpoint(start, state, terms, hooks, weights, done=done)
+    saver = _FitSaver(start, hooks, weights)
+    if saved is None:
+        saver.save(start.state, [])
+    state, terms, converged = iterate(start, config, hooks, context, saver.save_if_due)
+    saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
     smoothed = linked.smoothed(weights)
     answers = _final_answers(smoothed, start, state, config)
@@ -215,7 +215,7 @@ def iterate(
     config: FitConfig,
     hooks: FitHooks,
     context: FitContext,
-    save: Callable[[IterationState, list[dict[str, float]]], object] | None = None,
+    save: Callable[[IterationState, History], object] | None = None,
 ) -> Alternation[IterationState]:
     """Lower J from the start, until it converges or is interrupted."""
     return alternate(
@@ -270,24 +270,10 @@ def make_result(
     objective, undo, undo_graph = start.objective, start.permutation.undo, start.permutation.undo_graph
     latent, alpha = undo(state.latent), undo(np.asarray(state.alpha))
     embedded = start.embedding.embed(latent)
-    average = NeighborAverage(
-        embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)]),
-        start.embedding,
-        start.regressor,
-        config.n_neighbors,
-        float(alpha[0]) if config.shared_alpha else None,
-        config.neighbor_recall,
-        None if objective.groups is None else undo(objective.groups),
-    )
-    ridge, probe, trust = objective.ridge, None, None
-    probed = choose_probe(answers.targets.codes, answers.unreached)
-    if ridge is None and not config.random_start:
-        ridge = ridge_from_residuals(views, latent, state.loadings, probed)
-    if config.calibrate and ridge is not None:
-        opinions = None if answers.opinion is None else answers.opinion.scores
-        probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
-        everything = np.ones(len(views), dtype=bool)
-        trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
+    points = embedded if objective.expected is None else np.hstack([embedded, undo(objective.expected)])
+    groups = None if objective.groups is None else undo(objective.groups)
+    average = NeighborAverage.of(points, start.embedding, start.regressor, config, alpha, groups)
+    ridge, probe, trust = _judge_new_samples(views, start, state, config, answers, average, latent)
     return FitResult(
         scores=answers.scores,
         unreached=answers.unreached,
@@ -315,6 +301,29 @@ def make_result(
     )
 
 
+def _judge_new_samples(
+    views: Views,
+    start: Start,
+    state: IterationState,
+    config: FitConfig,
+    answers: Answers,
+    average: NeighborAverage,
+    latent: NDArray,
+) -> tuple[NDArray | None, NewSampleProbe | None, Trust | None]:
+    """The ridge of new samples that lack views, and the confidence of predictions for new samples."""
+    ridge = start.objective.ridge
+    probed = choose_probe(answers.targets.codes, answers.unreached)
+    if ridge is None and not config.random_start:
+        ridge = ridge_from_residuals(views, latent, state.loadings, probed)
+    if not config.calibrate or ridge is None:
+        return ridge, None, None
+    opinions = None if answers.opinion is None else answers.opinion.scores
+    probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
+    everything = np.ones(len(views), dtype=bool)
+    trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
+    return ridge, probe, trust
+
+
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
     """The same with its entries in order, so that sums over a row do not depend on the order of the fit."""
     result = matrix.copy()
@@ -329,67 +338,24 @@ _SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
 _SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion", "view_weight")
 
 
-def _save(
-    start: Start,
-    state: IterationState,
-    history: list[dict[str, float]],
-    hooks: FitHooks,
-    weights: LinkWeights | None,
-) -> None:
-    """Write to the checkpoint, if there is one, everything that `resume` needs."""
-    if hooks.checkpoint is None:
-        return
-    objective = start.objective
-    hooks.checkpoint.write(
-        {
-            "state": {name: part for name, part in _parts(state).items() if name not in _NOT_SAVED},
-            "search": state.search.state(),
-            "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
-            "order": start.permutation.order,
-            "start": {name: getattr(start, name) for name in _SAVED_START},
-            "confidence": _parts(start.confidence),
-            "history": list(history),
-            "links": None if weights is None else _parts(weights),
-        }
-    )
+class _FitSaver(Saver[Start, IterationState]):
+    """Saves everything that `resume_with_links` needs."""
 
+    def __init__(self, start: Start, hooks: FitHooks, weights: LinkWeights | None) -> None:
+        super().__init__(start, hooks)
+        self.weights = weights
 
-def _save_if_due(
-    start: Start,
-    state: IterationState,
-    history: list[dict[str, float]],
-    *,
-    hooks: FitHooks,
-    weights: LinkWeights | None,
-) -> None:
-    if hooks.checkpoint is not None and hooks.checkpoint.due():
-        _save(start, state, history, hooks, weights)
-
-
-def _close_checkpoint(
-    start: Start,
-    state: IterationState,
-    terms: dict[str, NDArray],
-    hooks: FitHooks,
-    weights: LinkWeights | None,
-    *,
-    done: bool,
-) -> None:
-    """Remove the checkpoint of a finished fit; save an interrupted one."""
-    if hooks.checkpoint is None:
-        return
-    if done:
-        hooks.checkpoint.remove()
-    else:
-        records = zip(*terms.values(), strict=True)
-        history = [dict(zip(terms, map(float, record), strict=True)) for record in records]
-        _save(start, state, history, hooks, weights)
-
-
-def _parts(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name."""
-    return {part.name: getattr(record, part.name) for part in fields(record)}
-
-
-def _n_iterations(terms: dict[str, NDArray]) -> int:
-    return len(next(iter(terms.values()), ()))
+    def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
+        start, objective = self.start, self.start.objective
+        checkpoint.write(
+            {
+                "state": {name: part for name, part in field_values(state).items() if name not in _NOT_SAVED},
+                "search": state.search.state(),
+                "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
+                "order": start.permutation.order,
+                "start": {name: getattr(start, name) for name in _SAVED_START},
+                "confidence": field_values(start.confidence),
+                "history": list(history),
+                "links": None if self.weights is None else field_values(self.weights),
+            }
+        )

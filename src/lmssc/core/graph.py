@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.views import Matrix
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import ExactKNN, Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.repeated import ExactKNN
+from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, diagonal_minus, stack_rows, threaded_product
 

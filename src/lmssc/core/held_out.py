@@ -52,12 +52,15 @@ class FirstGraph:
         Features of Z for the label regression.
     label_weight : float
         Weight of the expected scores, in units of squared distances in Z.
+    search : Search
+        The search that found the graph, which knows the neighbours in Z.
     """
 
     embedded: NDArray
     graph: sparse.csr_array
     features: NystroemRows
     label_weight: float
+    search: Search
 
 
 class Fold(NamedTuple):
@@ -69,7 +72,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HiddenLabels:
+class HeldOutLabels:
     """Labels that are held out in folds, and the warm start without those of each fold.
 
     Attributes
@@ -124,10 +127,19 @@ class HiddenLabels:
             n_missing = np.concatenate([n_missing, np.zeros(len(found), dtype=n_missing.dtype)])
         return fit_by_missing(scores, known, n_missing, self._abundance)
 
+    def log_likelihoods(self, scores: NDArray) -> NDArray:
+        """Log-likelihood of each held-out label, after a calibration of their balanced scores."""
+        probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
+        return (self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum(axis=1)
+
     def log_likelihood(self, scores: NDArray) -> float:
         """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
-        probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
-        return float((self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum())
+        return float(self.log_likelihoods(scores).sum())
+
+    @cached_property
+    def fold_numbers(self) -> NDArray:
+        """The fold of each of `rows`."""
+        return np.repeat(np.arange(len(self.folds)), [len(fold.rows) for fold in self.folds])
 
     def log_likelihood_by_frequencies(self) -> float:
         """Log-likelihood of the held-out labels given the class frequencies of the others, one label added to each."""
@@ -150,7 +162,7 @@ class HiddenLabels:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HiddenLabels:
+def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOutLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -166,11 +178,10 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
 
     Returns
     -------
-    HiddenLabels
+    HeldOutLabels
     """
     views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
-    search = choose_search(n_samples, config.neighbor_recall)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
         order = permutation.first(n_samples, of=n_samples)
@@ -180,22 +191,22 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         groups = None if objective.groups is None else objective.groups[chosen]
         links = None if objective.links is None else objective.links.take(chosen)
         objective = replace(objective, groups=groups, links=links)
+        search = choose_search(n_samples, config.neighbor_recall)
         graph = objective.connect(embedded, search)
-        first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight)
+        first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight, search)
     chosen_objective = replace(objective, views=views, targets=targets)
-    return hold_out_of(chosen_objective, first, search, n_missing, tol, config.balance, complete=complete)
+    return hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=complete)
 
 
 def hold_out_of(
     objective: Objective,
     first: FirstGraph,
-    search: Search,
     n_missing: NDArray,
     tol: float,
     prior_power: float,
     *,
     complete: bool,
-) -> HiddenLabels:
+) -> HeldOutLabels:
     """Hold out labels of the samples of `objective`, which are in random order, and repeat the warm start."""
     views, targets = objective.views, objective.targets
     run = partial(
@@ -203,15 +214,15 @@ def hold_out_of(
         first.embedded,
         first.graph,
         weight=first.label_weight,
-        learn=partial(objective.connect, search=search),
+        learn=partial(objective.connect, search=first.search),
         features=first.features,
         tol=tol,
         make_laplacian=objective.laplacian,
     )
-    folds, hidden = [], held_out_folds(targets.codes)
+    folds, held_out = [], held_out_folds(targets.codes)
     L = objective.laplacian(first.graph)
-    for held, found in zip(hidden, propagate_without(L, targets, hidden, tol), strict=True):
-        known = targets.hide(held)
+    for held, found in zip(held_out, propagate_without(L, targets, held_out, tol), strict=True):
+        known = targets.without_labels(held)
         folds.append(Fold(held, known, run(targets=known, propagated=(L, found))))
     consistency = []
     if has_few_labels(targets):
@@ -225,7 +236,7 @@ def hold_out_of(
             if len(rows):
                 scores = np.maximum(label(drawn)[rows], 0)
                 consistency.append((scores, expected_classes(scores, answers[rows])))
-    return HiddenLabels(views, targets, n_missing, prior_power, folds, complete, consistency)
+    return HeldOutLabels(views, targets, n_missing, prior_power, folds, complete, consistency)
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

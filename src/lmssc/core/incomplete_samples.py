@@ -36,7 +36,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
 
     Examples
     --------
-    >>> from lmssc.data.views import View
+    >>> from lmssc.data.view import View
     >>> rng = np.random.default_rng(0)
     >>> H, noise = 2 * rng.normal(size=(500, 1)), 0.5 * rng.normal(size=(500, 4))
     >>> X, W = H @ np.full((1, 4), 0.5) + noise, np.full((4, 1), 0.5)
@@ -91,7 +91,7 @@ def embed_incomplete(views: Views, latent: NDArray, loadings: list[NDArray], rid
 
     Examples
     --------
-    >>> from lmssc.data.views import View
+    >>> from lmssc.data.view import View
     >>> views = Views([View(np.array([[4.0], [4.0]])), View(np.array([[4.0], [0.0]]), present=np.array([True, False]))])
     >>> embed_incomplete(views, np.array([[4.0], [9.0]]), [np.array([[1.0]])] * 2, ridge=np.array([[1.0]]))
     array([[4.],

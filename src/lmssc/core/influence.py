@@ -103,7 +103,7 @@ def leave_one_out(solver: LabelSolver, scores: NDArray) -> tuple[NDArray, NDArra
 
     With Q = L_ll − L_lu·L_uu⁻¹·L_ul they are Y − (Q·Y)/diag(Q); Q·Y is the residual of the clamped rows at the
     solution, so only the diagonal takes solves, one for each label. The graph was learned with the label: for an honest
-    judgement hide labels and fit again.
+    judgement hold out labels and fit again.
 
     Parameters
     ----------

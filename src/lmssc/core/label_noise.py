@@ -8,13 +8,13 @@ from scipy.optimize import minimize_scalar
 
 from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
-from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores
+from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem, fold_scores
 from lmssc.core.targets import STIFFNESS, Targets
 
 FIRST_NOISE = 0.15
 """Share of wrong labels that the estimate starts from."""
 N_ROUNDS = 3
-"""Rounds in which labels are hidden, each with the trust that the last one found."""
+"""Rounds in which labels are held out, each with the trust that the last one found."""
 PRIOR_LABELS = 5.0
 """The estimated share of wrong labels is shrunk to 0 as by so many labels that are right."""
 MIN_NOISE = 0.05
@@ -29,14 +29,14 @@ MAX_ODDS = 20.0
 
 @dataclass(frozen=True)
 class LabelDoubt:
-    """What labels that were hidden in turn say about each label.
+    """What labels that were held out in turn say about each label.
 
     Attributes
     ----------
     scores : ndarray of shape (n, c)
-        Class scores of each sample without its own label; NaN for labels that were never hidden.
+        Class scores of each sample without its own label; NaN for labels that were never held out.
     wrong : ndarray of shape (n,)
-        Probability that the label of each sample is wrong; 0 without a label, NaN if it was never hidden.
+        Probability that the label of each sample is wrong; 0 without a label, NaN if it was never held out.
     noise : float
         Estimated share of wrong labels; 0 if it is too small to be told from classes that overlap.
     """
@@ -47,11 +47,11 @@ class LabelDoubt:
 
 
 def doubt_labels(
-    problem: LatentProblem, targets: Targets, folds: HiddenFolds, noise: float | None = None
+    problem: LatentProblem, targets: Targets, folds: HeldOutFolds, noise: float | None = None
 ) -> LabelDoubt:
     """How likely each label is wrong, by how much the others disagree.
 
-    Labels are hidden in turn, in rounds: each round trusts labels as far as the last one found, the first all alike,
+    Labels are held out in turn, in rounds: each round trusts labels as far as the last one found, the first all alike,
     because a wrong label misleads its neighbours too. The share of wrong labels is estimated along the way, as in
     expectation maximisation, and shrunk to 0.
 
@@ -61,8 +61,8 @@ def doubt_labels(
         The samples.
     targets : Targets
         Their labels.
-    folds : HiddenFolds
-        Which labels are hidden together.
+    folds : HeldOutFolds
+        Which labels are held out together.
     noise : float, optional
         Share of wrong labels; estimated if it is not given.
 
@@ -73,7 +73,7 @@ def doubt_labels(
     share = FIRST_NOISE if noise is None else noise
     found = LabelDoubt(np.empty(0), np.where(targets.labelled, share, 0.0), share)
     for _ in range(N_ROUNDS):
-        scores = hidden_scores(problem, trust_labels(targets, found), folds)
+        scores = fold_scores(problem, trust_labels(targets, found), folds)
         found = judge_labels(scores, targets, share)
         if noise is None:
             share = float(np.nansum(found.wrong) / (targets.n_labelled + PRIOR_LABELS))
@@ -90,7 +90,7 @@ def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) 
 
     A label is right with probability 1 − ν, otherwise any other class is as likely. With g ∝ f^(1/T) the distribution
     that the others give, the label y is wrong with probability 1 − (1 − ν)·g_y / ((1 − ε)·g_y + ε/c), ε = ν·c/(c − 1).
-    T and ε are those of the calibration of the hidden labels.
+    T and ε are those of the calibration of the held-out labels.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) 
     targets : Targets
         The labels.
     noise : float, optional
-        ν; by default the ε that makes the hidden labels most likely gives it.
+        ν; by default the ε that makes the held-out labels most likely gives it.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def _fit_temperature(scores: NDArray, truth: NDArray, doubt: float) -> Calibrati
 
 
 def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
-    """The targets with as much trust in each label as its odds of being right; labels never hidden stay certain.
+    """The targets with as much trust in each label as its odds of being right; labels never held out stay certain.
 
     Examples
     --------

@@ -299,6 +299,8 @@ class Regression:
         gram, self.mean = self._weighted_moments()
         self.gram = gram - np.outer(self.mean, self.mean)
         self.set_ridge(RIDGE)
+        # The scores of the last fit, and what it needs of them, for another fit with another ridge.
+        self._last: tuple[NDArray, NDArray] | None = None
 
     def _weighted_moments(self) -> tuple[NDArray, NDArray]:
         """Weighted second and first moments of the features.
@@ -325,13 +327,19 @@ class Regression:
 
     def fit(self, scores: NDArray) -> LabelRegressor:
         """Fit to the class scores of all samples."""
+        if self._last is None or self._last[0] is not scores:
+            self._last = scores, self._cross(scores)
+        coefficients = linalg.cho_solve(self.factor, self._last[1], check_finite=False)
+        return LabelRegressor(self.rows.features, coefficients)
+
+    def _cross(self, scores: NDArray) -> NDArray:
+        """Weighted covariance of the features and the targets."""
         targets = self._targets(scores)
 
         def products(block: slice, features: NDArray) -> NDArray:
             return features.T @ (targets[block] * self.weights[block, None]).astype(features.dtype, copy=False)
 
-        cross = _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ targets)
-        return LabelRegressor(self.rows.features, linalg.cho_solve(self.factor, cross, check_finite=False))
+        return _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ targets)
 
     def adapt(self, scores: NDArray) -> None:
         """Set the ridge by how noisy the labels are: up to 16 times the default.

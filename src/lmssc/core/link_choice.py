@@ -14,7 +14,8 @@ from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_graphs
 from lmssc.core.start import Start, begin, resume
 from lmssc.core.targets import Targets
-from lmssc.data.views import MappedView, View, Views
+from lmssc.data.view import MappedView, View
+from lmssc.data.views import Views
 
 WEIGHTS = (0.03, 0.3, 3.0)
 """Weights w of the links beside S; the first unless held-out labels prefer more."""

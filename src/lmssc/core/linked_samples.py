@@ -10,7 +10,8 @@ from scipy import sparse
 from lmssc.core.links import LinkWeights, join_new_walks, join_walks, scale_view, smooth_twice
 from lmssc.core.predict import ViewEncoder
 from lmssc.data.scaling import scale_views
-from lmssc.data.views import RawView, View, Views
+from lmssc.data.view import RawView, View
+from lmssc.data.views import Views
 
 
 @dataclass(frozen=True)

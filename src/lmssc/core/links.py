@@ -14,7 +14,9 @@ from scipy import sparse
 
 from lmssc.core.graph import laplacian, symmetrise
 from lmssc.core.targets import Targets
-from lmssc.data.views import Matrix, View, smaller
+from lmssc.data.storage import smaller
+from lmssc.data.view import View
+from lmssc.numerics.matrices import Matrix
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 
@@ -150,8 +150,16 @@ def _nnls(cross: NDArray, gram: NDArray) -> NDArray:
     nonzero = values > len(gram) * 100 * np.finfo(gram.dtype).eps * values[-1]
     roots = np.sqrt(values[nonzero])
     A, targets = roots[:, None] * vectors[:, nonzero].T, cross @ vectors[:, nonzero] / roots
-    solutions = [nnls(A, target, maxiter=100 * len(gram))[0] for target in targets]
+    solutions = [_nnls_of(A, target) for target in targets]
     return np.array(solutions, dtype=cross.dtype).reshape(cross.shape)
+
+
+def _nnls_of(A: NDArray, target: NDArray) -> NDArray:
+    """Minimiser of ‖A·w − b‖² over w ≥ 0."""
+    try:
+        return nnls(A, target, maxiter=100 * A.shape[1])[0]
+    except RuntimeError:  # where rounding decides about signs, it can go round in circles
+        return np.maximum(lsq_linear(A, target, (0, np.inf), method="bvls").x, 0)
 
 
 def orthonormal_loadings(XtH: Sequence[NDArray]) -> list[NDArray]:

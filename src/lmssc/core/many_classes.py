@@ -56,7 +56,7 @@ def fit_many_classes(
     """`fit` to very many classes.
 
     There is no second opinion, and no graph of the views. The confidence is calibrated on one label of each class that
-    has two: all of these are hidden at once. With fewer than three labels per class on average there is no prior
+    has two: all of these are held out at once. With fewer than three labels per class on average there is no prior
     correction: the scores of a class that has one or two samples are chance.
 
     Parameters
@@ -80,7 +80,7 @@ def fit_many_classes(
     """
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
-    if context.cache is None:  # the start is repeated with hidden labels
+    if context.cache is None:  # the start is repeated with held-out labels
         context = replace(context, cache={})
     power = 0.0 if has_few_labels(targets) else config.balance
     plain = replace(config, calibrate=False, second_opinion=0.0, balance=power)
@@ -115,14 +115,14 @@ def _calibrate(
     raw: sparse.csr_array,
     unreached: NDArray,
 ) -> Calibration:
-    """Calibration of the final scores, to match those of the warm start, which hidden labels calibrate."""
-    hidden = hideable(targets.codes)
-    if not len(hidden):
+    """Calibration of the final scores, to match those of the warm start, which held-out labels calibrate."""
+    held_out = one_label_of_each_class(targets.codes)
+    if not len(held_out):
         return Calibration()
-    known = targets.hide(hidden)
+    known = targets.without_labels(held_out)
     again = begin(views, CodedTargets.of(known), config, context, groups)
     found, lost = _scores(again, again.state, known)
-    judged = hidden[~lost[hidden]]
+    judged = held_out[~lost[held_out]]
     found = balance_sparsely(found, known.codes, config.balance)
     first = fit_sparse_calibration(found[judged], label_matrix(targets)[judged])
     before, _ = _scores(start, start.state, targets)
@@ -133,12 +133,12 @@ def _calibrate(
     return fit_sparse_calibration(final, calibrate_sparsely(expected, first), first.temperature, penalise=False)
 
 
-def hideable(codes: NDArray) -> NDArray:
+def one_label_of_each_class(codes: NDArray) -> NDArray:
     """The first labelled sample of each class that has another.
 
     Examples
     --------
-    >>> hideable(np.array([2, 0, -1, 0, 0, 1]))
+    >>> one_label_of_each_class(np.array([2, 0, -1, 0, 0, 1]))
     array([1])
     """
     labelled = np.flatnonzero(codes >= 0)

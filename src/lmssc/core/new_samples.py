@@ -101,7 +101,7 @@ def _decay(squares: NDArray, usual: float) -> NDArray:
 
 @dataclass(frozen=True)
 class NewSampleProbe:
-    """Samples of fit that can be embedded again as if they were new, with some of their views hidden.
+    """Samples of fit that can be embedded again as if they were new, with some of their views left out.
 
     Attributes
     ----------

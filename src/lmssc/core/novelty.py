@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.graph import laplacian
-from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, split_labels
+from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem, split_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.new_samples import mean_squared_distances
 from lmssc.core.targets import Targets
@@ -64,10 +64,10 @@ def death_rates(problem: LatentProblem) -> tuple[NDArray, float]:
     return RESTART * np.maximum(1.0, distances.astype(np.float64) / usual) ** 2, usual
 
 
-def hidden_find_rates(problem: LatentProblem, targets: Targets, folds: HiddenFolds) -> NDArray:
-    """`find_rates` of each sample, with the labels of its own fold hidden; NaN without a fold.
+def held_out_find_rates(problem: LatentProblem, targets: Targets, folds: HeldOutFolds) -> NDArray:
+    """`find_rates` of each sample, with the labels of its own fold held out; NaN without a fold.
 
-    The parameters are those of `hidden_folds.hidden_scores`.
+    The parameters are those of `held_out_folds.fold_scores`.
     """
     death, _ = death_rates(problem)
     result = np.full(len(targets), np.nan)
@@ -79,17 +79,17 @@ def hidden_find_rates(problem: LatentProblem, targets: Targets, folds: HiddenFol
 def new_find_rates(
     problem: LatentProblem,
     targets: Targets,
-    folds: HiddenFolds,
+    folds: HeldOutFolds,
     fold_of_new: NDArray,
     weights: sparse.csr_array,
     distances: NDArray,
 ) -> tuple[NDArray, NDArray]:
-    """`hidden_find_rates`, and the rates of new samples, each with the labels of one fold hidden as well.
+    """`held_out_find_rates`, and the rates of new samples, each with the labels of one fold held out as well.
 
     Parameters
     ----------
     problem, targets, folds
-        As for `hidden_find_rates`.
+        As for `held_out_find_rates`.
     fold_of_new : ndarray of int of shape (m,)
         Fold of each new sample.
     weights : csr_array of shape (m, n)
@@ -99,15 +99,15 @@ def new_find_rates(
 
     Returns
     -------
-    hidden : ndarray of shape (n,)
+    held_out : ndarray of shape (n,)
     new : ndarray of shape (m,)
     """
     death, usual = death_rates(problem)
     own = RESTART * np.maximum(1.0, distances.astype(np.float64) / usual) ** 2
-    hidden, new = np.full(len(targets), np.nan), np.ones(len(fold_of_new))
+    held_out, new = np.full(len(targets), np.nan), np.ones(len(fold_of_new))
     for members, remaining in split_labels(targets, folds):
         rates = find_rates(problem.graph, remaining.labelled, death)
-        hidden[members] = rates[members]
+        held_out[members] = rates[members]
         here = fold_of_new == folds.number[members[0]]
         new[here] = (weights[here] @ rates) / (1 + own[here])
-    return hidden, new
+    return held_out, new

@@ -104,7 +104,7 @@ class Objective:
     ridge : ndarray of shape (r, r), or None
         R: the prior precision of the latent positions, for samples that lack views.
     groups : ndarray of int of shape (n,), or None
-        Group of linked views of each sample, if there is more than one group.
+        Group of connected views of each sample, if there is more than one group.
     spatially_ordered : bool
         Whether samples that are close in space have close indices, which lets the solver of F use a coarse level.
     opinion : Opinion, or None

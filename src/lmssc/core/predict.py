@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.embedding import Embedding
+from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import connect_new, separate_groups
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.new_samples import (
@@ -25,7 +26,8 @@ from lmssc.core.sparse_scores import largest_entries, replace_rows
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
 from lmssc.data.scaling import ViewScaling, scale_views
-from lmssc.data.views import RawView, Views
+from lmssc.data.view import RawView
+from lmssc.data.views import Views
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class NeighborAverage:
     recall : float
         Recall of the neighbour search.
     groups : ndarray of int of shape (n,), or None
-        Group of linked views of each sample of fit, if there is more than one group.
+        Group of connected views of each sample of fit, if there is more than one group.
     """
 
     points: NDArray
@@ -57,6 +59,20 @@ class NeighborAverage:
     alpha: float | None
     recall: float
     groups: NDArray | None
+
+    @classmethod
+    def of(
+        cls,
+        points: NDArray,
+        embedding: Embedding,
+        regressor: LabelRegressor | None,
+        config: FitConfig,
+        alpha: NDArray,
+        groups: NDArray | None = None,
+    ) -> "NeighborAverage":
+        """The averages that a fit with these parameters leaves; `alpha` is that of each row of its graph."""
+        shared = float(alpha[0]) if config.shared_alpha else None
+        return cls(points, embedding, regressor, config.n_neighbors, shared, config.neighbor_recall, groups)
 
     def __call__(
         self, latent: NDArray, values: NDArray, groups: NDArray | None = None, own: NDArray | None = None
@@ -70,7 +86,7 @@ class NeighborAverage:
         values : ndarray of shape (n, d)
             Values of the samples of fit.
         groups : ndarray of int of shape (m,), optional
-            Groups of linked views of the new samples; needed if the samples of fit have groups.
+            Groups of connected views of the new samples; needed if the samples of fit have groups.
         own : ndarray of int of shape (m,), optional
             Indices in fit of the "new" samples, if they are from there; they are not their own neighbours.
 
@@ -234,7 +250,7 @@ def predict_new(
     fitted : FittedSamples
         Distributions of the samples of fit.
     groups : ndarray of int of shape (m,), optional
-        Groups of linked views of the new samples.
+        Groups of connected views of the new samples.
     probe : NewSampleProbe, optional
         Judges predictions for samples that lack views. Without it the scores are not adjusted.
     trust : Trust, optional

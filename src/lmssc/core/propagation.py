@@ -131,8 +131,8 @@ def propagate_without(
         shared = scores_without(laplacian, targets.matrix(laplacian.dtype), labelled, folds)
     found = []
     for rows, scores in zip(folds, shared, strict=True):
-        known = targets.hide(rows)
-        # Without weak components, strong edges join every sample to a label that is not hidden.
+        known = targets.without_labels(rows)
+        # Without weak components, strong edges join every sample to a label that is not held out.
         if scores is None or len(WeakComponents.of(laplacian, known.labelled).members):
             found.append(propagate(laplacian, known, tol=tol))
         else:

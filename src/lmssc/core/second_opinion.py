@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from lmssc.core.targets import Targets
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map

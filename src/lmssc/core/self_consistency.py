@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from lmssc.core.targets import Targets
 
 MIN_LABELS_PER_CLASS = 3
-"""With at least this many labels per class on average, hidden labels alone calibrate the confidence."""
-N_DRAWS = 3
-"""Sets of labels that are drawn from the answers."""
+"""With at least this many labels per class on average, held-out labels alone calibrate the confidence."""
+MAX_DRAWS = 3
+"""Sets of labels that are drawn from the answers, at most."""
+MAX_DRAWN_LABELS = 600
+"""No further set is drawn after this many labels: it would tell no more, and with so many classes it takes long."""
 WEIGHT = 200.0
 """What all answers that come back, or do not, count together, in labels."""
 SHARED_ERRORS = 0.4
@@ -18,7 +20,7 @@ SHARED_ERRORS = 0.4
 
 
 def has_few_labels(targets: Targets) -> bool:
-    """Whether labels are so few that the hidden ones alone cannot calibrate.
+    """Whether labels are so few that the held-out ones alone cannot calibrate.
 
     Examples
     --------
@@ -49,7 +51,8 @@ def draw_labels(answers: NDArray, targets: Targets) -> Iterator[Targets]:
     [[-1, -1, 0, 1, -1, -1], [-1, -1, -1, -1, 0, 1]]
     """
     numbers = np.bincount(targets.codes[targets.labelled], minlength=targets.n_classes)
-    for draw in range(N_DRAWS):
+    n_draws = min(MAX_DRAWS, -(-MAX_DRAWN_LABELS // max(1, targets.n_labelled)))
+    for draw in range(n_draws):
         codes = np.full(len(targets), -1)
         for code, number in enumerate(numbers):
             members = np.flatnonzero((answers == code) & ~targets.labelled)

@@ -23,6 +23,8 @@ N_KEPT = 64
 BATCH_ROWS = 4096
 # Propagation stops when scores change by less than this on average, in all, or after so many steps.
 TOLERANCE, MAX_STEPS = 1e-7, 500
+# A larger change in the last step is told of.
+MAX_LAST_CHANGE = 1e-5
 
 
 def largest_entries(matrix: sparse.csr_array, length: int = N_KEPT) -> sparse.csr_array:
@@ -131,7 +133,7 @@ def propagate_sparsely(laplacian: sparse.csr_array, targets: Targets) -> tuple[s
         found = new
         if change < TOLERANCE:
             break
-    else:
+    if change > MAX_LAST_CHANGE:
         warnings.warn(
             f"scores of very many classes still changed by {change:.1e} after {MAX_STEPS} steps: those of samples "
             "far from all labels are not exact. Label more samples, or fit fewer classes",

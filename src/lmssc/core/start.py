@@ -13,8 +13,8 @@ from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
-from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, HiddenLabels, hold_out
-from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, HeldOutLabels, hold_out
+from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_noise import doubt_labels, trust_labels
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
@@ -110,7 +110,7 @@ def begin(
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
-    start, trusted = _warm_start(objective, first, search)
+    start, trusted = _warm_start(objective, first)
     objective = replace(objective, targets=trusted, expected=start.expected)
     held = hold_out(objective, first, permutation, config) if config.calibrate else None
     view_weight = 0.0
@@ -208,7 +208,7 @@ def _first_graph(
     embedded = objective.embed(latent)
     graph = objective.connect(embedded, search)
     features = NystroemRows(embedded, permutation.positions)
-    return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy)
+    return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
 
 
 def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
@@ -219,7 +219,7 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
 
 
 def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
-    """The targets, with less trust in labels that labels hidden in turn contradict."""
+    """The targets, with less trust in labels that labels held out in turn contradict."""
     undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
     problem = LatentProblem(
         undo(first.embedded),
@@ -233,12 +233,12 @@ def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutat
         links=None if objective.links is None else permutation.undo_graph(objective.links.laplacian),
     )
     # Samples without a label play no part here, so their folds do not matter.
-    folds = HiddenFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
+    folds = HeldOutFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
     doubt = doubt_labels(problem, targets, folds, config.label_noise)
     return permutation.apply_to_targets(trust_labels(targets, doubt))
 
 
-def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tuple[WarmStart, Targets]:
+def _warm_start(objective: Objective, first: FirstGraph) -> tuple[WarmStart, Targets]:
     """The warm start, repeated if it shows that labels of identical samples are to be trusted less; and the targets."""
 
     def run(targets: Targets) -> WarmStart:
@@ -247,7 +247,7 @@ def _warm_start(objective: Objective, first: FirstGraph, search: Search) -> tupl
             first.graph,
             targets,
             first.label_weight,
-            partial(objective.connect, search=search),
+            partial(objective.connect, search=first.search),
             first.features,
             objective.tolerance(),
             spatially_ordered=objective.spatially_ordered,
@@ -272,7 +272,7 @@ def _with_view_graph(
 
 
 def _second_opinion(
-    objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HiddenLabels | None
+    objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HeldOutLabels | None
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
     trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None

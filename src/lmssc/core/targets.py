@@ -128,7 +128,7 @@ class Targets:
             trust=None if self.trust is None else self.trust[nodes],
         )
 
-    def hide(self, nodes: NDArray) -> "Targets":
+    def without_labels(self, nodes: NDArray) -> "Targets":
         """The targets without the labels of some nodes."""
         codes = self.codes.copy()
         codes[nodes] = -1

@@ -167,7 +167,7 @@ def estimate_median(views: Views) -> float:
 
     Examples
     --------
-    >>> X = np.random.default_rng(0).normal(size=(2400, 1600))
+    >>> X = np.random.default_rng(0).normal(size=(1500, 1200))
     >>> round(estimate_median(Views.from_arrays([X])) / float(np.median(linalg.svdvals(X))), 2)
     1.0
     """

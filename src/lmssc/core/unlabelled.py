@@ -27,7 +27,7 @@ def unlabelled_graph(
     context : FitContext, optional
         Work shared with later fits: the SVD.
     groups : ndarray of int of shape (n,), optional
-        Group of linked views of each sample, if there is more than one group.
+        Group of connected views of each sample, if there is more than one group.
 
     Returns
     -------

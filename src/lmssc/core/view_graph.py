@@ -13,12 +13,13 @@ from scipy import sparse
 
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
-from lmssc.core.held_out import HiddenLabels
+from lmssc.core.held_out import HeldOutLabels
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
-from lmssc.core.opinion_trust import MIN_HELD_OUT, TOLERANCE, climb
+from lmssc.core.opinion_trust import TOLERANCE, climb
 from lmssc.core.propagation import propagate
-from lmssc.data.views import MappedView, View, Views
+from lmssc.data.view import MappedView, View
+from lmssc.data.views import Views
 
 # Weights w of the mean graph beside S to choose from, besides 0.
 WEIGHTS = (0.3, 1.0, 3.0)
@@ -26,6 +27,8 @@ WEIGHTS = (0.3, 1.0, 3.0)
 # of 21 data sets these are the best for all others: benchmarks/view_graph.py.
 MIN_GAIN = 1.0
 GAIN_OF_FULL_WEIGHT = 2.0
+# Fewer held-out labels cannot tell.
+MIN_HELD_OUT = 20
 # If the middle weight loses more than this, no other gains.
 MAX_LOSS = 3.0
 # More samples are not compared view by view, which takes a search in all features.
@@ -101,14 +104,14 @@ def add_view_graph(objective: Objective, weight: float, graph: sparse.csr_array 
     return replace(objective, links=Links(graph, weight))
 
 
-def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig) -> tuple[float, HiddenLabels]:
+def judge_view_graph(held: HeldOutLabels, objective: Objective, config: FitConfig) -> tuple[float, HeldOutLabels]:
     """Choose the weight of the mean graph: that with the most likely held-out labels, less a cost of weight.
 
     Not tried for texts and other sparse views, which take long and gain nothing; with links; and with few labels.
 
     Parameters
     ----------
-    held : HiddenLabels
+    held : HeldOutLabels
         Labels held out in folds, and the warm start without those of each fold.
     objective : Objective
         The problem.
@@ -119,7 +122,7 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     -------
     weight : float
         w.
-    held : HiddenLabels
+    held : HeldOutLabels
         The same with scores that were propagated with this weight.
     """
     if not _is_comparable(objective, config) or len(held.rows) < MIN_HELD_OUT or held.consistency:
@@ -131,7 +134,7 @@ def judge_view_graph(held: HiddenLabels, objective: Objective, config: FitConfig
     extra = laplacian(graph)
 
     @cache
-    def with_weight(weight: float) -> HiddenLabels:
+    def with_weight(weight: float) -> HeldOutLabels:
         return _propagate_folds(held, extra * extra.dtype.type(weight))
 
     @cache
@@ -196,11 +199,11 @@ def _in_memory(view: View) -> View:
     )
 
 
-def _log_likelihood(held: HiddenLabels) -> float:
+def _log_likelihood(held: HeldOutLabels) -> float:
     return held.log_likelihood(held.balanced([fold.start.scores for fold in held.folds]))
 
 
-def _propagate_folds(held: HiddenLabels, extra: sparse.csr_array) -> HiddenLabels:
+def _propagate_folds(held: HeldOutLabels, extra: sparse.csr_array) -> HeldOutLabels:
     """Each fold with one more Laplacian, and scores propagated with it."""
     folds = []
     for fold in held.folds:

@@ -1,7 +1,8 @@
 """Rounds before the alternation: propagate labels over the graph, regress them on Z, learn the graph again."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,28 +99,100 @@ def warm_start(
     >>> warm_start(Z, learn(Z), targets, 1.0, learn).scores.argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    if propagated is None:
-        L = make_laplacian(graph)
-        scores, unreached = propagate(L, targets, tol=tol, spatially_ordered=spatially_ordered)
-    else:
-        L, (scores, unreached) = propagated
-    regressor = expected = previous = None
-    initially_disconnected = unreached
-    if weight:
-        rows = embedded if features is None else features
-        regression = Regression(rows, targets.labelled, weigh_classes=targets.has_classes)
-        regression.adapt(scores)
-        for _ in range(MAX_ROUNDS):
-            candidate = regression.fit(scores).times(np.sqrt(weight))
-            predicted = candidate.at(regression.rows)
-            if previous is not None and relative_change(predicted, previous) < MIN_CHANGE:
-                break
-            previous, regressor = predicted, candidate.compressed()
-            expected = predicted if regressor is candidate else regressor.at(regression.rows)
-            graph = learn(np.hstack([embedded, expected]))
-            L = make_laplacian(graph)
-            scores, unreached = propagate(L, targets, scores, tol, spatially_ordered=spatially_ordered)
-    return WarmStart(graph, L, scores, unreached, regressor, expected, initially_disconnected)
+    L, found = (make_laplacian(graph), None) if propagated is None else propagated
+    rows = embedded if features is None else features
+    rounds = _RoundsInMemory(embedded, targets, learn, make_laplacian, rows, tol, spatially_ordered, graph, L, found)
+    regressor = run_rounds(rounds, weight)
+    scores, unreached = rounds.found  # type: ignore[misc]
+    disconnected = rounds.initially_disconnected
+    return WarmStart(rounds.graph, rounds.laplacian, scores, unreached, regressor, rounds.expected, disconnected)
+
+
+class Rounds(Protocol):
+    """The samples of a warm start, wherever they are, and what its rounds do with them."""
+
+    def propagate(self) -> None:
+        """F on the present graph."""
+
+    def begin_regression(self) -> Regression:
+        """The regression of F on Z."""
+
+    def known_scores(self) -> NDArray:
+        """F of the samples of the regression."""
+
+    def predict(self, candidate: LabelRegressor) -> float:
+        """Predict F of all samples; the relative change of the predictions, infinite for the first."""
+
+    def accept(self, compressed: LabelRegressor | None) -> None:
+        """Take the predictions for P, or those of a regressor with the same distances in fewer columns."""
+
+    def connect(self) -> None:
+        """S from Z and P."""
+
+
+def run_rounds(rounds: Rounds, weight: float) -> LabelRegressor | None:
+    """Propagate, regress, learn the graph again, until P hardly changes; the last regressor, None without a weight."""
+    rounds.propagate()
+    if not weight:
+        return None
+    regressor, regression = None, rounds.begin_regression()
+    regression.adapt(rounds.known_scores())
+    for _ in range(MAX_ROUNDS):
+        candidate = regression.fit(rounds.known_scores()).times(np.sqrt(weight))
+        if rounds.predict(candidate) < MIN_CHANGE:
+            break
+        regressor = candidate.compressed()
+        rounds.accept(None if regressor is candidate else regressor)
+        rounds.connect()
+        rounds.propagate()
+    return regressor
+
+
+@dataclass
+class _RoundsInMemory:
+    """`Rounds` of samples in memory: the arguments of `warm_start`, then what the rounds change."""
+
+    embedded: NDArray
+    targets: Targets
+    learn: Callable[[NDArray], sparse.csr_array]
+    make_laplacian: Callable[[sparse.csr_array], sparse.csr_array]
+    rows: NDArray | NystroemRows
+    tol: float
+    spatially_ordered: bool
+    graph: sparse.csr_array
+    laplacian: sparse.csr_array
+    found: Propagation | None
+    initially_disconnected: NDArray = field(init=False)
+    expected: NDArray | None = None
+    predicted: NDArray | None = None
+
+    def propagate(self) -> None:
+        if self.expected is not None:
+            start, ordered = self.found.scores, self.spatially_ordered  # type: ignore[union-attr]
+            self.found = propagate(self.laplacian, self.targets, start, self.tol, spatially_ordered=ordered)
+            return
+        if self.found is None:
+            ordered = self.spatially_ordered
+            self.found = propagate(self.laplacian, self.targets, tol=self.tol, spatially_ordered=ordered)
+        self.initially_disconnected = self.found.unreached
+
+    def begin_regression(self) -> Regression:
+        self.regression = Regression(self.rows, self.targets.labelled, weigh_classes=self.targets.has_classes)
+        return self.regression
+
+    def known_scores(self) -> NDArray:
+        return self.found.scores  # type: ignore[union-attr]
+
+    def predict(self, candidate: LabelRegressor) -> float:
+        before, self.predicted = self.predicted, candidate.at(self.regression.rows)
+        return np.inf if before is None else relative_change(self.predicted, before)
+
+    def accept(self, compressed: LabelRegressor | None) -> None:
+        self.expected = self.predicted if compressed is None else compressed.at(self.regression.rows)
+
+    def connect(self) -> None:
+        self.graph = self.learn(np.hstack([self.embedded, self.expected]))  # type: ignore[list-item]
+        self.laplacian = self.make_laplacian(self.graph)
 
 
 def trusted_targets(targets: Targets, start: WarmStart) -> Targets:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.shared_files import map_slices
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.batches import gen_batches
+from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 
 # Values hashed at a time: temporary arrays of this size stay in the CPU cache.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys
-from lmssc.data.folds import DEFAULT_FOLDS, draw_folds, hide
+from lmssc.data.folds import DEFAULT_FOLDS, draw_folds, without_labels
 from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import GraphView
 from lmssc.data.labels import Labels, encode_labels
@@ -29,7 +29,7 @@ from lmssc.data.validation import (
     read_block,
     read_collection,
 )
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.parallel import threaded_map
 
 MIN_SAMPLES = 2
@@ -67,7 +67,7 @@ class Dataset:
     >>> data = validate({"a": np.eye(4), "b": np.ones((4, 1))}, ["x", "y", None, "x"])
     >>> data.n_samples, data.classes.tolist(), data.codes
     (4, ['x', 'y'], array([ 0,  1, -1,  0]))
-    >>> data.hide(np.array([0])).codes, data.without_view("b").names
+    >>> data.without_labels(np.array([0])).codes, data.without_view("b").names
     (array([-1,  1, -1,  0]), ['a'])
     """
 
@@ -110,16 +110,16 @@ class Dataset:
         return order_by_keys(self.keys_by_view, self.codes)
 
     def folds(self, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
-        """Rows whose labels are hidden together; see `lmssc.data.folds.labelled_folds`."""
+        """Rows whose labels are held out together; see `lmssc.data.folds.labelled_folds`."""
         return draw_folds(self.order, self.codes, seed, n_folds)
 
     def refuse_gaps(self) -> None:
         """Raise an error if single values are missing."""
         refuse_gaps([CheckedView(*pair) for pair in zip(self.views, self.gap_rows, strict=True)])
 
-    def hide(self, rows: NDArray) -> "Dataset":
+    def without_labels(self, rows: NDArray) -> "Dataset":
         """The same samples without the labels of some rows; classes without a label are dropped."""
-        return self._derive(list, **self._with_codes(hide(self.codes, rows)))
+        return self._derive(list, **self._with_codes(without_labels(self.codes, rows)))
 
     def with_labels(self, classes: NDArray, codes: NDArray) -> "Dataset":
         """The same samples with other labels: the sorted classes, and the code of each sample, −1 without a label."""

@@ -1,4 +1,4 @@
-"""Folds of the labelled rows: labels that are hidden together, so that a fit to all rows can be scored on them."""
+"""Folds of the labelled rows: labels that are held out together, so that a fit to all rows can be scored on them."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.canonical_order import CanonicalOrder, canonical_order, splitmix64
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 DEFAULT_FOLDS = 3
 
@@ -116,12 +116,12 @@ def draw_folds(order: CanonicalOrder, codes: NDArray, seed: int, n_folds: int = 
     return [by_class[fold[by_class] == number] for number in range(n_folds)]
 
 
-def hide(codes: NDArray, rows: NDArray) -> NDArray:
+def without_labels(codes: NDArray, rows: NDArray) -> NDArray:
     """The labels without those of some rows.
 
     Examples
     --------
-    >>> hide(np.array([0, 1, 1, -1]), np.array([2]))
+    >>> without_labels(np.array([0, 1, 1, -1]), np.array([2]))
     array([ 0,  1, -1, -1])
     """
     remaining = codes.copy()

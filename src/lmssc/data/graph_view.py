@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 
 class Graph:

@@ -8,7 +8,8 @@ from scipy import sparse
 
 from lmssc.data.memmap import copy_to_disk, memory_map, release, slices, stored_bytes
 from lmssc.data.parameters import Rule
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
+from lmssc.numerics.matrices import Matrix
 
 IMPUTE = Rule(lambda v: v is None or (isinstance(v, str) and v in ("median", "mean")), "'median', 'mean' or None")
 # Memory for the columns that are sorted at a time, in bytes.

@@ -1,5 +1,7 @@
 """Encoding of y as class codes, −1 for unlabelled samples."""
 
+import re
+import unicodedata
 import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -15,6 +17,8 @@ MISSING_WORDS = frozenset(
 DOUBTFUL_WORDS = frozenset(
     ["?", "??", "-", "--", ".", "unknown", "unlabelled", "unlabeled", "not labelled", "not labeled", "missing", "tbd"]
 )
+LABEL_TYPES = "Labels are whole numbers, text or booleans, and None or NaN for unlabelled"
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 
 
 class ClassName(str):
@@ -37,14 +41,14 @@ class Labels(NamedTuple):
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a label is None, NaN or pandas' NA.
+    """Whether a label is None, NaN, pandas' NA or masked.
 
     Examples
     --------
     >>> [is_missing(value) for value in (None, float("nan"), "", 0)]
     [True, True, False, False]
     """
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
@@ -85,8 +89,23 @@ def case_twins(labels: Iterable[Any]) -> list[list[str]]:
     return [same for same in spellings.values() if len(same) > 1]
 
 
+def number_twins(labels: Iterable[Any]) -> list[list[str]]:
+    """Classes that are the same number, written in two ways; a `ClassName` is meant as it is written.
+
+    Examples
+    --------
+    >>> number_twins(["1", "2", "1.0", "02"])
+    [['02', '2'], ['1', '1.0']]
+    """
+    spellings: dict[float, list[str]] = {}
+    for label in sorted({label for label in labels if isinstance(label, str) and not isinstance(label, ClassName)}):
+        if NUMBER.fullmatch(label):
+            spellings.setdefault(float(label), []).append(str(label))
+    return [same for same in spellings.values() if len(same) > 1]
+
+
 def check_twins(labels: Iterable[Any]) -> None:
-    """Refuse labels that differ only in whitespace, such as "cat" and "cat ".
+    """Refuse labels that look alike: that differ only in whitespace, or in how an accent is encoded.
 
     Examples
     --------
@@ -97,11 +116,11 @@ def check_twins(labels: Iterable[Any]) -> None:
     """
     seen: dict[str, str] = {}
     for label in sorted({label for label in labels if isinstance(label, str)}):
-        twin = seen.setdefault(" ".join(label.split()), label)
+        composed = unicodedata.normalize("NFC", label)
+        twin = seen.setdefault(" ".join(composed.split()), label)
         if twin != label:
-            raise ValueError(
-                f"the labels {str(twin)!r} and {str(label)!r} differ only in blanks; write them the same way"
-            )
+            how = "in how accents are encoded" if composed == unicodedata.normalize("NFC", twin) else "in blanks"
+            raise ValueError(f"the labels {str(twin)!r} and {str(label)!r} differ only {how}; write them the same way")
 
 
 def _as_column(y: ArrayLike) -> NDArray:
@@ -143,6 +162,8 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
     column = _as_column(y)
     if column.dtype.kind == "c":
         raise ValueError("y has complex numbers. Complex data not supported: labels are integers, strings or booleans")
+    if column.dtype.kind in "mM":
+        raise ValueError(f"Unknown label type: {column.dtype.name}. {LABEL_TYPES}")
     if column.dtype.kind in "iu":
         return column, column != -1
     if column.dtype.kind == "f":
@@ -216,14 +237,17 @@ def _check_discrete(labels: NDArray) -> None:
             f"Unknown label type: continuous. y has the label {broken}; labels are whole numbers, text or booleans"
         )
     if labels.dtype.kind == "O" and _kind(labels[0]) != "str":
-        raise ValueError(
-            f"Unknown label type: {_kind(labels[0])}. Labels are whole numbers, text or booleans, and None "
-            "or NaN for unlabelled"
-        )
+        raise ValueError(f"Unknown label type: {_kind(labels[0])}. {LABEL_TYPES}")
+
+
+def _odd_negative(classes: list) -> float | None:
+    """A class such as -99, which may stand for a missing label, or -2 beside 0, between which -1 may be a class."""
+    nines = (name for name in classes if name < 0 and set(f"{-name:g}") == {"9"})
+    return next(nines, -2 if {-2, 0} <= set(classes) else None)
 
 
 def _warn_of_classes(classes: NDArray) -> None:
-    """Warn of classes that may be none: "unknown", "a" beside "A", 255 beside 0, 1 and 2."""
+    """Warn of classes that may be none: "unknown", "a" beside "A", "1" beside "1.0", -999 or 255 beside 0, 1 and 2."""
     names = classes.tolist()
     complaints = []
     doubtful = [str(name) for name in names if is_doubtful(name)]
@@ -236,6 +260,17 @@ def _warn_of_classes(classes: NDArray) -> None:
         same = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins)
         complaints.append(
             f"y has classes that differ in case only: {same}. If they are one class, write them the same way"
+        )
+    twins = number_twins(names)
+    if twins:
+        same = "; ".join(" and ".join(map(repr, spellings)) for spellings in twins)
+        complaints.append(
+            f"y has classes that are the same number: {same}. If they are one class, write them the same way"
+        )
+    if classes.dtype.kind in "if" and (odd := _odd_negative(names)) is not None:
+        complaints.append(
+            f"y has the class {odd:g}, and -1 means unlabelled. If {odd:g} means unlabelled too, put -1 there; if -1 "
+            "is a class, number the classes from 0 or name them"
         )
     if classes.dtype.kind == "u" and len(names) > 1:
         largest = np.iinfo(classes.dtype).max
@@ -274,9 +309,10 @@ def encode_labels(y: ArrayLike, n_samples: int | None = None) -> Labels:
     if classes.dtype == object:
         classes[:] = [str(name) for name in classes]  # plain text, also of a `ClassName`
     if len(classes) < 2:
+        hint = "; -1 means unlabelled: if it is a class, give it another number" if (labels == -1).any() else ""
         raise ValueError(
             f"y has one class only ({str(classes[0])!r} in all {known.sum()} labelled samples); "
-            "classification needs at least 2 classes"
+            f"classification needs at least 2 classes{hint}"
         )
     codes = np.full(len(labels), -1)
     codes[known] = known_codes

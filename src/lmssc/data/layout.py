@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.validation import ViewSpec, default_names, list_some, unique_names
-from lmssc.data.views import Matrix
+from lmssc.numerics.matrices import Matrix
 
 WANTED = "views must be widths (integers), slices, or a dict of name → columns"
 

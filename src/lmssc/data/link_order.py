@@ -13,7 +13,7 @@ from scipy import sparse
 
 from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys, splitmix64
 from lmssc.data.graph_view import GraphView
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 # Rounds of hashing: each tells samples apart that differ one step further away.
 MAX_ROUNDS = 50

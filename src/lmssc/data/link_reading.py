@@ -13,7 +13,7 @@ from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import Graph, GraphView
 from lmssc.data.row_index import index_of, is_default
 from lmssc.data.validation import name_parts, read_block
-from lmssc.data.views import Matrix
+from lmssc.numerics.matrices import Matrix
 
 # A square view of fewer samples than this gets no hint: too little to tell links from features.
 MIN_SAMPLES_FOR_HINT = 20
@@ -67,12 +67,8 @@ def read_graphs(graphs: Mapping[str, Graph], n_samples: int) -> list[GraphView]:
     """
     views = []
     for name, graph in graphs.items():
-        links = _read_links(graph, name)
-        if links.shape != (n_samples, n_samples):
-            raise ValueError(
-                f"graph {name!r} has the shape {links.shape}, but there are {n_samples} samples: it needs a row and a "
-                "column for each"
-            )
+        needs = f"there are {n_samples} samples: it needs a row and a column for each"
+        links = _read_links(graph, name, (n_samples, n_samples), needs)
         columns = _checked_names(graph, name, n_samples)
         index = index_of(graph.affinity)
         if columns is not None and index is not None and not is_default(index):
@@ -105,14 +101,10 @@ def read_new_graphs(
     >>> read_new_graphs({"cites": Graph([[0, 2, 0]])}, 1, 3, {})[0].links.toarray()
     array([[0., 2., 0.]])
     """
+    needs = f"it needs a row for each of the {n_new} new samples and a column for each of the {n_fitted} samples of fit"
     views = []
     for name, graph in graphs.items():
-        links = _read_links(graph, name)
-        if links.shape != (n_new, n_fitted):
-            raise ValueError(
-                f"graph {name!r} has the shape {links.shape}, but it needs a row for each of the {n_new} new samples "
-                f"and a column for each of the {n_fitted} samples of fit"
-            )
+        links = _read_links(graph, name, (n_new, n_fitted), needs)
         own, fitted = _checked_names(graph, name, n_fitted), columns.get(name)
         if own is not None and fitted is not None and own != fitted:
             links = links[:, _places(fitted, own, f"graph {name!r}: the samples of fit and the columns")].tocsr()
@@ -120,8 +112,8 @@ def read_new_graphs(
     return views
 
 
-def _read_links(graph: Graph, name: str) -> sparse.csr_array:
-    """The affinities as a CSR array of positive numbers."""
+def _read_links(graph: Graph, name: str, shape: tuple[int, int], needs: str) -> sparse.csr_array:
+    """The affinities as a CSR array of positive numbers; the error for another shape ends with `needs`."""
     data = graph.affinity
     if isinstance(data, Graph):
         raise TypeError(f"graph {name!r} is a Graph of a Graph; pass its affinity")
@@ -135,6 +127,8 @@ def _read_links(graph: Graph, name: str) -> sparse.csr_array:
     if not links.data.all():
         links = links.copy()
         links.eliminate_zeros()
+    if links.shape != shape:
+        raise ValueError(f"graph {name!r} has the shape {links.shape}, but {needs}")
     return links
 
 

@@ -70,7 +70,7 @@ def list_column_to_array(data: Any, name: str) -> NDArray:
         return arrow_lists(data, name)
     if str(data.dtype) != "object":
         arrow = import_optional("pyarrow", purpose="columns of lists", extra="files")
-        column = data.to_arrow() if hasattr(data, "to_arrow") else arrow.chunked_array(data)
+        column = data.to_arrow() if hasattr(data, "to_arrow") else arrow.array(data)
         return arrow_lists(column, name)
     return stack_lists(list(data), name)
 

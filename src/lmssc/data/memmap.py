@@ -62,6 +62,41 @@ def slices(n_rows: int, row_bytes: float) -> Iterator[slice]:
         yield slice(first, min(first + size, n_rows))
 
 
+def read_rows(array: Any, rows: slice | NDArray) -> Any:
+    """Rows of an array on disk, in any order; only `BATCH_BYTES` of the file are mapped at a time.
+
+    The system maps the pages around each row, too, if it has them in its cache: rows from all over the file would
+    make all of it resident.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> array = np.memmap(tempfile.NamedTemporaryFile(), np.float64, "w+", shape=(3, 2))
+    >>> array[:] = [[1, 2], [3, 4], [5, 6]]
+    >>> read_rows(array, np.array([2, 0]))
+    array([[5., 6.],
+           [1., 2.]])
+    """
+    if isinstance(rows, slice) or memory_map(array) is None:
+        block = array[rows]
+        return block if isinstance(rows, slice) or sparse.issparse(block) else np.asarray(block)
+    by_place = np.argsort(rows, kind="stable")
+    rows_each = max(1, int(BATCH_BYTES * array.shape[0] / max(stored_bytes(array), 1)))
+    pieces = np.split(by_place, np.flatnonzero(np.diff(rows[by_place] // rows_each)) + 1)
+    if not sparse.issparse(array):
+        result = np.empty((len(rows), *array.shape[1:]), array.dtype)
+        for piece in pieces:
+            result[piece] = array[rows[piece]]
+            release(array)
+        return result
+    blocks = []
+    for piece in pieces:
+        blocks.append(array[rows[piece]])
+        release(array)
+    stacked = sparse.vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
+    return stacked if (by_place[1:] > by_place[:-1]).all() else stacked[np.argsort(by_place)]
+
+
 def copy_to_disk(blocks: Iterable[NDArray], n_columns: int, dtype: np.dtype) -> np.memmap:
     """Memory map of rows in an unnamed temporary file, which the system deletes with the map.
 
@@ -186,8 +221,7 @@ class MappedRows:
         return len(self.rows)
 
     def __getitem__(self, index: slice | NDArray) -> Any:
-        block = self.array[self.rows[index]]
-        return block if sparse.issparse(block) else np.asarray(block)
+        return read_rows(self.array, self.rows[index])
 
     def take(self, rows: NDArray) -> "MappedRows":
         """Some of the rows, still on disk."""
@@ -209,8 +243,7 @@ class MappedRows:
     def blocks(self) -> Iterator[tuple[NDArray, Any]]:
         """Numbers of some rows, as they come in the file, and these rows."""
         for part, place in self.places(stored_bytes(self) / max(len(self), 1)):
-            block = self.array[place]
-            yield part, block if isinstance(place, slice) or sparse.issparse(block) else np.asarray(block)
+            yield part, read_rows(self.array, place)
             release(self.array)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,7 +12,8 @@ from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.shared_files import map_slices
 from lmssc.data.storage import smaller
 from lmssc.data.validation import Masks, list_some, unique_names
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
+from lmssc.numerics.matrices import Matrix
 
 # Values up to this share of the square root of the largest float can be squared and summed over all samples.
 MAX_SHARE_OF_ROOT = 1e-3

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, map_present, present_count
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.batches import gen_batches
+from lmssc.numerics.matrices import Matrix
 
 
 @dataclass(frozen=True)
@@ -181,8 +182,9 @@ def find_outliers(raw: RawView, deviation: NDArray) -> tuple[Outliers, NDArray] 
     centre, usual = _centre_and_usual_distance(raw)
     columns = np.flatnonzero((usual > 0) & (deviation > 0))
     with np.errstate(over="ignore"):
-        farthest = reduce(np.maximum, map_present(lambda block: _farthest(block, centre), raw))[columns]
-        columns = columns[farthest > CRITERIA.min_distance * usual[columns]]
+        least = CRITERIA.min_distance * usual
+        farthest = reduce(np.maximum, map_present(lambda block: _farthest(block, centre, least), raw))
+        columns = columns[farthest[columns] > least[columns]]
         if not len(columns):
             return None
         return _judge(raw, columns, centre[columns], usual[columns], deviation[columns])
@@ -218,14 +220,17 @@ def _small_blocks(block: Matrix) -> Iterator[Matrix]:
         yield from (block[rows] for rows in gen_batches(len(block), max(1, VALUES_PER_BATCH // block.shape[1])))
 
 
-def _farthest(block: Matrix, centre: NDArray) -> NDArray:
-    """Largest distance from the centre in each column; zeros do not count."""
+def _farthest(block: Matrix, centre: NDArray, least: NDArray) -> NDArray:
+    """Largest distance from the centre in each column, or less than `least` if it is no larger; zeros do not count."""
     farthest = np.zeros(len(centre))
     for part in _small_blocks(block):
         if sparse.issparse(part):
             np.maximum.at(farthest, part.indices, np.abs(part.data - centre[part.indices]))
-        else:
+        elif len(part):
             with np.errstate(over="ignore"):
+                low, high = part.min(axis=0), part.max(axis=0)
+                if (np.maximum(np.abs(low - centre), np.abs(high - centre)) <= least).all():
+                    continue
                 distances = np.where(part == 0, 0, np.abs(part - centre))
             np.maximum(farthest, distances.max(axis=0, initial=0), out=farthest)
     return farthest

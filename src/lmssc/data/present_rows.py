@@ -10,8 +10,9 @@ from scipy import sparse
 from lmssc.data.canonical_order import row_keys
 from lmssc.data.memmap import MappedRows, release
 from lmssc.data.shared_files import map_rows
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.batches import gen_batches
+from lmssc.numerics.matrices import Matrix
 
 # Batches of this many values stay in the CPU cache.
 VALUES_PER_BATCH = 1 << 16
@@ -101,6 +102,9 @@ def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
     >>> [block.tolist() for block in distinct_rows(raw, 10)]
     [[[1.0], [2.0]]]
     """
+    if raw.keys is not None and not isinstance(raw.data, MappedRows) and not sparse.issparse(raw.data):
+        yield from _distinct_by_keys(raw, raw.keys, max_rows)
+        return
     seen = np.empty(0, dtype=np.uint64)
     n_values = raw.data.nnz if sparse.issparse(raw.data) else raw.data.shape[0] * raw.data.shape[1]
     for rows in gen_batches(raw.data.shape[0], max(1, VALUES_PER_BATCH * raw.data.shape[0] // max(n_values, 1))):
@@ -118,3 +122,19 @@ def distinct_rows(raw: RawView, max_rows: int) -> Iterator[Matrix]:
             yield block[new]
         if len(seen) == max_rows:
             return
+
+
+def _distinct_by_keys(raw: RawView, keys: NDArray, max_rows: int) -> Iterator[Matrix]:
+    """`distinct_rows` of a dense view in memory whose keys are known; without copies if all rows are distinct."""
+    present = np.arange(len(keys)) if raw.present is None else np.flatnonzero(raw.present)
+    n_looked_at, first = max_rows, present[:0]
+    while len(first) < max_rows:
+        first = np.sort(np.unique(keys[present[:n_looked_at]], return_index=True)[1])
+        if n_looked_at >= len(present):
+            break
+        n_looked_at *= 2
+    rows = present[first[:max_rows]]
+    for batch in gen_batches(len(rows), max(1, VALUES_PER_BATCH // raw.data.shape[1])):
+        some = rows[batch]
+        consecutive = some[-1] - some[0] == len(some) - 1
+        yield raw.data[some[0] : some[-1] + 1] if consecutive else raw.data[some]

@@ -47,7 +47,7 @@ def check_indexes(parts: Mapping[str, Any]) -> None:
     """Refuse frames and series whose indexes say that their rows are not the same samples in the same order.
 
     An index that counts the rows from 0 stands for positions and fits any other, unless the other has the same
-    numbers in another order. Any other two must be equal.
+    numbers, perhaps as text, in another order. Any other two must be equal.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ first, for example with reindex, or pass arrays (.to_numpy()) if the rows do bel
 
 def _refuse_if_other(first: str, reference: Any, name: str, index: Any) -> None:
     ids, others = set(reference), set(index)
-    if ids == others and len(reference) == len(index):
+    same = len(reference) == len(index) and ids == others
+    if same or (is_default(index) and _are_shuffled_numbers(reference, len(index))):
         # A default index is in `name` only if it was given first.
         pair = f"{name} and {first}" if is_default(index) else f"{first} and {name}"
         raise ValueError(
@@ -94,6 +95,14 @@ def _refuse_if_other(first: str, reference: Any, name: str, index: Any) -> None:
         f"({example}{_types(first, ids, name, others)}). Rows are joined by position: keep the same ids in the same "
         "order, for example with loc or reindex, or pass arrays (.to_numpy()) if the rows do belong together"
     )
+
+
+def _are_shuffled_numbers(ids: Any, count: int) -> bool:
+    """Whether ids are the texts of 0, ..., count - 1 in another order, as an index read from a file may be."""
+    if len(ids) != count or not all(isinstance(value, str) and value.isascii() and value.isdigit() for value in ids):
+        return False
+    numbers = [int(value) for value in ids]
+    return numbers != list(range(count)) and sorted(numbers) == list(range(count))
 
 
 def _types(first: str, ids: set, name: str, others: set) -> str:

@@ -10,8 +10,10 @@ from scipy import sparse
 from lmssc.data.memmap import MappedRows
 from lmssc.data.outliers import Outliers, find_outliers
 from lmssc.data.present_rows import has_negative, map_present, map_values, present_count
+from lmssc.data.view import MappedView, RawView, View
 from lmssc.data.view_kinds import Choice, choose_scalings
-from lmssc.data.views import MappedView, Matrix, RawView, View, Views
+from lmssc.data.views import Views
+from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 
 SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample", "center", "sqrt", "log", "logidf")

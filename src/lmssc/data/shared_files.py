@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.memmap import MappedRows, file_of, memory_map, open_file, release, slices, stored_bytes
+from lmssc.data.memmap import MappedRows, file_of, memory_map, open_file, read_rows, release, slices, stored_bytes
 from lmssc.numerics.batches import gen_batches
 
 # Blocks of rows in one task of a worker. Fixed, so that sums do not depend on the number of workers.
@@ -171,7 +171,7 @@ def _tasks(function: Any, data: Sequence[MappedRows], places: Sequence[tuple[NDA
 
 
 def _call(function: Callable[..., Any], arrays: Sequence[Any], place: slice | NDArray) -> Any:
-    result = function(*(array[place] for array in arrays))
+    result = function(*(read_rows(array, place) for array in arrays))
     for array in arrays:
         release(array)
     return result

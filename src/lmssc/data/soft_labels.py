@@ -30,7 +30,10 @@ def is_soft(y: Any) -> bool:
     """
     if isinstance(y, list | tuple):
         rows = list | tuple | np.ndarray
-        return bool(y) and all(isinstance(row, rows) and len(row) == len(y[0]) > 1 for row in y)
+        rows_of_one_length = (
+            isinstance(row, rows) and row is not np.ma.masked and len(row) == len(y[0]) > 1 for row in y
+        )
+        return bool(y) and all(rows_of_one_length)
     return len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
 
 

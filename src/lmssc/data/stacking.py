@@ -9,8 +9,8 @@ from scipy import sparse
 from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import Masks, check_rows, is_view_collection, read_collection
-from lmssc.data.views import Matrix, RawView
-from lmssc.numerics.matrices import stored_like
+from lmssc.data.view import RawView
+from lmssc.numerics.matrices import Matrix, stored_like
 
 
 def stack_views(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.present_rows import distinct_rows
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lmssc.data.frames import frame_to_array, is_frame, is_lazy_frame
 from lmssc.data.graph_view import Graph
 from lmssc.data.list_columns import is_list_column, list_column_to_array
 from lmssc.data.row_index import check_indexes
-from lmssc.data.views import Matrix
+from lmssc.numerics.matrices import Matrix
 
 Columns = int | slice | Sequence[int] | Sequence[str]
 ViewSpec = Sequence[int] | Sequence[slice] | Mapping[str, Columns] | None

@@ -16,7 +16,8 @@ from scipy.special import chdtr
 from lmssc.data.memmap import MappedRows
 from lmssc.data.present_rows import distinct_rows, has_negative, map_present, map_values, present_count
 from lmssc.data.text_detection import has_topics, idf_ratio, looks_like_words
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
+from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 
 

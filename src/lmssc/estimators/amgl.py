@@ -17,7 +17,7 @@ from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.parameters import Rule
 from lmssc.data.validation import ViewSpec
-from lmssc.data.views import RawView, View
+from lmssc.data.view import RawView, View
 from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.view_weights import self_weights

@@ -25,7 +25,7 @@ from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.shared_files import map_slices
 from lmssc.data.validation import Masks, is_view_collection
-from lmssc.data.view_linkage import group_of_samples, has_linked_view, linked_views
+from lmssc.data.view_groups import connected_views, group_of_samples, has_any_view, labels_in_shared_views
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.notebook import ViewsInNotebookMixin
@@ -178,17 +178,17 @@ class MultiViewClassifier(
             names = ", ".join(repr(name) for name in self.classes_[np.sort(self._class_order[single])].tolist())
             warnings.warn(
                 f"only one labelled sample for {names}: such a class is often predicted too rarely or too often, and "
-                "with no label to hide this cannot be measured. Label more of its samples",
+                "with no label to hold out this cannot be measured. Label more of its samples",
                 UserWarning,
                 stacklevel=5,
             )
 
     def _find_unlinked(self, problem: Problem) -> NDArray:
         """Samples whose views no labelled sample has, directly or through a chain of samples with several views."""
-        self._view_groups = linked_views(problem.views)
+        self._view_groups = connected_views(problem.views)
         groups = group_of_samples(problem.views, self._view_groups)
         self._linked = np.isin(self._view_groups, groups[problem.targets.labelled])
-        unlinked = ~has_linked_view(problem.views, self._linked)
+        unlinked = ~has_any_view(problem.views, self._linked)
         if unlinked.any():
             alone = sorted(self.view_names_[v] for v, ok in zip(self._order.views, self._linked, strict=True) if not ok)
             warnings.warn(
@@ -199,7 +199,21 @@ class MultiViewClassifier(
                 UserWarning,
                 stacklevel=5,
             )
+        self._warn_of_weak_links(problem, ~unlinked)
         return unlinked
+
+    def _warn_of_weak_links(self, problem: Problem, linked: NDArray) -> None:
+        """Warn if the views of some samples have few labels, and those of others several times as many."""
+        n_labels = labels_in_shared_views(problem.views, problem.targets.labelled)
+        weak = linked & (n_labels < min(2 * problem.targets.n_classes, problem.targets.n_labelled / 4))
+        if weak.any():
+            warnings.warn(
+                f"{int(self._to_input(weak).sum())} samples have only views that few labelled samples have "
+                f"({int(n_labels[weak].min())} for some of them). Their answers rest on the samples that relate these "
+                "views to others, and may be wrong although they look certain. Label some of them",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _adjusts_confidence(self) -> bool:
         """Whether scores are lowered where labels elsewhere show that they are too certain; published methods: no."""
@@ -306,7 +320,7 @@ class MultiViewClassifier(
         path : str or path
             Name of the file; it appears once it is complete.
         X : as in `fit`, optional
-            The X of `fit`. With it, labels are hidden and predicted, which measures accuracy and calibration; that
+            The X of `fit`. With it, labels are held out and predicted, which measures accuracy and calibration; that
             takes some fits. Without it, the page shows what the model itself knows: confidence, map, graph, and the
             samples to look at first.
         y : array-like of shape (n,), optional
@@ -321,10 +335,10 @@ class MultiViewClassifier(
         >>> data = lmssc.datasets.make_multiview(100, labelled=0.2, random_state=0)
         >>> clf = lmssc.LMSSC(max_iter=2).fit(data.views, data.y)
         >>> clf.report(path)
-        >>> "hidden labels found again" in path.read_text(encoding="utf-8")
+        >>> "labels that were held out" in path.read_text(encoding="utf-8")
         False
         >>> clf.report(path, data.views, data.y)
-        >>> "of 15 hidden labels found again" in path.read_text(encoding="utf-8")
+        >>> "Of 15 labels that were held out" in path.read_text(encoding="utf-8")
         True
         """
         from lmssc.report import write_report

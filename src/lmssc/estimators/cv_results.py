@@ -22,7 +22,7 @@ NUMBERS = (
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Scores of a fit on the rows of a fold, whose labels were hidden.
+    """Scores of a fit on the rows of a fold, whose labels were held out.
 
     Attributes
     ----------

@@ -5,12 +5,12 @@ from typing import Any
 
 from scipy import sparse
 
-from lmssc.core.many_classes import hideable
+from lmssc.core.many_classes import one_label_of_each_class
 from lmssc.estimators.problem import Problem
 
 
 def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
-    """Refuse what a fit to very many classes does not support, and warn if no hidden label can calibrate it.
+    """Refuse what a fit to very many classes does not support, and warn if no held-out label can calibrate it.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
     for what, instead in wanted.items():
         if instead is not None:
             raise ValueError(f"{about}, which does not support {what}: {instead}, or fit fewer classes")
-    if model.calibrate and not len(hideable(problem.targets.codes)):
+    if model.calibrate and not len(one_label_of_each_class(problem.targets.codes)):
         warnings.warn(
-            f"{about}, and no class has two labels, so that none can be hidden: the confidence is not calibrated. "
+            f"{about}, and no class has two labels, so that none can be held out: the confidence is not calibrated. "
             "Label a second sample of some classes",
             UserWarning,
             stacklevel=5,

@@ -24,7 +24,7 @@ NAMES_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Query:
-    """Samples to explain: what their scores are means of (row `place` of `means`), their edges and latent positions."""
+    """Samples to explain: their edges, latent positions, and the mean that their score is (row `place` of `means`)."""
 
     rows: NDArray
     names: list[str]

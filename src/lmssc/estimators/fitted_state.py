@@ -290,7 +290,7 @@ def _accepts(check: Check, value: Any, sizes: Sizes) -> bool:
 
 
 def _check_links(model: Any) -> None:
-    """Groups of linked views occur among the samples, and views without a link imply samples without a label."""
+    """Groups of connected views occur among the samples, and views without a link imply samples without a label."""
     groups = vars(model).get("_groups")
     if groups is not None and not np.array_equal(np.unique(groups), np.unique(model._view_groups)):
         raise DamagedFileError("its _groups are not those of its views")

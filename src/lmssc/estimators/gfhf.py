@@ -15,10 +15,11 @@ from lmssc.data.canonical_order import sample_keys
 from lmssc.data.imputation import IMPUTE
 from lmssc.data.parameters import COUNT_OR_AUTO, POSITIVE, Rule, one_of
 from lmssc.data.validation import ViewSpec
-from lmssc.data.views import Matrix, RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.fixed_neighbors import FixedNeighborsClassifier
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, other_neighbors
+from lmssc.numerics.matrices import Matrix
 
 # Lower bound of Gaussian weights: keeps outliers connected, and visible to the solver.
 MIN_WEIGHT = 1e-12

@@ -11,7 +11,7 @@ from lmssc.data.dataset import Dataset
 from lmssc.data.link_order import link_keys, merge_columns
 from lmssc.data.link_reading import read_new_graphs, split_graphs
 from lmssc.data.validation import is_view_collection
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.problem import Numbering, Problem
 
 

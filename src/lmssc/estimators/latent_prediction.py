@@ -10,8 +10,8 @@ from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.second_opinion import Opinion, SecondOpinion
-from lmssc.data.view_linkage import group_of_samples
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
+from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.base import MultiViewClassifier
 
 

@@ -25,7 +25,7 @@ from lmssc.data.n_jobs import thread_count
 from lmssc.data.parameters import Rule
 from lmssc.data.scaling import WORDS
 from lmssc.data.validation import Masks, ViewSpec, has_dask
-from lmssc.data.view_linkage import group_of_samples
+from lmssc.data.view_groups import group_of_samples
 from lmssc.data.views import Views
 from lmssc.estimators.dense_only import check_many_classes
 from lmssc.estimators.in_parts import choose_plan
@@ -37,6 +37,7 @@ from lmssc.estimators.partial_update import PartialUpdateMixin
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.estimators.serializable import CHECKPOINT_TYPES
 from lmssc.estimators.trust import TrustMixin
+from lmssc.estimators.weighted_fit import WeightedFitMixin
 from lmssc.estimators.worker_results import WorkerResultsMixin, local_model
 from lmssc.numerics.parallel import threads
 from lmssc.persistence.checkpoint import Checkpoint, identify
@@ -44,7 +45,9 @@ from lmssc.persistence.codec import RUNTIME_PARAMS
 
 
 @keep_index
-class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransformerMixin, LatentClassifier):
+class LMSSC(
+    WorkerResultsMixin, PartialUpdateMixin, TrustMixin, WeightedFitMixin, LatentTransformerMixin, LatentClassifier
+):
     """Latent multi-view semi-supervised classification.
 
     Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
@@ -88,14 +91,14 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
         Calibrate the confidence: the class scores are raised to the power 1/`temperature_` and mixed with a uniform
-        distribution by `doubt_`, so that the final scores are as sure as hidden labels show those of the start may be.
-        Classes with less than a third of the labels of the largest class are lowered if they are predicted too often;
-        otherwise the most likely class does not change. Predictions for new samples that lack views or are far from
-        all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose
+        distribution by `doubt_`, so that the final scores are as sure as held-out labels show those of the start may
+        be. Classes with less than a third of the labels of the largest class are lowered if they are predicted too
+        often; otherwise the most likely class does not change. Predictions for new samples that lack views or are far
+        from all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose
         labels are all of one class become less certain as well. False leaves the scores as propagation and `balance`
         give them.
     label_noise : float from 0 to 1 or "auto", default=0.0
-        Share of the given labels that are wrong; "auto" estimates it. Labels are hidden in turn, and one that the
+        Share of the given labels that are wrong; "auto" estimates it. Labels are held out in turn, and one that the
         others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0 given labels are
         certain, as in the paper. Needs `init="svd"`.
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
@@ -407,7 +410,7 @@ class LMSSC(WorkerResultsMixin, PartialUpdateMixin, TrustMixin, LatentTransforme
         if unused:
             warnings.warn(
                 f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
-                "others, or hidden labels are found better without links, or labelled samples are hardly linked to "
+                "others, or held-out labels are found better without links, or labelled samples are hardly linked to "
                 "unlabelled ones. Check that rows and columns are in the order of the other views",
                 UserWarning,
                 stacklevel=6,

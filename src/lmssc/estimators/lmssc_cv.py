@@ -30,6 +30,7 @@ from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.output import LatentTransformerMixin, keep_index
 from lmssc.estimators.parameter_grid import Grid, default_settings, read_grid
 from lmssc.estimators.trust import TrustMixin
+from lmssc.estimators.weighted_fit import WeightedFitMixin
 from lmssc.numerics.processes import end_with
 
 # Likelihoods are raised to this, so that no single row decides.
@@ -47,9 +48,9 @@ class SearchProgress:
     params : dict
         The setting.
     split : int
-        Index of the fold whose labels were hidden.
+        Index of the fold whose labels were held out.
     score : float
-        Score of the hidden labels.
+        Score of the held-out labels.
     seconds : float
         Time of the fit.
     """
@@ -63,11 +64,11 @@ class SearchProgress:
 
 
 @keep_index
-class LMSSCCV(TrustMixin, LatentTransformerMixin, MultiViewClassifier):
+class LMSSCCV(TrustMixin, WeightedFitMixin, LatentTransformerMixin, MultiViewClassifier):
     """LMSSC with parameters chosen by cross-validation on the labelled rows.
 
-    The labels of one fold of the labelled rows are hidden, LMSSC is fitted to all rows, and its answers are compared
-    with the hidden labels. Rows without a label are never scored.
+    The labels of one fold of the labelled rows are held out, LMSSC is fitted to all rows, and its answers are compared
+    with the held-out labels. Rows without a label are never scored.
 
     With few held-out labels the scores are noisy: the best of many settings is often just lucky, and worse than the
     defaults. The first setting is therefore kept unless another one has a better score and, on the same held-out rows,
@@ -358,13 +359,13 @@ def _answer(
     parent: int,
     search: str,
 ) -> FoldScores:
-    """Scores of a fit with the labels of a fold hidden. `parent` is the process that asked for it, `search` its id."""
+    """Scores of a fit with the labels of a fold held out; `parent` is the process that asked, `search` its id."""
     end_with(parent)
     began = time.perf_counter()
     # One thread, so that the result does not depend on `n_jobs`.
     with warnings.catch_warnings(), threadpool_limits(limits=1), _naming(setting):
-        warnings.simplefilter("ignore")  # about the hidden labels, not about the data
-        fitted = clone(candidate)._fit_dataset(dataset.hide(fold), _context_of(search))
+        warnings.simplefilter("ignore")  # about the held-out labels, not about the data
+        fitted = clone(candidate)._fit_dataset(dataset.without_labels(fold), _context_of(search))
     seconds = time.perf_counter() - began
     truth = dataset.codes[fold]  # folds leave each class a label, so the codes are those of the fit, too
     likelihood = fitted.label_distributions_[fold, truth].astype(float)

@@ -13,7 +13,7 @@ from lmssc.data.layout import Layout
 from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import Masks, check_rows, is_view_collection, read_block, read_known
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.origin import OriginMixin
 from lmssc.numerics.matrices import Matrix
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.persistence.codec import RUNTIME_PARAMS
 

@@ -33,8 +33,8 @@ from lmssc.data.parameters import one_of
 from lmssc.data.soft_labels import is_soft
 from lmssc.data.stacking import stack_rows_of
 from lmssc.data.validation import Masks
-from lmssc.data.view_linkage import group_of_samples
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
+from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution

@@ -18,8 +18,8 @@ from lmssc.data.labels import known_labels
 from lmssc.data.link_order import link_keys
 from lmssc.data.scorer_guard import warn_of_scored_unlabelled
 from lmssc.data.validation import Masks, check_rows, has_dask
-from lmssc.data.view_linkage import has_linked_view
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
+from lmssc.data.view_groups import has_any_view
 from lmssc.estimators.graph_links import GraphLinksMixin
 from lmssc.estimators.new_input import NewInputMixin
 from lmssc.estimators.view_scaling import ViewScalingMixin
@@ -90,7 +90,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
                 found = self._predict_linked(unknown_rows, unknown_links) if links else self._predict_new(unknown_rows)
                 result = self._put_scores(result, np.flatnonzero(new), found)
                 if not self._linked.all():
-                    lost = np.flatnonzero(new)[~has_linked_view(unknown_rows, self._linked)]
+                    lost = np.flatnonzero(new)[~has_any_view(unknown_rows, self._linked)]
                     result = _put_rows(result, lost, self.label_distributions_[self.unreached_[:1]])
                 wordless = np.flatnonzero(new)[self._lack_words(unknown_rows)]
                 if len(wordless):

@@ -14,7 +14,7 @@ from lmssc.data.canonical_order import CanonicalOrder, first_copies, splitmix64
 from lmssc.data.dataset import Dataset
 from lmssc.data.graph_view import GraphView
 from lmssc.data.link_order import graph_order
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.parallel import threaded_map
 
 

@@ -13,7 +13,7 @@ from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.layout import Layout
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import ViewScaling
-from lmssc.data.views import RawView, View
+from lmssc.data.view import RawView, View
 from lmssc.persistence.codec import TypeTable
 
 SERIALIZABLE_TYPES: dict[str, type] = {

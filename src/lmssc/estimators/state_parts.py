@@ -16,7 +16,7 @@ from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
-from lmssc.data.views import View
+from lmssc.data.view import View
 from lmssc.estimators.state_checks import (
     Sizes,
     are_texts,
@@ -139,7 +139,7 @@ def are_nodes(value: Any, sizes: Sizes) -> bool:
 
 
 def are_groups(value: Any, sizes: Sizes) -> bool:
-    """Group of linked views of each view."""
+    """Group of connected views of each view."""
     return array("v", kinds="i", least=0, most=sizes.v - 1).accepts(value, sizes)
 
 

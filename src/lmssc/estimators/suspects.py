@@ -25,7 +25,7 @@ class Suspects:
     proposed : ndarray of shape (l,)
         The class that the other labels make most likely; it may be the given one.
     probability : ndarray of shape (l,)
-        Probability that the given label is wrong; NaN if it could not be hidden, because its class has no other.
+        Probability that the given label is wrong; NaN if it could not be held out, because its class has no other.
     noise : float
         Estimated share of wrong labels.
 

@@ -4,17 +4,16 @@ import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.conformal import class_p_values, conformal_p_values
-from lmssc.core.fit_config import FitContext
-from lmssc.core.hidden_folds import HiddenFolds, LatentProblem, hidden_scores, split_labels
+from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem, fold_scores, split_labels
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
-from lmssc.core.novelty import hidden_find_rates, new_find_rates
+from lmssc.core.novelty import held_out_find_rates, new_find_rates
 from lmssc.core.targets import Targets
 from lmssc.data.parameters import COUNT, SHARE
 from lmssc.data.validation import Masks, has_dask
@@ -38,35 +37,6 @@ MAX_UNLABELLED = 3000
 
 class TrustMixin:
     """Judges the answers of a fitted `LMSSC`, from what the fit has stored; the views are not needed."""
-
-    def fit(self, X: Any, y: ArrayLike, present: Masks = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Label every sample.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
-            The parameter `views` divides one 2-D X into views. A sample that lacks a view has NaN in all its
-            columns.
-        y : array-like of shape (n,) or (n, c)
-            Labels; −1 (integers), None or NaN (anything else) is unlabelled. Or a distribution over the classes for
-            each sample (soft labels); a row of NaN or of zeros is unlabelled. The columns of a data frame are the
-            classes, otherwise they are 0, 1, ...
-        present : list or dict of boolean arrays, optional
-            For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
-            GridSearchCV takes along with the samples if metadata routing is enabled.
-        sample_weight : array-like of shape (n,), optional
-            Trust in each label: the probability that it is right, from 0 (no label) to 1 or more (certain). A label
-            below 1 can be overruled by its neighbours (`overruled_`).
-
-        Returns
-        -------
-        self
-        """
-        with self._fitting(), self._on_disk(X) as views:  # type: ignore[attr-defined]
-            self._fit(self._validate(views, y, present, sample_weight), FitContext())  # type: ignore[attr-defined]
-            self._set_origin(X)  # type: ignore[attr-defined]
-        return self
 
     def explain(
         self,
@@ -118,7 +88,7 @@ class TrustMixin:
     def suspect_labels(self) -> Suspects:
         """Labels that the other labels contradict, the most suspect first.
 
-        Labels are hidden in turn, in folds, and found again from the latent positions of the fit, in three rounds: each
+        Labels are held out in turn, in folds, and predicted from the latent positions of the fit, in three rounds: each
         trusts labels less that the last one doubts. The graph of the fit has seen the labels, so leaving out one label
         of that graph would trust each of them too much. Of more than 3,000 distinct samples without a label, 3,000 take
         part.
@@ -142,7 +112,7 @@ class TrustMixin:
         """How well each sample of `fit` goes with the labelled classes: a p-value, small for "none of these"."""
         model = fitted_model(self)
         if "_novelty" not in vars(model):
-            rates = hidden_find_rates(latent_problem(model), model._targets, label_folds(model))
+            rates = held_out_find_rates(latent_problem(model), model._targets, label_folds(model))
             model._novelty = _novelty(model, rates, rates)[model._nodes]
         return model._novelty
 
@@ -150,7 +120,7 @@ class TrustMixin:
         """How well samples go with the labelled classes: a p-value, small for "none of these".
 
         A random walk over the graph of neighbours, which knows no labels, should soon find a label if the class of the
-        sample has any. How often it does is ranked among labelled samples whose labels are hidden. Of the samples of
+        sample has any. How often it does is ranked among labelled samples whose labels are held out. Of the samples of
         labelled classes, at most about 5 % have a p-value of 0.05 or less, if the labelled samples are a random choice
         of their classes.
 
@@ -167,10 +137,10 @@ class TrustMixin:
         """
         model = fitted_model(self)
         found, folds = read_new(model, X, present), label_folds(model)
-        hidden, rates = new_find_rates(
+        held_out, rates = new_find_rates(
             latent_problem(model), model._targets, folds, folds.of_new(found.keys), found.weights, found.distances
         )
-        result = _novelty(model, hidden, rates)
+        result = _novelty(model, held_out, rates)
         known = found.nodes >= 0
         if known.any():
             result[known] = self.novelty_[model._order.samples[found.nodes[known]]]
@@ -228,7 +198,7 @@ class TrustMixin:
     ) -> NDArray:
         """Sets of classes that contain the true one with a given probability.
 
-        The labels are hidden in folds, and each class is kept that is not stranger than `coverage` of the hidden
+        The labels are held out in folds, and each class is kept that is not stranger than `coverage` of the held-out
         labels are. The promise holds on average over samples that are exchangeable with the labelled ones, whatever
         the data. With few labels the sets are wide: with fewer than nine, no class can be left out at 90 %. Leaving out
         labels of the final graph, which has seen them, would not be valid.
@@ -243,7 +213,7 @@ class TrustMixin:
             Whether the promise holds for each class rather than on average. Classes with few labels are then in most
             sets.
         groups : array-like of shape (n,), optional
-            Group of each sample of `fit`, such as patient or site: labels of a group are hidden together, so that the
+            Group of each sample of `fit`, such as patient or site: labels of a group are held out together, so that the
             promise is for samples of a new group.
         present : as in `fit`, optional
             Which samples of X have which view.
@@ -253,7 +223,7 @@ class TrustMixin:
         ndarray of bool of shape (n, c)
             Columns as in `classes_`. A labelled sample of `fit` has its label alone. A sample of X that is identical
             to it may be another one: its set has that label, and what it would have without. A set may be empty: then
-            the sample is stranger than `coverage` of the hidden ones whichever class it is given.
+            the sample is stranger than `coverage` of the held-out ones whichever class it is given.
 
         Examples
         --------
@@ -261,8 +231,8 @@ class TrustMixin:
         >>> from lmssc.datasets import make_multiview
         >>> data = make_multiview(300, labelled=0.2, random_state=0)
         >>> sets = LMSSC().fit(data.views, data.y).predict_set(coverage=0.9)
-        >>> hidden = data.y == -1
-        >>> bool(sets[hidden, data.target[hidden]].mean() > 0.8)
+        >>> unlabelled = data.y == -1
+        >>> bool(sets[unlabelled, data.target[unlabelled]].mean() > 0.8)
         True
         """
         model = fitted_model(self)
@@ -272,13 +242,13 @@ class TrustMixin:
         folds, problem = label_folds(model, groups), latent_problem(model, second_opinion=groups is None)
         labelled, given = model._labelled, given_codes(model)
         if X is None:
-            hidden = hidden_scores(problem, certain(model._targets), folds)
-            scores = hidden[model._nodes]
+            held_out = fold_scores(problem, certain(model._targets), folds)
+            scores = held_out[model._nodes]
         else:
             found = read_new(model, X, present)
-            hidden, scores = _new_scores(model, problem, folds, found)
-        nodes, codes = _hidden_labels(model)
-        p_values = class_p_values(hidden[nodes], codes, scores, by_class=by_class)
+            held_out, scores = _new_scores(model, problem, folds, found)
+        nodes, codes = _held_out_labels(model)
+        p_values = class_p_values(held_out[nodes], codes, scores, by_class=by_class)
         n_classes = len(model.classes_)
         result = np.empty((len(p_values), n_classes), dtype=bool)
         result[:, model._class_order] = p_values > 1 - coverage
@@ -296,7 +266,7 @@ def certain(targets: Targets) -> Targets:
     return replace(targets, trust=None)
 
 
-def _hidden_labels(model: Any) -> tuple[NDArray, NDArray]:
+def _held_out_labels(model: Any) -> tuple[NDArray, NDArray]:
     """Distinct sample and class of each given label, in canonical order: what the sets are calibrated on.
 
     Identical samples count as often as they are labelled, each with its own label: where labels of copies differ, their
@@ -355,43 +325,43 @@ def _suspects(model: Any, found: LabelDoubt) -> Suspects:
     )
 
 
-def _novelty(model: Any, hidden: NDArray, rates: NDArray) -> NDArray:
-    """P-values of samples whose walks find a label at these rates, among the labelled samples that were hidden."""
-    known = hidden[model._targets.labelled]
+def _novelty(model: Any, held_out: NDArray, rates: NDArray) -> NDArray:
+    """P-values of samples whose walks find a label at these rates, among the labelled samples that were held out."""
+    known = held_out[model._targets.labelled]
     seen = ~np.isnan(known)
     result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
     return np.minimum(result, 1.0)
 
 
 def _least_novelty(model: Any) -> float:
-    """The least p-value that a sample can have; labels that cannot be hidden count as stranger than it."""
+    """The least p-value that a sample can have; labels that cannot be held out count as stranger than it."""
     folds, labelled = label_folds(model), model._targets.labelled
-    n_hidden = int(np.isin(folds.number[labelled], folds.used).sum())
+    n_held_out = int(np.isin(folds.number[labelled], folds.used).sum())
     n_labels = int(labelled.sum())
-    return (n_labels - n_hidden + 1) / (n_labels + 1)
+    return (n_labels - n_held_out + 1) / (n_labels + 1)
 
 
-def _new_scores(model: Any, problem: LatentProblem, folds: HiddenFolds, found: NewRows) -> tuple[NDArray, NDArray]:
-    """Scores of hidden labelled samples as if they were new, and of new samples, each by the fit of its fold."""
+def _new_scores(model: Any, problem: LatentProblem, folds: HeldOutFolds, found: NewRows) -> tuple[NDArray, NDArray]:
+    """Scores of held-out labelled samples as if they were new, and of new samples, each by the fit of its fold."""
     targets = certain(model._targets)
     labelled = np.flatnonzero(targets.labelled)
     latent = model.latent_[model._order.samples]
     edges, _ = model._average().connect(
         latent[labelled], None if problem.groups is None else problem.groups[labelled], labelled
     )
-    hidden = np.full((len(targets), targets.n_classes), np.nan)
+    held_out = np.full((len(targets), targets.n_classes), np.nan)
     scores, fold_of_new = np.zeros((len(found.nodes), targets.n_classes)), folds.of_new(found.keys)
-    own_fold = np.where(found.nodes >= 0, folds.number[found.nodes], -1)  # where the labels of copies are hidden
+    own_fold = np.where(found.nodes >= 0, folds.number[found.nodes], -1)  # where the labels of copies are held out
     fold_of_new = np.where(own_fold >= 0, own_fold, fold_of_new)
     for members, remaining in split_labels(targets, folds):
         answers = problem.label(remaining)
         here = folds.number[labelled] == folds.number[members[0]]
         rows = labelled[here]
-        hidden[rows] = problem.blend(
+        held_out[rows] = problem.blend(
             edges[here] @ answers, None if problem.opinions is None else problem.opinions[rows]
         )
         new = fold_of_new == folds.number[members[0]]
         scores[new] = problem.blend(
             found.weights[new] @ answers, None if found.opinions is None else found.opinions[new]
         )
-    return hidden, scores
+    return held_out, scores

@@ -9,14 +9,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.graph import connect_new, laplacian
-from lmssc.core.hidden_folds import HiddenFolds, LatentProblem
+from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.labels import is_missing
 from lmssc.data.link_order import link_keys
 from lmssc.data.validation import Masks
-from lmssc.data.view_linkage import group_of_samples
+from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.worker_results import local_model
 from lmssc.numerics.scale import is_large
@@ -67,7 +67,7 @@ def fitted_model(clf: Any) -> Any:
 
 
 def latent_problem(model: Any, *, second_opinion: bool = True) -> LatentProblem:
-    """What it takes to label the samples again with some labels hidden; the second opinion can be left out."""
+    """What it takes to label the samples again with some labels held out; the second opinion can be left out."""
     samples, opinion = model._order.samples, model._opinion if second_opinion else None
     return LatentProblem(
         model._embedded[samples][:, : model.latent_.shape[1]],
@@ -84,10 +84,10 @@ def latent_problem(model: Any, *, second_opinion: bool = True) -> LatentProblem:
     )
 
 
-def label_folds(model: Any, groups: ArrayLike | None = None) -> HiddenFolds:
+def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
     """Folds of the labels; `groups` has one entry for each sample of fit."""
     if groups is None:
-        return HiddenFolds.draw(model._targets, model._order.keys)
+        return HeldOutFolds.draw(model._targets, model._order.keys)
     names = np.asarray(groups)
     if names.shape != (len(model._nodes),):
         raise ValueError(
@@ -98,8 +98,8 @@ def label_folds(model: Any, groups: ArrayLike | None = None) -> HiddenFolds:
             raise ValueError(f"groups has no group for sample {row}: {name!r}; give it one, or a group of its own")
     place = np.unique(names, return_inverse=True)[1]
     if place.max(initial=0) < 1:
-        raise ValueError("groups must name at least 2 groups, so that one can be hidden from the others")
-    return HiddenFolds.draw(model._targets, model._order.keys, place[model._order.samples])
+        raise ValueError("groups must name at least 2 groups, so that one can be held out from the others")
+    return HeldOutFolds.draw(model._targets, model._order.keys, place[model._order.samples])
 
 
 def label_system(model: Any) -> LabelSystem:
@@ -121,7 +121,7 @@ def label_system(model: Any) -> LabelSystem:
 
 
 def label_solver(model: Any) -> LabelSolver:
-    """Its solver, with a coarse level for large data."""
+    """Solver of `label_system`, with a coarse level for large data."""
     system = label_system(model)
     if not is_large(system.n_samples):
         return LabelSolver(system, tol=TOLERANCE)
@@ -129,7 +129,7 @@ def label_solver(model: Any) -> LabelSolver:
 
 
 def fitted_rows(model: Any, system: LabelSystem, nodes: NDArray) -> sparse.csr_array:
-    """Rows of weights of the samples whose mean the scores of samples of fit are: one each, but for rescued ones."""
+    """Weights of samples in the score of each node: 1 for itself; for a rescued one, those of its neighbours."""
     one = np.ones(len(nodes))
     rows = sparse.csr_array((one, nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), system.n_samples))
     rescued = ~system.reached & ~np.isin(model._order.samples, model.unreached_)

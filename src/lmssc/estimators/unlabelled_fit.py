@@ -12,7 +12,7 @@ from lmssc.core.fit_config import FitContext
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.unlabelled import unlabelled_graph
 from lmssc.data.dataset import Dataset
-from lmssc.data.view_linkage import group_of_samples, linked_views
+from lmssc.data.view_groups import connected_views, group_of_samples
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.problem import make_problem
 from lmssc.estimators.trust_state import label_system
@@ -93,7 +93,7 @@ def graph_without_labels(clf: LMSSC, dataset: Dataset, context: FitContext | Non
         copy._order, copy._nodes = numbering.order, numbering.nodes
         views = copy._fit_scalings(problem)
         config = copy._config(views, problem)
-        linked = linked_views(problem.views)
+        linked = connected_views(problem.views)
         graph, points = unlabelled_graph(
             views,
             config,

@@ -12,9 +12,10 @@ from lmssc.data.layout import Layout
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.present_rows import has_values
 from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
-from lmssc.data.views import Matrix, RawView, Views
+from lmssc.data.view import RawView
+from lmssc.data.views import Views
 from lmssc.estimators.problem import Problem
-from lmssc.numerics.matrices import stored_like
+from lmssc.numerics.matrices import Matrix, stored_like
 
 
 class ViewScalingMixin:

@@ -1,4 +1,4 @@
-"""Refits with hidden labels or without a view: how accurate a classifier is, and what each view contributes."""
+"""Refits with held-out labels or without a view: how accurate a classifier is, and what each view contributes."""
 
 import os
 import warnings
@@ -20,12 +20,12 @@ from lmssc.numerics.processes import end_with
 
 
 class HeldOut(NamedTuple):
-    """Predictions for rows whose labels were hidden.
+    """Predictions for rows whose labels were held out.
 
     Attributes
     ----------
     rows : ndarray of int of shape (m,)
-        Rows; empty if no label could be hidden.
+        Rows; empty if no label could be held out.
     codes : ndarray of int of shape (m,)
         Their true classes, as columns of `distributions`.
     distributions : ndarray of shape (m, c)
@@ -69,7 +69,7 @@ def hold_out(
     n_jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str | None, HeldOut]:
-    """Hide the labels of each of three folds in turn, fit all rows, and collect the answers for the hidden labels.
+    """Hold out the labels of each of three folds in turn, fit to all rows, and collect the answers for these labels.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def hold_out(
         Views to leave out, one at a time; None leaves out none. `n_components` and `n_neighbors` are lowered if too few
         features or samples are left.
     n_folds : int
-        Number of folds to hide, one after the other, of the three.
+        Number of folds to hold out, one after the other, of the three.
     random_state : int
         Seed of the folds, which are the same for all of `without`.
     n_jobs : int, optional
@@ -167,20 +167,20 @@ def _prepare(clf: Any, names: Sequence[str], without: str | None) -> Any:
 
 
 def _answer(clf: Any, dataset: Dataset, fold: NDArray, parent: int) -> NDArray:
-    """Distributions of the rows of `fold`, whose labels are hidden; NaN for rows without a view.
+    """Distributions of the rows of `fold`, whose labels are held out; NaN for rows without a view.
 
     `parent` is the id of the process that started this one.
     """
     end_with(parent)
     answers = np.full((dataset.n_samples, len(dataset.classes)), np.nan)
     kept = np.flatnonzero(has_any_view(dataset.views))
-    part = dataset.hide(fold)
+    part = dataset.without_labels(fold)
     if len(kept) < dataset.n_samples:
         part = part.take(kept)
     if len(part.classes) > 1:
         _lower_to_limits(clf, part)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the hidden labels, not about the data
+            warnings.simplefilter("ignore")  # about the held-out labels, not about the data
             # Ctrl-C ends all fits, not this one alone.
             clf._fit_dataset(part, FitContext(interruptible=False))
         answers[kept] = 0.0
@@ -282,7 +282,7 @@ def sample_rows(codes: NDArray, max_rows: int, random_state: int) -> NDArray:
     chosen = []
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        # At least two labels per class, if it has them, so that one can be hidden.
+        # At least two labels per class, if it has them, so that one can be held out.
         wanted = max(round(len(members) * max_rows / len(codes)), min(2, len(members)) if code >= 0 else 0)
         chosen.append(rng.choice(members, wanted, replace=False))
     return np.sort(np.concatenate(chosen))

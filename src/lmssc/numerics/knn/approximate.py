@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import (
     BruteForceL2,
-    ExactKNN,
     Neighbors,
     indices_of_keys,
     listed_distances,
@@ -19,6 +18,7 @@ from lmssc.numerics.knn.exact import (
 )
 from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.knn.line import nearest_on_line
+from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
 

@@ -99,35 +99,6 @@ class Search(Protocol):
         """Continue from what `state` returned."""
 
 
-class ExactKNN:
-    """Exact neighbours of all points; every search starts from scratch.
-
-    Examples
-    --------
-    >>> ExactKNN().search(np.array([[0.0], [1.0], [3.0]]), 1, 2).indices
-    array([[1, 2],
-           [0, 2],
-           [1, 0]])
-    """
-
-    def search(self, points: NDArray, needed: int, length: int) -> Neighbors:
-        """The `length` nearest other points of every point."""
-        return other_neighbors(points, length)
-
-    def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
-        """The `length` nearest other points of the points `rows`."""
-        return other_neighbors(points, length, rows)
-
-    def renumber(self, order: NDArray) -> None:
-        """Nothing to adapt: no list is stored."""
-
-    def state(self) -> None:
-        """None: the answer depends on the points alone."""
-
-    def set_state(self, state: NDArray | None) -> None:
-        """Nothing to restore."""
-
-
 def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
     """Nearest `points` (dense or sparse) of each query, exactly, ties by index.
 

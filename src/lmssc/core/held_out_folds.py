@@ -1,8 +1,9 @@
-"""Answers for labelled samples whose labels were hidden, from the latent positions that a fit has found."""
+"""Answers for labelled samples whose labels were held out, from the latent positions that a fit has found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,12 @@ from lmssc.core.warm_start import warm_start
 from lmssc.data.canonical_order import splitmix64
 from lmssc.data.folds import assign_folds
 from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.knn.exact import Search
+from lmssc.numerics.scale import is_large
+from lmssc.numerics.spatial_order import spatial_order
 
 N_FOLDS = 5
-"""Folds of hidden labels: each answer comes from a fit that has four fifths of the labels."""
+"""Folds of held-out labels: each answer comes from a fit that has four fifths of the labels."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class LatentProblem:
     recall : float
         Recall of the neighbour search.
     groups : ndarray of int of shape (n,), or None
-        Group of linked views of each sample, if there is more than one group.
+        Group of connected views of each sample, if there is more than one group.
     tol : float
         Relative residual of the propagation.
     links : csr_array of shape (n, n), or None
@@ -54,6 +58,8 @@ class LatentProblem:
         Second opinion Q on each sample, without its own label; None without trust in it.
     opinion_share : float
         t.
+    positions : ndarray of int of shape (n,), or None
+        Position of each sample in canonical order, if the samples are in spatial order instead.
     """
 
     embedded: NDArray
@@ -68,27 +74,41 @@ class LatentProblem:
     links: sparse.csr_array | None = None
     opinions: NDArray | None = None
     opinion_share: float = 0.0
+    positions: NDArray | None = None
 
     def take(self, rows: NDArray) -> "LatentProblem":
-        """The same for some of the samples; there must be no links."""
+        """The same for some of the samples, or for all in another order; links to samples left out are lost."""
         groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
-        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions)
+        links = None if self.links is None else self.links[rows][:, rows].tocsr()
+        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions, links=links)
 
     @cached_property
     def graph(self) -> sparse.csr_array:
         """S on Z alone, which no label has seen."""
-        return self.connect(self.embedded)
+        return self.connect(self.embedded, self._first_search)
+
+    @cached_property
+    def _first_search(self) -> Search:
+        """The search for neighbours in Z alone."""
+        return choose_search(len(self.embedded), self.recall)
 
     @cached_property
     def features(self) -> NystroemRows:
         """Features of Z for the label regression."""
-        return NystroemRows(self.embedded)
+        return NystroemRows(self.embedded, self.positions)
 
-    def connect(self, points: NDArray) -> sparse.csr_array:
-        """S on coordinates of the samples."""
+    @cached_property
+    def _in_space(self) -> tuple[NDArray, "LatentProblem"]:
+        """An order in which neighbours are close in memory, and the problem in this order."""
+        order = spatial_order(self.embedded)
+        return order, replace(self.take(order), positions=np.argsort(order))
+
+    def connect(self, points: NDArray, search: Search | None = None) -> sparse.csr_array:
+        """S on coordinates of the samples; a search that is given starts from what it has found before."""
         if self.groups is not None:
             (points,) = separate_groups((points, self.groups))
-        search = choose_search(len(points), self.recall)
+        if search is None:
+            search = choose_search(len(points), self.recall)
         k = min(self.n_neighbors, len(points) - 1)
         return learn_graph(points, k, self.beta, shared_alpha=self.shared_alpha, search=search)[0]
 
@@ -99,15 +119,26 @@ class LatentProblem:
 
     def label(self, targets: Targets) -> NDArray:
         """Class scores of all samples with these labels, balanced; rows sum to 1."""
+        if self.positions is None and is_large(len(self.embedded)):
+            order, problem = self._in_space
+            return problem.label(targets.take(order))[problem.positions]
         weight = self.label_weight * self.features.features.energy
+        graph = self.graph
+        learn: Callable[[NDArray], sparse.csr_array] = self.connect
+        if self.positions is not None:
+            # Candidates that no label has seen, whatever labels were held out before.
+            search = choose_search(len(self.embedded), self.recall)
+            search.set_state(deepcopy(self._first_search.state()))
+            learn = partial(self.connect, search=search)
         start = warm_start(
             self.embedded,
-            self.graph,
+            graph,
             targets,
             weight,
-            self.connect,
+            learn,
             self.features,
             self.tol,
+            spatially_ordered=self.positions is not None,
             make_laplacian=self.laplacian,
         )
         return balance(start.scores, targets.codes, self.prior_power)
@@ -123,17 +154,17 @@ class LatentProblem:
 
 
 @dataclass(frozen=True)
-class HiddenFolds:
-    """Fold of each sample: there a labelled sample has its label hidden; an unlabelled one is scored as it is.
+class HeldOutFolds:
+    """Fold of each sample: there a labelled sample has its label held out; an unlabelled one is scored as it is.
 
-    A sample without a label is answered by the fit of one fold only, as the hidden labels of that fold are. So it is
+    A sample without a label is answered by the fit of one fold only, as the held-out labels of that fold are. So it is
     one of them in all but its label, which is what the guarantee of prediction sets and of p-values rests on: the mean
-    over all folds would be more certain than any hidden sample can be.
+    over all folds would be more certain than any held-out sample can be.
 
     Attributes
     ----------
     number : ndarray of int of shape (n,)
-        Fold of each sample; −1 for labelled samples that are never hidden.
+        Fold of each sample; −1 for labelled samples that are never held out.
     n_folds : int
         Number of folds.
     """
@@ -142,7 +173,7 @@ class HiddenFolds:
     n_folds: int
 
     @classmethod
-    def draw(cls, targets: Targets, keys: NDArray, groups: NDArray | None = None) -> "HiddenFolds":
+    def draw(cls, targets: Targets, keys: NDArray, groups: NDArray | None = None) -> "HeldOutFolds":
         """Folds that depend on the content of the samples alone.
 
         Parameters
@@ -157,7 +188,7 @@ class HiddenFolds:
         Examples
         --------
         >>> targets = Targets.from_codes(np.array([0, 0, 1, 1, 2, -1]), 3)
-        >>> HiddenFolds.draw(targets, np.arange(6, dtype=np.uint64)).number[:5]
+        >>> HeldOutFolds.draw(targets, np.arange(6, dtype=np.uint64)).number[:5]
         array([ 0,  1,  0,  1, -1])
         """
         codes = targets.codes
@@ -166,7 +197,7 @@ class HiddenFolds:
             drawn = (splitmix64(keys) % np.uint64(N_FOLDS)).astype(np.intp)
             return cls(np.where(targets.labelled, number, drawn), N_FOLDS)
         number = _folds_of_groups(groups, targets.labelled)
-        # A class keeps a label in every fold: one whose labels are all in one fold is not hidden.
+        # A class keeps a label in every fold: one whose labels are all in one fold is not held out.
         for code in range(targets.n_classes):
             own = codes == code
             if len(np.unique(number[own])) < 2:
@@ -197,8 +228,8 @@ def _folds_of_groups(groups: NDArray, labelled: NDArray) -> NDArray:
     return fold[place]
 
 
-def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) -> NDArray:
-    """Class scores of each sample from the fit of its own fold, whose labels are hidden; NaN without a fold.
+def fold_scores(problem: LatentProblem, targets: Targets, folds: HeldOutFolds) -> NDArray:
+    """Class scores of each sample from the fit of its own fold, whose labels are held out; NaN without a fold.
 
     Parameters
     ----------
@@ -206,7 +237,7 @@ def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) 
         The samples.
     targets : Targets
         All labels.
-    folds : HiddenFolds
+    folds : HeldOutFolds
         The folds.
 
     Returns
@@ -217,8 +248,8 @@ def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) 
     --------
     >>> problem = LatentProblem(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), 2, 1.0, 0.0, 0.0)
     >>> targets = Targets.from_codes(np.array([0, 0, -1, 1, 1, -1]), 2)
-    >>> folds = HiddenFolds.draw(targets, np.arange(6, dtype=np.uint64))
-    >>> hidden_scores(problem, targets, folds).argmax(axis=1)
+    >>> folds = HeldOutFolds.draw(targets, np.arange(6, dtype=np.uint64))
+    >>> fold_scores(problem, targets, folds).argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
     result = np.full((len(targets), targets.n_classes), np.nan)
@@ -228,8 +259,8 @@ def hidden_scores(problem: LatentProblem, targets: Targets, folds: HiddenFolds) 
     return result
 
 
-def split_labels(targets: Targets, folds: HiddenFolds) -> Iterator[tuple[NDArray, Targets]]:
+def split_labels(targets: Targets, folds: HeldOutFolds) -> Iterator[tuple[NDArray, Targets]]:
     """For each fold its samples, and the labels of all others."""
     for fold in folds.used:
         members = np.flatnonzero(folds.number == fold)
-        yield members, targets.hide(members)
+        yield members, targets.without_labels(members)

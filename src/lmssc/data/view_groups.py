@@ -1,4 +1,4 @@
-"""Groups of linked views: two views are linked if a sample has both, or through a chain of such views."""
+"""Groups of connected views: two views are connected if a sample has both, or through a chain of such views."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 
-def linked_views(views: Sequence[RawView]) -> NDArray:
-    """Number the groups of linked views: the group of each view.
+def connected_views(views: Sequence[RawView]) -> NDArray:
+    """Number the groups of connected views: the group of each view.
 
     Samples of different groups cannot be compared, because no sample relates their views to each other.
 
@@ -18,7 +18,7 @@ def linked_views(views: Sequence[RawView]) -> NDArray:
     --------
     >>> half = np.array([True, True, False, False])
     >>> one, other = RawView("a", np.zeros((4, 1)), half), RawView("b", np.zeros((4, 1)), ~half)
-    >>> linked_views([one, other]), linked_views([one, RawView("c", np.zeros((4, 1)), None)])
+    >>> connected_views([one, other]), connected_views([one, RawView("c", np.zeros((4, 1)), None)])
     (array([0, 1]), array([0, 0]))
     """
     if any(view.present is None for view in views):  # a view that all samples have
@@ -28,13 +28,13 @@ def linked_views(views: Sequence[RawView]) -> NDArray:
     return connected_components(shared, directed=False)[1].astype(np.intp)
 
 
-def has_linked_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
+def has_any_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
     """Mark the samples that have at least one of the wanted views.
 
     Examples
     --------
     >>> view = RawView("a", np.zeros((2, 1)), np.array([True, False]))
-    >>> has_linked_view([view, RawView("b", np.zeros((2, 1)), None)], np.array([True, False]))
+    >>> has_any_view([view, RawView("b", np.zeros((2, 1)), None)], np.array([True, False]))
     array([ True, False])
     """
     found = np.zeros(views[0].data.shape[0], dtype=bool)
@@ -58,3 +58,23 @@ def group_of_samples(views: Sequence[RawView], groups: NDArray) -> NDArray:
     for view, group in reversed(list(zip(views, groups, strict=True))):
         result[slice(None) if view.present is None else view.present] = group
     return result
+
+
+def labels_in_shared_views(views: Sequence[RawView], labelled: NDArray) -> NDArray:
+    """Count, for each sample, the labelled samples that have one of its views.
+
+    Examples
+    --------
+    >>> half = np.array([True, True, False, False])
+    >>> views = [RawView("a", np.zeros((4, 1)), half), RawView("b", np.zeros((4, 1)), ~half)]
+    >>> labels_in_shared_views(views, np.array([True, True, True, False]))
+    array([2, 2, 1, 1])
+    """
+    if any(view.present is None for view in views):  # a view that all samples have
+        return np.full(len(labelled), np.count_nonzero(labelled))
+    present = np.array([view.present for view in views]).T
+    patterns, pattern_of = np.unique(present, axis=0, return_inverse=True)
+    pattern_of = pattern_of.ravel()
+    n_labelled = np.bincount(pattern_of[labelled], minlength=len(patterns))
+    shares = (patterns.astype(np.float32) @ patterns.T.astype(np.float32)) > 0
+    return (shares @ n_labelled)[pattern_of]
