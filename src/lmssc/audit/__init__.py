@@ -121,19 +121,19 @@ def order_sensitivity(
     """
     labels, known = known_labels(y)
     n = len(labels)
-    hidden = np.flatnonzero(~known)
+    unlabelled = np.flatnonzero(~known)
     if labels.dtype == bool:  # bool has no value for "unlabelled"
         labels = labels.astype(object)
         labels[~known] = None
     truth = None if y_true is None else np.asarray(y_true)
-    _check(X, n, len(hidden), truth, n_permutations)
+    _check(X, n, len(unlabelled), truth, n_permutations)
     rng = np.random.default_rng(random_state)
     orders = [rng.permutation(n) for _ in range(n_permutations)]
     given = _answer(estimator, X, labels)
     permuted = [_answer(estimator, take_rows(X, order), labels[order]).put_back(order) for order in orders]
 
     def changed(answers: list[_Answer]) -> NDArray:
-        return np.array([np.mean(answer.labels[hidden] != given.labels[hidden]) for answer in answers])
+        return np.array([np.mean(answer.labels[unlabelled] != given.labels[unlabelled]) for answer in answers])
 
     changed_by_seed = None
     if "random_state" in _parameters(estimator):
@@ -142,13 +142,13 @@ def order_sensitivity(
         changed_by_seed = changed([_answer(one, X, labels) for one in other])
     return OrderSensitivity(
         type(estimator).__name__,
-        len(hidden),
+        len(unlabelled),
         changed(permuted),
-        _largest_change(given, permuted, hidden),
+        _largest_change(given, permuted, unlabelled),
         changed_by_seed,
         None
         if truth is None
-        else np.array([np.mean(answer.labels[hidden] == truth[hidden]) for answer in [given, *permuted]]),
+        else np.array([np.mean(answer.labels[unlabelled] == truth[unlabelled]) for answer in [given, *permuted]]),
     )
 
 
@@ -213,10 +213,10 @@ def _answer(estimator: Any, X: Any, y: NDArray) -> _Answer:
     )
 
 
-def _largest_change(given: _Answer, permuted: list[_Answer], hidden: NDArray) -> float:
+def _largest_change(given: _Answer, permuted: list[_Answer], unlabelled: NDArray) -> float:
     changes = [
         # scikit-learn's propagation returns NaN where no label reaches; NaN twice is no change.
-        np.abs(np.nan_to_num(answer.proba[hidden]) - np.nan_to_num(given.proba[hidden])).max()
+        np.abs(np.nan_to_num(answer.proba[unlabelled]) - np.nan_to_num(given.proba[unlabelled])).max()
         for answer in permuted
         if answer.proba is not None and given.proba is not None
     ]
@@ -232,13 +232,13 @@ def _is_views(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and all(len(getattr(item, "shape", ())) == 2 for item in X)
 
 
-def _check(X: Any, n_labels: int, n_hidden: int, truth: NDArray | None, n_permutations: int) -> None:
+def _check(X: Any, n_labels: int, n_unlabelled: int, truth: NDArray | None, n_permutations: int) -> None:
     tables = list(X.values()) if isinstance(X, Mapping) else X if _is_views(X) else [X]
     for table in tables:
         n_rows = table.shape[0] if hasattr(table, "shape") else len(table)
         if n_rows != n_labels:
             raise ValueError(f"X has {n_rows} rows, but y has {n_labels} labels")
-    if not n_hidden:
+    if not n_unlabelled:
         raise ValueError("y: every row has a label; use -1, None or NaN for unlabelled rows")
     if truth is not None and truth.shape != (n_labels,):
         raise ValueError(f"y_true must have one label for each of the {n_labels} rows, got shape {truth.shape}")

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmssc.cli.column_options import add_columns, add_labels, check_columns, label_files, read_options
 from lmssc.cli.shared_options import (
@@ -22,6 +22,10 @@ from lmssc.cli.shared_options import (
 )
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
+
+if TYPE_CHECKING:
+    from lmssc.cli.classify_run import Outcome
+    from lmssc.io.in_place import TargetFile
 
 EPILOG = f"""\
 examples:
@@ -111,7 +115,7 @@ output, written all at once or not at all:
                     with labels in it: the new list is then called to_label-2.csv
   model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
-                    hidden and the model is fitted again, which takes up to three times as long as the fit;
+                    held out and the model is fitted again, which takes up to three times as long as the fit;
                     --no-report leaves it out. A click on its map shows the columns of a sample, or what --show names:
                     image=..., text=... name a column, or files with {{id}} or {{column}} in their name, which come from
                     that folder only. The report has at most 8 MB of small pictures, of the least certain samples
@@ -237,15 +241,20 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         target=target,
     )
     if show:
-        print("\n" + "\n".join(outcome.lines))
-        if outcome.files:
-            print(f"Written to {args.out}: {', '.join(path.name for path in outcome.files)}.")
-        if target is not None:
-            print(
-                f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
-                "X_lmssc in obsm; lmssc in uns."
-            )
+        _print(outcome, args.out, target)
     return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
+
+
+def _print(outcome: "Outcome", out: Path | None, target: "TargetFile | None") -> None:
+    """Print what was found, and where it is written."""
+    print("\n" + "\n".join(outcome.lines))
+    if outcome.files:
+        print(f"Written to {out}: {', '.join(path.name for path in outcome.files)}.")
+    if target is not None:
+        print(
+            f"Written into {target.path}: lmssc_label, lmssc_confidence and lmssc_given in obs; lmssc_proba and "
+            "X_lmssc in obsm; lmssc in uns."
+        )
 
 
 def _check(args: argparse.Namespace) -> None:

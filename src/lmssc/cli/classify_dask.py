@@ -23,7 +23,7 @@ from lmssc.io.table import counted
 # What is not written, because it would bring all samples to this machine.
 LEFT_OUT = (
     "to_label.csv is not written: the choice needs all samples here. Sort the parts by confidence instead.",
-    "check_labels.csv is not written: hidden labels are predicted on one machine.",
+    "check_labels.csv is not written: held-out labels are predicted on one machine.",
     "model.lmssc is not written: it would hold all samples. In Python, LMSSC(client=...) has predict and save.",
     "report.html is not written: its refits and its map need all samples here.",
 )
@@ -179,13 +179,13 @@ def _write(clf: Any, views: list[ParquetView], y: NDArray, stage: Path) -> int:
 
 
 def _outcome(clf: Any, y: NDArray) -> dict[str, Any]:
-    hidden = np.array([label is None or label == -1 for label in y])
+    unlabelled = np.array([label is None or label == -1 for label in y])
     da = import_optional("dask.array", purpose="--dask", extra="dask")
     confidence = clf.label_distributions_.max(axis=1)
-    sums = (confidence * da.from_array(hidden, chunks=confidence.chunks)).sum()
+    sums = (confidence * da.from_array(unlabelled, chunks=confidence.chunks)).sum()
     return {
-        "found": int(hidden.sum()),
-        "mean_confidence": round(float(sums.compute()) / max(int(hidden.sum()), 1), 6),
+        "found": int(unlabelled.sum()),
+        "mean_confidence": round(float(sums.compute()) / max(int(unlabelled.sum()), 1), 6),
         "unreached": len(clf.unreached_),
         "iterations": int(clf.n_iter_),
         "converged": bool(clf.converged_),

@@ -38,7 +38,7 @@ LEFT_OUT_ON_DISK = (
     "check_labels.csv and the columns novelty and because are left out: they need the graph in memory.",
 )
 NO_REPORT = "report.html is left out: its refits need all samples in memory."
-REFITS = "Hiding labels to see how many are found again"
+REFITS = "Holding out labels to see how many are found again"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def classify(
     memory_limit : str, optional
         Memory that the fit may take; not for a search.
     seed : int
-        Decides the folds of the search, and which labels are hidden for the report.
+        Decides the folds of the search, and which labels are held out for the report.
     jobs : int
         Number of fits in parallel.
     force : bool
@@ -150,13 +150,7 @@ def classify(
             data, impute=options.impute, search=search, memory_limit=memory_limit, seed=seed, jobs=jobs, show=show
         )
         in_parts = memory_map(model.graph_) is not None
-        model.files_ = {
-            "id_column": options.id_column,
-            "label_column": options.label_column,
-            "views": data.recipes,
-            **data.reading,
-        }
-        model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
+        _remember_files(model, data, options)
         n_suspect = 0
         if stage is not None:
             suggestions = _write_results(stage, data, model, options, show=show)
@@ -172,7 +166,7 @@ def classify(
                 data,
                 model,
                 suggestions,
-                title=readable(results.out.resolve().name),
+                title=f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples",
                 command=command,
                 notes=[*summary, *notes],
                 seed=seed,
@@ -183,10 +177,19 @@ def classify(
         with progress_bar(f"writing into {target.path}", show=show):
             target.write(annotation(model, data.joined.ids))
     outcome = _outcome(data, model, notes, results.files, n_suspect)
-    for name in () if out is None else (REPORT, CHECK_LABELS):
-        if results.out / name not in results.files and (results.out / name).exists():
-            outcome.lines.append(f"{name} in {out} is from an earlier run and does not describe these results.")
+    outcome.lines.extend(results.stale_lines())
     return outcome
+
+
+def _remember_files(model: Any, data: LabelledFiles, options: Options) -> None:
+    """Store in the model how its files were read, for `predict`."""
+    model.files_ = {
+        "id_column": options.id_column,
+        "label_column": options.label_column,
+        "views": data.recipes,
+        **data.reading,
+    }
+    model.ids_ = np.array([str(name) for name in data.joined.ids.tolist()])
 
 
 class Results:
@@ -209,6 +212,15 @@ class Results:
                 raise OutputError(
                     f"{path} is a folder, but a file of that name has to be written; choose another --out"
                 )
+
+    def stale_lines(self) -> list[str]:
+        """Lines on files of an earlier run that this one does not write."""
+        paths = [self.out / name for name in ((REPORT, CHECK_LABELS) if self.files else ())]
+        return [
+            f"{path.name} in {self.out} is from an earlier run and does not describe these results."
+            for path in paths
+            if path not in self.files and path.exists()
+        ]
 
     def drop_report(self) -> bool:
         """Leave the report out; whether there was to be one."""
@@ -389,7 +401,10 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
             f"{n_unsure:,} below {100 * SURE:.0f} %."
         )
     else:
-        lines.append("All samples already had a label; use the model to predict new ones.")
+        lines.append(
+            "All samples already had a label: there was nothing to find. Use the model to predict new samples, or "
+            "'lmssc compare' with the same files to see how well labels are found."
+        )
     if n_unreached:
         lines.append(
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "

@@ -42,6 +42,32 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="text that marks unlabelled samples, besides a blank cell (default: NA, NaN, null, None, N/A and the "
         "like, and -1)",
     )
+    _add_views(parser)
+    parser.add_argument(
+        "--transpose",
+        type=readable,
+        action="append",
+        default=[],
+        metavar="VIEW",
+        help="this file or matrix has one column per sample",
+    )
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="NAMES=KIND",
+        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
+    )
+    parser.add_argument(
+        "--impute",
+        choices=("median", "mean", "none"),
+        default="median",
+        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
+    )
+
+
+def _add_views(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which columns are a view."""
     parser.add_argument(
         "--view",
         type=readable,
@@ -63,27 +89,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         type=readable,
         metavar="TEXT",
         help="group columns into views by the part of their name before TEXT (such as _)",
-    )
-    parser.add_argument(
-        "--transpose",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="VIEW",
-        help="this file or matrix has one column per sample",
-    )
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        metavar="NAMES=KIND",
-        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
-    )
-    parser.add_argument(
-        "--impute",
-        choices=("median", "mean", "none"),
-        default="median",
-        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
     )
 
 

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
         run=run,
         help="compare methods on the same random splits of your data",
         description=(
-            "Hide most labels, let every method predict them, score the predictions, and repeat with other\n"
+            "Hold out most labels, let every method predict them, score the predictions, and repeat with other\n"
             "splits. All methods get the same splits of shuffled rows. Every finished run is saved in the folder\n"
             "--out at once: if you stop the command, run it again to continue."
         ),

@@ -16,8 +16,8 @@ def add(commands: Any) -> None:
         run=run,
         help="label 1,797 digits from 5 %% of the labels, compare methods, draw figures",
         description=(
-            "Hide most labels of the 1,797 handwritten digits that come with scikit-learn, let LMSSC and three\n"
-            "simple methods predict them, and score the predictions on the hidden labels. Writes the scores,\n"
+            "Hold out most labels of the 1,797 handwritten digits that come with scikit-learn, let LMSSC and three\n"
+            "simple methods predict them, and score the predictions on the held-out labels. Writes the scores,\n"
             "LMSSC's labels and figures into a folder. Needs no network."
         ),
     )

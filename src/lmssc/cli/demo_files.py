@@ -31,7 +31,7 @@ def write_files(task: Task, out: Path, seed: int) -> str:
     Parameters
     ----------
     task : Task
-        The digits, most of their labels hidden.
+        The digits, most of their labels held out.
     out : Path
         The folder; new or empty.
     seed : int
@@ -56,7 +56,7 @@ def write_files(task: Task, out: Path, seed: int) -> str:
         (stage / "images").mkdir()
         for key, image in zip(ids, load_digits().images[task.rows], strict=True):
             (stage / "images" / f"{key}.png").write_bytes(grey_png(255 - 15 * image))
-        given = ~task.hidden
+        given = ~task.held_out
         _write_table(stage / "labels.csv", ["id", "label"], zip(ids[given], task.y[given].tolist(), strict=True))
         _write_table(stage / "truth.csv", ["id", "label"], zip(ids, task.target.tolist(), strict=True))
     folder = shlex.quote(str(out))

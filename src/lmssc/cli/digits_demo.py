@@ -31,14 +31,14 @@ UNLABELLED = -1
 
 @dataclass(frozen=True)
 class Task:
-    """Samples in random order with most labels hidden.
+    """Samples in random order with most labels held out.
 
     Attributes
     ----------
     views : list of ndarray
         The views.
     y : ndarray of int
-        The given labels, -1 for hidden ones.
+        The given labels, -1 for held-out ones.
     target : ndarray of int
         All true labels, for scoring only.
     rows : ndarray of int
@@ -51,14 +51,14 @@ class Task:
     rows: NDArray[np.integer]
 
     @property
-    def hidden(self) -> NDArray[np.bool_]:
-        """Samples whose label is hidden, which are scored."""
+    def held_out(self) -> NDArray[np.bool_]:
+        """Samples whose label is held out, which are scored."""
         return self.y == UNLABELLED
 
 
 @dataclass(frozen=True)
 class Score:
-    """Scores of one method on the hidden labels."""
+    """Scores of one method on the held-out labels."""
 
     method: str
     accuracy: float
@@ -84,7 +84,7 @@ def make_task(rate: float, seed: int) -> Task:
     Raises
     ------
     ValueError
-        If `rate` is not between 0 and 1, or leaves a class without a given or without a hidden label.
+        If `rate` is not between 0 and 1, or leaves a class without a given or without a held-out label.
     """
     if not 0 < rate < 1:
         raise ValueError(f"--rate must be between 0 and 1, such as 0.05 for 5 %; got {rate:g}")
@@ -93,10 +93,10 @@ def make_task(rate: float, seed: int) -> Task:
     data = load_digits_views()
     rows = np.random.default_rng(seed).permutation(len(data.target))
     target = data.target[rows]
-    return Task([view[rows] for view in data.views], hide_labels(target, rate), target, rows)
+    return Task([view[rows] for view in data.views], hold_out_labels(target, rate), target, rows)
 
 
-def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]:
+def hold_out_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]:
     """Keep the first labels of each class and replace the others with -1.
 
     Parameters
@@ -118,7 +118,7 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
 
     Examples
     --------
-    >>> hide_labels(np.array([0, 1, 1, 0, 0, 1, 1, 0]), 0.25)
+    >>> hold_out_labels(np.array([0, 1, 1, 0, 0, 1, 1, 0]), 0.25)
     array([ 0,  1, -1, -1, -1, -1, -1, -1])
     """
     y = np.full_like(target, UNLABELLED)
@@ -128,7 +128,7 @@ def hide_labels(target: NDArray[np.integer], rate: float) -> NDArray[np.integer]
         if not 0 < n_given < len(members):
             raise ValueError(
                 f"--rate {rate:g} keeps {n_given} of the {len(members)} labels of class {label}; "
-                "each class needs at least one given and one hidden label"
+                "each class needs at least one given and one held-out label"
             )
         y[members[:n_given]] = label
     return y
@@ -170,7 +170,7 @@ def run(task: Task, folder: Path, *, figures: bool, quiet: bool) -> None:
 
 
 def score_methods(task: Task, model: LMSSC) -> list[Score]:
-    """Let `model` and the simple methods predict the hidden labels, and score them.
+    """Let `model` and the simple methods predict the held-out labels, and score them.
 
     All run on one thread: the data are small, and on a busy machine, waiting threads would dominate the time
     measured.
@@ -188,7 +188,7 @@ def score_methods(task: Task, model: LMSSC) -> list[Score]:
         One for each method, LMSSC first.
     """
     joined = StandardScaler().fit_transform(np.hstack(task.views))
-    given = ~task.hidden
+    given = ~task.held_out
 
     def supervised(classifier: Any) -> NDArray[np.integer]:
         return classifier.fit(joined[given], task.y[given]).predict(joined)
@@ -207,7 +207,7 @@ def _score(method: str, guess: Callable[[], NDArray[np.integer]], task: Task) ->
     start = time.perf_counter()
     predicted = guess()
     seconds = time.perf_counter() - start
-    truth, guessed = task.target[task.hidden], predicted[task.hidden]
+    truth, guessed = task.target[task.held_out], predicted[task.held_out]
     return Score(method, accuracy_score(truth, guessed), balanced_accuracy_score(truth, guessed), seconds)
 
 
@@ -230,7 +230,7 @@ def format_scores(scores: list[Score]) -> str:
       method    accuracy  balanced accuracy  seconds
     * this        87.5 %             80.0 %     1.50
       that one    50.0 %             50.0 %     0.25
-    * best accuracy on the hidden labels; seconds on one thread
+    * best accuracy on the held-out labels; seconds on one thread
     """
     width = max(len(score.method) for score in scores)
     best = max(score.accuracy for score in scores)
@@ -241,15 +241,15 @@ def format_scores(scores: list[Score]) -> str:
             f"{star} {score.method:{width}}  {100 * score.accuracy:6.1f} %"
             f"  {100 * score.balanced_accuracy:15.1f} %  {score.seconds:7.2f}"
         )
-    return "\n".join([*lines, "* best accuracy on the hidden labels; seconds on one thread"])
+    return "\n".join([*lines, "* best accuracy on the held-out labels; seconds on one thread"])
 
 
 def _describe(task: Task) -> str:
-    n_given, n_hidden = np.sum(~task.hidden), np.sum(task.hidden)
+    n_given, n_held_out = np.sum(~task.held_out), np.sum(task.held_out)
     widths = " + ".join(str(view.shape[1]) for view in task.views)
     return (
         f"{len(task.y)} handwritten digits in {len(task.views)} views ({widths} features): "
-        f"{n_given} labels given, {n_hidden} hidden.\n"
+        f"{n_given} labels given, {n_held_out} held out.\n"
     )
 
 
@@ -261,7 +261,7 @@ def _write_scores(scores: list[Score], folder: Path) -> Path:
 def _write_predictions(task: Task, model: LMSSC, folder: Path) -> Path:
     confidence = model.label_distributions_.max(axis=1)
     rows = [
-        (task.rows[i], model.transduction_[i], f"{confidence[i]:.6f}", "no" if task.hidden[i] else "yes")
+        (task.rows[i], model.transduction_[i], f"{confidence[i]:.6f}", "no" if task.held_out[i] else "yes")
         for i in np.argsort(task.rows)
     ]
     return _write_csv(folder / "predictions.csv", ("row", "label", "confidence", "given"), rows)
@@ -277,7 +277,7 @@ def _write_csv(path: Path, header: tuple[str, ...], rows: list[tuple[Any, ...]])
 
 def _write_figures(task: Task, model: LMSSC, folder: Path) -> list[Path]:
     figure_module = import_optional("matplotlib.figure", purpose="figures", extra="plot")
-    hidden = task.hidden
+    held_out = task.held_out
 
     def latent_map(figure: Any) -> None:
         LatentMapDisplay.from_estimator(model, y=task.y, y_true=task.target, ax=figure.subplots())
@@ -289,9 +289,9 @@ def _write_figures(task: Task, model: LMSSC, folder: Path) -> list[Path]:
     def confusion_matrix(figure: Any) -> None:
         ax = figure.subplots()
         ConfusionMatrixDisplay.from_predictions(
-            task.target[hidden], model.transduction_[hidden], ax=ax, colorbar=False, cmap="Blues"
+            task.target[held_out], model.transduction_[held_out], ax=ax, colorbar=False, cmap="Blues"
         )
-        ax.set_title("LMSSC on the hidden labels")
+        ax.set_title("LMSSC on the held-out labels")
 
     written = []
     for draw, size in ((latent_map, (9, 6.5)), (reliability, (6, 6.5)), (confusion_matrix, (6, 6))):

@@ -64,11 +64,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _rows_of(model: Any, ids: list[str]) -> list[int]:
     """Rows of samples by their ids, or by row numbers if the model has no ids."""
+    from lmssc.io.table import some
+
     names = getattr(model, "ids_", None)
     known = {str(name): row for row, name in enumerate(range(len(model.transduction_)) if names is None else names)}
     for name in ids:
         if name not in known:
-            hint = "" if names is not None else "; the model has no ids, so they are row numbers from 0"
+            hint = "; the model has no ids, so they are row numbers from 0"
+            if names is not None:
+                hint = f"; ids are such as {some(list(known), 2)}"
             raise CommandError(f"no sample has the id {name!r}{hint}")
     return [known[name] for name in ids]
 

@@ -48,7 +48,7 @@ nobody else gets in:
 
 programs:
   The API is described at https://github.com/lmssc/lmssc/blob/main/docs/guide/studio.md. For Label Studio, add the
-  printed "ML backend" address to a project whose tasks have the ids of the samples as data.id."""
+  printed "ML backend" address, named lmssc, to a project whose tasks have the ids of the samples as data.id."""
 
 
 def add(commands: Any) -> None:

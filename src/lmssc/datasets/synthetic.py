@@ -98,7 +98,7 @@ def make_multiview(
         ``present`` : list of boolean arrays of shape (n_samples,), one per view, False where the sample lacks the view,
         or None if ``missing`` is 0;
         ``DESCR`` : description of the data;
-        ``y`` : only if ``labelled`` is given: ``target`` with −1 where the label is hidden.
+        ``y`` : only if ``labelled`` is given: ``target`` with −1 where the label is held out.
 
     Examples
     --------
@@ -125,18 +125,10 @@ def make_multiview(
     names = [f"view{v}" for v in range(n_informative)] + [f"noise{v}" for v in range(noise_views)]
     views: list[npt.NDArray[Any] | sp.csr_array] = []
     for v, (width, is_sparse, there) in enumerate(zip(widths, are_sparse, present, strict=True)):
-        n_scores = _TOPICS if is_sparse else width
+        seen = None
         if v < n_informative:
-            window = (v * n_latent // n_informative + np.arange((n_latent + 1) // 2)) % n_latent
-            scores = _observe(latent[:, window], n_scores, noise / 2 if is_sparse else noise, rng)
-        else:
-            scores = rng.standard_normal((n_samples, n_scores), dtype=dtype)
-        if is_sparse:
-            views.append(_draw_words(scores, width, there, rng))
-        else:
-            scores[~there] = np.nan
-            views.append(scores)
-
+            seen = latent[:, (v * n_latent // n_informative + np.arange((n_latent + 1) // 2)) % n_latent]
+        views.append(_draw_view(seen, width, there, noise, dtype, rng, is_sparse=is_sparse))
     data = Bunch(
         views=views,
         view_names=names,
@@ -153,8 +145,30 @@ def make_multiview(
         ),
     )
     if labelled is not None:
-        data.y = _hide_labels(target, labelled, rng)
+        data.y = _hold_out_labels(target, labelled, rng)
     return data
+
+
+def _draw_view(
+    seen: npt.NDArray[Any] | None,
+    width: int,
+    present: npt.NDArray[np.bool_],
+    noise: float,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
+    *,
+    is_sparse: bool,
+) -> npt.NDArray[Any] | sp.csr_array:
+    """A view of the latent positions that it sees; of noise alone if these are None."""
+    n_scores = _TOPICS if is_sparse else width
+    if seen is None:
+        scores = rng.standard_normal((len(present), n_scores), dtype=dtype)
+    else:
+        scores = _observe(seen, n_scores, noise / 2 if is_sparse else noise, rng)
+    if is_sparse:
+        return _draw_words(scores, width, present, rng)
+    scores[~present] = np.nan
+    return scores
 
 
 def _draw_target(
@@ -255,7 +269,9 @@ def _draw_columns(
     return np.clip(found, 0, n_columns - 1)  # a draw of almost 0 or 1 can be rounded into the next row
 
 
-def _hide_labels(target: npt.NDArray[np.intp], labelled: float | int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _hold_out_labels(
+    target: npt.NDArray[np.intp], labelled: float | int, rng: np.random.Generator
+) -> npt.NDArray[np.intp]:
     """Keep the labels of a share, or a number, of every class; −1 for the others."""
     sizes = np.bincount(target)
     if _is_count(labelled):

@@ -176,7 +176,7 @@ def compare(
     views : list or dict of 2-D arrays, data frames or sparse matrices
         The views; rows of NaN where a sample lacks one. A method that takes no `Graph` sees its rows as features.
     y : array-like of shape (n,)
-        Labels of all rows; each split hides most of them from the methods.
+        Labels of all rows; each split holds out most of them.
     methods : list of names, or dict of name → classifier, optional
         Built-in names (see `lmssc.evaluation.methods.METHOD_NAMES`; by default all, but those of scikit-network and
         graphlearning only if these are installed), or any scikit-learn classifier. Estimators of this library see the

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from lmssc.data.graph_view import Graph, LinkRows
 from lmssc.data.scaling import fit_scalings, scale_views
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.amgl import AMGL
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.gfhf import GFHF
@@ -61,7 +61,7 @@ BUILT_IN: dict[str, Callable[[int], Any]] = {
     "1-NN": lambda _: KNeighborsClassifier(n_neighbors=1),
 }
 METHOD_NAMES = tuple(BUILT_IN)
-# Classifiers of the concatenated views that are fitted to all rows, with −1 for the hidden labels.
+# Classifiers of the concatenated views that are fitted to all rows, with −1 for the held-out labels.
 SEMI_SUPERVISED = (
     LabelPropagation,
     LabelSpreading,
@@ -140,15 +140,15 @@ def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concat
     views : list of RawView
         The views.
     labels : ndarray of int
-        Class of each row, −1 where it is hidden.
+        Class of each row, −1 where it is held out.
     concatenated : array or CSR array
         The views from `scaled_concatenation`; not used by a `MultiViewClassifier`.
 
     Returns
     -------
-    proba : ndarray of shape (n_hidden, n_classes)
+    proba : ndarray of shape (n_held_out, n_classes)
         Distributions over the classes.
-    predicted : ndarray of shape (n_hidden,)
+    predicted : ndarray of shape (n_held_out,)
         Classes.
 
     Raises
@@ -156,13 +156,13 @@ def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concat
     ValueError
         If the estimator does not return one column per class.
     """
-    hidden = labels < 0
+    held_out = labels < 0
     estimator = clone(estimator)
     proba, predicted = _predict_hidden(estimator, views, labels, concatenated)
-    n_classes = len(np.unique(labels[~hidden]))
+    n_classes = len(np.unique(labels[~held_out]))
     if np.ndim(proba) != 2 or proba.shape[1] != n_classes:
         raise ValueError(
-            f"{type(estimator).__name__} returns scores of shape {np.shape(proba)} for {int(hidden.sum())} rows and "
+            f"{type(estimator).__name__} returns scores of shape {np.shape(proba)} for {int(held_out.sum())} rows and "
             f"{n_classes} classes; predict_proba or decision_function must return one column per class "
             "(SVC: decision_function_shape='ovr')"
         )
@@ -172,25 +172,25 @@ def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concat
 def _predict_hidden(
     estimator: Any, views: list[RawView], labels: NDArray, concatenated: Any
 ) -> tuple[NDArray, NDArray]:
-    hidden = labels < 0
+    held_out = labels < 0
     if isinstance(estimator, MultiViewClassifier):
         graphs = {view.name for view in views if isinstance(view, LinkRows) and estimator._takes_graphs}
         named = {view.name: Graph(view.data) if view.name in graphs else view.data for view in views}
         estimator.fit(named, labels, present={view.name: view.present for view in views if view.name not in graphs})
-        return estimator.label_distributions_[hidden], estimator.transduction_[hidden]
+        return estimator.label_distributions_[held_out], estimator.transduction_[held_out]
     if isinstance(estimator, PerViewClassifier):
         scaled = scaled_one_by_one(views)
-        estimator.fit([view[~hidden] for view in scaled], labels[~hidden])
-        proba = estimator.predict_proba([view[hidden] for view in scaled])
+        estimator.fit([view[~held_out] for view in scaled], labels[~held_out])
+        proba = estimator.predict_proba([view[held_out] for view in scaled])
         return proba, estimator.classes_[proba.argmax(axis=1)]
     last = _last_step(estimator)
     if isinstance(last, SEMI_SUPERVISED):
         estimator.fit(concatenated, labels)
         if hasattr(last, "label_distributions_"):
-            return _normalise(np.nan_to_num(last.label_distributions_[hidden])), last.transduction_[hidden]
+            return _normalise(np.nan_to_num(last.label_distributions_[held_out])), last.transduction_[held_out]
     else:
-        estimator.fit(concatenated[~hidden], labels[~hidden])
-    return _probabilities(estimator, concatenated[hidden]), estimator.predict(concatenated[hidden])
+        estimator.fit(concatenated[~held_out], labels[~held_out])
+    return _probabilities(estimator, concatenated[held_out]), estimator.predict(concatenated[held_out])
 
 
 def _last_step(estimator: Any) -> Any:

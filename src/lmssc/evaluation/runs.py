@@ -21,7 +21,7 @@ from lmssc.data.labels import encode_labels
 from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import name_parts, read_collection
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.evaluation.jobs import do_missing
 from lmssc.evaluation.methods import fit_and_answer, scaled_concatenation
 from lmssc.evaluation.selection import held_out_accuracy
@@ -71,7 +71,7 @@ class Data:
 class Run:
     """One method on one split.
 
-    It is scored on the rows without a label; or, if `held_out`, on labelled rows that are hidden in turn, to choose
+    It is scored on the rows without a label; or, if `held_out`, on labelled rows that are held out in turn, to choose
     parameters by.
     """
 

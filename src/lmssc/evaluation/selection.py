@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.folds import hide
-from lmssc.data.views import RawView
+from lmssc.data.folds import without_labels
+from lmssc.data.view import RawView
 from lmssc.evaluation.methods import fit_and_answer
 
 
@@ -45,7 +45,7 @@ def held_out_accuracy(
     """
     right = 0
     for fold in folds:
-        labels = hide(codes, fold)
+        labels = without_labels(codes, fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit with fewer labels may warn, but not about the data
             _, predicted = fit_and_answer(estimator, views, labels, concatenated)

@@ -17,7 +17,6 @@ from scipy import sparse
 
 from lmssc._optional import import_optional
 from lmssc.data.frames import is_frame
-from lmssc.data.views import Matrix
 from lmssc.io import anndata_legacy as legacy
 from lmssc.io.anndata_elements import (
     kind_of,
@@ -33,6 +32,7 @@ from lmssc.io.hdf5 import SafeHDF5
 from lmssc.io.table import TEXT, reason
 from lmssc.io.unpacking import Unpacked
 from lmssc.io.zarr_store import open_zarr
+from lmssc.numerics.matrices import Matrix
 
 X, RAW, LAYERS, OBSM, OBSP = "X", "raw", "layers", "obsm", "obsp"
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.views import Matrix
 from lmssc.io.anndata_elements import TRUTH
 from lmssc.io.anndata_parts import OBSP, Part, PartInMemory, PartOfFile, X, open_store
 from lmssc.io.errors import InputFileError
 from lmssc.io.place_rows import place_rows
 from lmssc.io.table import NUMBER, OTHER, TEXT, Column, LazyBlocks, Rows, Table, clean_texts, some
+from lmssc.numerics.matrices import Matrix
 
 OBS, MOD = "obs:", "mod:"
 NAMES = "obs_names"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lmssc.io.numerals import (
     CLOCK,
     POINT,
+    are_digit_codes,
     are_durations,
-    are_long_integers,
     decimal_of,
     is_missing,
     is_mostly_numbers,
@@ -269,7 +269,7 @@ def _kind_of_texts(written: list[str], n_blank: int, name: str, decimal: str | N
     if sum(_is_day(value) for value in counts) >= RULES.min_share * len(counts):
         return Kind(DATE)
     sample = written[: RULES.n_sampled]
-    if is_mostly_numbers(sample) and not are_long_integers(sample):
+    if is_mostly_numbers(sample) and not are_digit_codes(sample):
         return _number(written, decimal, name)
     n_levels = len({value.casefold() for value in counts})
     if n_levels == 1 and len(written) > 1 and not n_blank:

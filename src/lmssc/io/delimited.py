@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.io.errors import InputFileError
-from lmssc.io.numerals import COMMA, POINT, Numerals, are_long_integers, is_missing, is_mostly_numbers, is_plain, marks
+from lmssc.io.numerals import COMMA, POINT, Numerals, are_digit_codes, is_missing, is_mostly_numbers, is_plain, marks
 from lmssc.io.spreadsheet import unescape_formula
 from lmssc.io.table import NUMBER, TEXT, Column, Rows, Table, clean_texts, counted
 from lmssc.io.unpacking import Unpacked, open_bytes, packing
@@ -378,4 +378,4 @@ def _guess(cells: Sequence[str]) -> str | None:
     written = [cell for cell in cells if not is_missing(cell)]
     if not written:
         return None
-    return NUMBER if is_mostly_numbers(written) and not are_long_integers(written) else TEXT
+    return NUMBER if is_mostly_numbers(written) and not are_digit_codes(written) else TEXT

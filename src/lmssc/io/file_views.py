@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.missing_views import largest_value
-from lmssc.data.views import Matrix
 from lmssc.io.column_types import CATEGORY, YES_NO, Kind
 from lmssc.io.errors import InputFileError
 from lmssc.io.features import blank_cells, make_features
@@ -19,6 +18,7 @@ from lmssc.io.options import Options
 from lmssc.io.sources import Source
 from lmssc.io.table import NUMBER, Rows, Table, counted, some
 from lmssc.io.words import count_words
+from lmssc.numerics.matrices import Matrix
 
 
 @dataclass(frozen=True)

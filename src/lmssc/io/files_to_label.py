@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from lmssc.data.graph_view import Graph
 from lmssc.io.join import Joined
-from lmssc.io.label_files import find_label_texts
 from lmssc.io.labelled_files import ViewFacts, choose_scaling, join_files
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
@@ -56,25 +55,14 @@ def read_files_to_label(
 
     Parameters
     ----------
-    arguments : sequence of str
-        Files of views, as ``FILE`` or ``NAME=FILE``.
+    arguments, options, unlabelled, graphs
+        As for `read_labelled_files`.
     labels : sequence of str
         Files of labels; without any, a view may have a label column.
-    options : Options
-        What the user said about the files.
-    unlabelled : str, optional
-        Text that marks an unlabelled sample.
-    graphs : sequence of str
-        Files of links, as ``FILE`` or ``NAME=FILE``.
 
     Returns
     -------
     FilesToLabel
-
-    Raises
-    ------
-    InputFileError
-        If the files do not fit together; the message says where.
 
     Examples
     --------
@@ -88,7 +76,7 @@ def read_files_to_label(
     files = join_files(arguments, labels, options)
     sources, options, _, joined, notes = files
     if labels or options.label_column is not None or any(source.label_column is not None for source in sources):
-        known, _ = find_label_texts(labels, sources, joined, options, unlabelled, notes)
+        known, _ = files.find_label_texts(labels, unlabelled)
     else:
         known = np.full(len(joined.ids), None, dtype=object)
     links, lines = files.read_graphs(graphs)

@@ -1,5 +1,7 @@
 """Align the rows of views: by id where files have ids, else by position."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +16,9 @@ from lmssc.io.file_views import FileView
 from lmssc.io.place_rows import place_rows
 from lmssc.io.table import some
 from lmssc.io.transposed import suggest_transpose
+
+LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
+WHOLE = re.compile(r"^(\d+)\.0+$")
 
 
 @dataclass(frozen=True)
@@ -121,9 +126,41 @@ def join(views: Sequence[FileView]) -> Joined:
                 f"{view.rows.path} has no id in common with {first.rows.path}: its first id is {example!r}, that of "
                 f"the other {other!r}; ids must be written in the same way{_advice(view, first)}"
             )
+    if any(view.rows.count < len(numbers) for view in with_ids):
+        _check_spelling(with_ids)
     ids = np.array(list(numbers), dtype=object)
     places = [np.array([numbers[value] for value in view.ids]) for view in with_ids]  # type: ignore[union-attr]
     return _joined(with_ids, ids, places, one_order=False)
+
+
+def _check_spelling(views: Sequence[FileView]) -> None:
+    """Refuse ids that two files write differently, such as "007" and "7", which would become two samples.
+
+    Spellings that differ in one and the same file are different ids there, and so everywhere.
+    """
+    written: dict[str, tuple[str, FileView]] = {}
+    twins: dict[str, tuple[str, FileView, str, FileView]] = {}
+    for view in views:
+        here: dict[str, str] = {}
+        for value in view.ids:  # type: ignore[union-attr]
+            key = _plain_id(value)
+            if here.setdefault(key, value) != value:
+                return
+            other, owner = written.setdefault(key, (value, view))
+            if other != value:
+                twins.setdefault(key, (other, owner, value, view))
+    if twins:
+        other, owner, value, view = next(iter(twins.values()))
+        raise InputFileError(
+            f"{owner.rows.path} has the id {other!r}, {view.rows.path} {value!r} ({len(twins)} such ids in all): they "
+            "seem to be the same sample; write ids in the same way in all files"
+        )
+
+
+def _plain_id(value: str) -> str:
+    """An id without what people write differently: case, leading zeros, ".0", forms of accents."""
+    plain = unicodedata.normalize("NFC", value).casefold()
+    return LEADING_ZEROS.sub("", WHOLE.sub(r"\1", plain))
 
 
 def _advice(view: FileView, first: FileView) -> str:

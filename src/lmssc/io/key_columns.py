@@ -143,7 +143,10 @@ def _may_be_ids(values: NDArray) -> bool:
 
 
 def _besides(source: Source, options: Options) -> set[str]:
-    unused = {name for name, column in source.table.columns.items() if not column.feature}
+    cells = source.table.usual_blocks is not None  # their obs_names are the ids
+    unused = {
+        name for name, column in source.table.columns.items() if not column.feature and (cells or column.kind != TEXT)
+    }
     return {*unused, *options.drop, *options.types, *([source.label_column] if source.label_column else [])}
 
 

@@ -1,5 +1,6 @@
 """Read the known labels, from files of their own or from a column of a view."""
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.labels import ClassName, case_twins, check_twins, is_doubtful, is_missing_word
+from lmssc.data.labels import ClassName, case_twins, check_twins, is_doubtful, is_missing_word, number_twins
 from lmssc.io.errors import InputFileError
 from lmssc.io.formats import read_table
 from lmssc.io.join import Joined
@@ -47,15 +48,15 @@ class KnownLabels:
     counts: dict[str, int]
 
 
-def find_labels(
+def find_label_texts(
     paths: Sequence[str],
     sources: Sequence[Source],
     joined: Joined,
     options: Options,
     unlabelled: str | None,
     notes: list[str],
-) -> KnownLabels:
-    """Find the labels: in the files of --labels, or in the label column of a view.
+) -> tuple[NDArray, str]:
+    """Find the labels as they are written, however few: in the files of --labels, or in the label column of a view.
 
     Parameters
     ----------
@@ -74,32 +75,15 @@ def find_labels(
 
     Returns
     -------
-    KnownLabels
+    labels : ndarray of str of shape (n,)
+        None for unlabelled samples.
+    source : str
+        Their files and columns.
 
     Raises
     ------
     InputFileError
         If a file cannot be read as labels of these samples, or two files contradict each other.
-    """
-    return _encode(*find_label_texts(paths, sources, joined, options, unlabelled, notes), notes)
-
-
-def find_label_texts(
-    paths: Sequence[str],
-    sources: Sequence[Source],
-    joined: Joined,
-    options: Options,
-    unlabelled: str | None,
-    notes: list[str],
-) -> tuple[NDArray, str]:
-    """Find the labels as they are written, however few: arguments and errors as for `find_labels`.
-
-    Returns
-    -------
-    labels : ndarray of str of shape (n,)
-        None for unlabelled samples.
-    source : str
-        Their files and columns.
     """
     if not paths:
         table, column, ids = _in_views(sources, options)
@@ -186,9 +170,9 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
     having = [source for source in sources if source.label_column is not None]
     if not having and options.label_column is not None:
         names = [name for source in sources for name in source.table.columns]
-        raise InputFileError(
-            f"--label-column {options.label_column}: no file has such a column; there are {some(names, 8) or 'none'}"
-        )
+        near = difflib.get_close_matches(options.label_column, names, 1, 0.75)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {some(names, 8) or 'none'}"
+        raise InputFileError(f"--label-column {options.label_column}: no file has such a column; {hint}")
     cells = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
     if not having and cells:
         likely = [name for name in cells if LIKELY.search(name)]
@@ -299,7 +283,14 @@ def _is_whole(value: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 18 and str(int(value)) == value
 
 
-def _encode(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
+def encode_labels(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
+    """Labels as written to labels of a fit: whole numbers become integers; refused if they are no classes.
+
+    Examples
+    --------
+    >>> encode_labels(np.array(["2", None, "1", "2"], dtype=object), "labels.csv", []).y
+    array([ 2, -1,  1,  2])
+    """
     known = np.array([value is not None for value in y], dtype=bool)
     labels = y[known].tolist()
     if not labels:
@@ -319,7 +310,10 @@ def _encode(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
     twins = case_twins(map(str, classes))
     for spellings in twins:
         notes.append(f"The classes {' and '.join(spellings)} differ in case only; if they are one, write them alike.")
-    if twins or any(is_doubtful(value) for value in classes):  # told of here, and not once more by fit
+    same = number_twins(map(str, classes))
+    for spellings in same:
+        notes.append(f"The classes {' and '.join(spellings)} are the same number; if they are one, write them alike.")
+    if twins or same or any(is_doubtful(value) for value in classes):  # told of here, and not once more by fit
         y = np.array([None if value is None else ClassName(value) for value in y], dtype=object)
     counts = Counter(labels)
     if all(_is_whole(value) for value in classes) and UNKNOWN_NUMBER not in classes:

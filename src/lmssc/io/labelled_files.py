@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from lmssc.data.graph_view import Graph
 from lmssc.io.column_types import CATEGORY, YES_NO
 from lmssc.io.errors import InputFileError
@@ -12,7 +14,7 @@ from lmssc.io.file_views import FileView
 from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
-from lmssc.io.label_files import KnownLabels, find_labels, read_labels
+from lmssc.io.label_files import KnownLabels, encode_labels, find_label_texts, read_labels
 from lmssc.io.media import AUDIO, SampleViewer, Show
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
@@ -144,7 +146,7 @@ def read_labelled_files(
     """
     paths = [labels] if isinstance(labels, str) else labels or []
     files = join_files(arguments, paths, options)
-    known = find_labels(paths, files.sources, files.joined, files.options, unlabelled, files.notes)
+    known = encode_labels(*files.find_label_texts(paths, unlabelled), files.notes)
     decimals = {source.table.decimal for source in files.sources} - {None}
     reading = {"id_names": list(files.options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     links, lines = files.read_graphs(graphs)
@@ -185,6 +187,10 @@ class JoinedFiles(NamedTuple):
         """For each view, its line of the summary."""
         return make_facts(self.views, self.joined)
 
+    def find_label_texts(self, paths: Sequence[str], unlabelled: str | None) -> tuple[NDArray, str]:
+        """The labels as they are written, None for unlabelled samples, and where they come from."""
+        return find_label_texts(paths, self.sources, self.joined, self.options, unlabelled, self.notes)
+
     def read_graphs(self, paths: Sequence[str]) -> tuple[dict[str, Graph], list[str]]:
         """The links in some files, and lines on them."""
         ids = Ids(self.joined.ids, self.joined.one_order)
@@ -215,11 +221,15 @@ def join_files(arguments: Sequence[str], labels: Sequence[str], options: Options
 
 
 def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:
-    """Refuse the name of a column of obs in the place of a file, with the way to write it."""
-    columns = [name for source in sources if source.table.usual_blocks is not None for name in source.table.columns]
+    """Refuse the name of a column in the place of a file, with the way to write it."""
+    columns = [name for source in sources for name in source.table.columns]
     for path in paths:
-        if f"obs:{path}" in columns and not os.path.exists(path):
+        if os.path.exists(path):
+            continue
+        if f"obs:{path}" in columns:
             raise InputFileError(f"{path}: no such file; for the column of obs, write obs:{path}")
+        if path in columns and not path.startswith("obs:"):
+            raise InputFileError(f"{path}: no such file; for the column of a view, write --label-column {path}")
 
 
 def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:

@@ -19,6 +19,8 @@ DURATION = re.compile(r"(?:(\d+):)?(\d+):([0-5]\d(?:\.\d+)?)")
 POINT, COMMA = ".", ","
 CURRENCY = "$€£¥₹"
 LONG_INTEGER = re.compile(r"[+-]?[0-9]{16,}")
+# Fewer digits, such as "007" or "05", may be numbers.
+PADDED = re.compile(r"[0-9]{4,}")
 
 
 def _shape(decimal: str, group: str) -> re.Pattern[str]:
@@ -142,15 +144,23 @@ def is_mostly_numbers(cells: Sequence[str]) -> bool:
     return bool(units) and 2 * max(units.count(unit) for unit in set(units)) > len(cells)
 
 
-def are_long_integers(cells: Sequence[str]) -> bool:
-    """Whether most of the cells are whole numbers of 16 digits or more, such as card numbers: floats would lose digits.
+def are_digit_codes(cells: Sequence[str]) -> bool:
+    """Whether the cells are codes made of digits: most of 16 digits or more, or all padded with zeros to one width.
+
+    Floats would lose digits of the former, such as card numbers, and the zeros of the latter, such as postcodes.
 
     Examples
     --------
-    >>> are_long_integers(["4000123412341234567", "4000123412341234568"]), are_long_integers(["0.1234567890123456"])
+    >>> are_digit_codes(["4000123412341234567", "4000123412341234568"]), are_digit_codes(["0.1234567890123456"])
     (True, False)
+    >>> are_digit_codes(["00501", "94110"]), are_digit_codes(["0", "94110"]), are_digit_codes(["10501", "94110"])
+    (True, False, False)
     """
-    return 2 * sum(LONG_INTEGER.fullmatch(cell.strip()) is not None for cell in cells) > len(cells)
+    stripped = [cell.strip() for cell in cells]
+    if 2 * sum(LONG_INTEGER.fullmatch(cell) is not None for cell in stripped) > len(stripped):
+        return True
+    padded = any(cell.startswith("0") for cell in stripped)
+    return padded and len({len(cell) for cell in stripped}) == 1 and all(map(PADDED.fullmatch, stripped))
 
 
 def decimal_of(cells: Iterable[str]) -> str | None:
@@ -228,8 +238,8 @@ class Numerals:
     >>> column.finish()
     Numbers(values=array([ 948., 2948.,   nan]), unit='', grouped=True, fault='', odd_blanks=())
     >>> column.extend(["3,14"], [5])
-    >>> column.finish().fault
-    "a.csv, line 5, column 'x': '3,14' has a decimal comma; write a point, or pass --decimal , if all cells have one"
+    >>> column.finish().fault.partition(";")[0]
+    "a.csv, line 5, column 'x': '3,14' has a decimal comma"
     """
 
     def __init__(self, where: Callable[[int], str], decimal: str, *, told: bool) -> None:
@@ -294,7 +304,7 @@ class Numerals:
         names = {POINT: "point", COMMA: "comma"}
         return (
             f"has a decimal {names[other]}; write a {names[self._decimal]}, or pass --decimal {other} if "
-            "all cells have one"
+            "all cells have one; --drop leaves a column out"
         )
 
     def finish(self) -> Numbers:

@@ -17,9 +17,9 @@ from scipy import sparse
 from lmssc._optional import import_optional
 from lmssc.data.list_columns import ARROW_NUMBERS
 from lmssc.data.memmap import copy_to_disk, release, slices
-from lmssc.data.views import Matrix
 from lmssc.io.arrow import BATCH_ROWS, PIECE, is_lists, open_lists
 from lmssc.io.unpacking import Unpacked
+from lmssc.numerics.matrices import Matrix
 
 # Length of the fixed part of a local header in a zip file; at offset 26 it has the lengths of name and extra field.
 LOCAL_HEADER = 30

@@ -176,16 +176,12 @@ def write_suspects(path: Path, ids: NDArray, suspects: Any, n: int, id_column: s
 
     Parameters
     ----------
-    path : Path
-        Name of the file.
-    ids : ndarray of str
-        The samples.
+    path, ids, id_column
+        As for `write_to_label`.
     suspects : Suspects
         All labelled samples, the most suspect first.
     n : int
         Number of lines.
-    id_column : str, optional
-        Name of the id column in the files; "id" if they have none.
     """
     rows = [_header(id_column, ["given", "proposed", "probability"])]
     for i in range(n):

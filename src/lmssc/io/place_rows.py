@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, copy_to_disk, memory_map, slices
-from lmssc.data.views import Matrix
+from lmssc.numerics.matrices import Matrix
 
 
 def place_rows(data: Matrix, place: NDArray, count: int) -> Matrix:

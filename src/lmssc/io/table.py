@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.views import Matrix
 from lmssc.io.errors import InputFileError
 from lmssc.io.unpacking import packing
+from lmssc.numerics.matrices import Matrix
 from lmssc.persistence.atomic import readable
 
 NUMBER, TEXT, DATE, OTHER = "number", "text", "date", "other"

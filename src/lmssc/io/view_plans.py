@@ -54,12 +54,15 @@ def make_views(sources: Sequence[Source], options: Options, notes: list[str]) ->
             notes += _note_unselected(source, plans, known)
         else:
             plans += _plan_whole(source, options, known)
-            notes += [*describe_kinds(source.table.path, known), *_note_unused(source, known)]
+            notes += [*describe_kinds(source.table.path, known), *_note_unused(source, known, options)]
     _check_names(plans, options)
     views = []
     for plan in plans:
         source = plan.source
-        known = {name: kinds[id(source)][name] for name in plan.columns}
+        found = kinds[id(source)]
+        # A column that is no feature by itself, such as one of the metadata of a folder, is one if it is asked for.
+        found = found | _recognise_all(source, options, [name for name in plan.columns if name not in found])
+        known = {name: found[name] for name in plan.columns}
         if len(plan.columns) == 1:  # a single column was asked for, whatever it holds
             known = {name: _as_it_is(source, name, kind) for name, kind in known.items()}
         if id(source) in selected:
@@ -111,13 +114,18 @@ def _note_unselected(source: Source, plans: Sequence[ViewPlan], known: Mapping[s
     return [f"Not used in {source.table.path}: {some(rest)} (in no --view)."] if rest else []
 
 
-def _note_unused(source: Source, known: Mapping[str, Kind]) -> list[str]:
+def _note_unused(source: Source, known: Mapping[str, Kind], options: Options) -> list[str]:
     table, special = source.table, (source.id_column, source.label_column)
     unused = [name for name in table.columns if name not in known and name not in special]
     if table.usual_blocks is not None:  # a container has dozens of columns; its matrices are what one may want
         unused = [name for name in table.blocks if name not in table.usual_blocks]
         return [f"Not used in {table.path}: {some(unused, 8)} (--views names what is used)."] if unused else []
-    return [f"Not used in {table.path}: {some(unused)}."] if unused else []
+    asides = [name for name in unused if not table.columns[name].feature and name not in options.drop]
+    dropped = [name for name in unused if name not in asides]
+    notes = [f"Not used in {table.path}: {some(dropped)}."] if dropped else []
+    if asides:
+        notes.append(f"Not used in {table.path}: {some(asides)} (--view NAME={asides[0]} uses it).")
+    return notes
 
 
 def _check_names(plans: Sequence[ViewPlan], options: Options) -> None:
@@ -257,6 +265,8 @@ def _match(source: Source, pattern: str, options: Options) -> tuple[list[str], l
             raise InputFileError(
                 f"--view: column {pattern!r} of {table.path} holds the ids or labels, so it cannot be a feature"
             )
+        if pattern in options.drop:
+            raise InputFileError(f"--view: column {pattern!r} of {table.path} is left out by --drop")
         return [pattern], []
     if pattern in table.blocks:
         return [], [pattern]

@@ -91,7 +91,7 @@ def _choice(rows: Sequence[Record]) -> str:
         "The best of 18 settings by test accuracy, draw by draw, against choices made without that draw's. "
         '"Best on the other draws" is the setting with the best mean on all other draws (which score some of the same '
         'samples, so it is not blind to their labels, but it cannot follow the chance of a draw); "best on held-out '
-        'labels" hides a third of the labelled rows in turn and chooses by them alone.',
+        'labels" holds out a third of the labelled rows in turn and chooses by them alone.',
     ]
     start = "choice of the setting, "
     parts = dict.fromkeys(row["part"] for row in rows if row["part"].startswith(start))

@@ -141,11 +141,11 @@ def run_arm(run: AuditRun) -> dict[str, Any]:
     shuffled = run.arm not in ("sorted", "mended-sorted")
     draw = make_draw(run.dataset, run.rate, run.repeat, run.n_components or 1, shuffled=shuffled)
     if run.arm == "lmssc":
-        hidden = np.setdiff1d(np.arange(len(draw.codes)), draw.labelled)
+        held_out = np.setdiff1d(np.arange(len(draw.codes)), draw.labelled)
         labels = draw.codes.copy()
-        labels[hidden] = -1
+        labels[held_out] = -1
         fitted = LMSSC().fit(draw.views, labels)
-        return _scores(draw.codes[hidden], fitted.transduction_[hidden]) | {"n_rounds": None}
+        return _scores(draw.codes[held_out], fitted.transduction_[held_out]) | {"n_rounds": None}
     if run.arm == "held-out":
         return _held_out(run, draw) | {"n_rounds": None}
     answer = _answer(run, draw, draw.labelled)
@@ -166,9 +166,9 @@ def _held_out(run: AuditRun, draw: Draw) -> dict[str, float]:
     blocks = draw.labelled.reshape(int(draw.codes.max()) + 1, -1)
     truth, predicted = [], []
     for fold in range(FOLDS):
-        hidden = blocks[:, fold::FOLDS].ravel()
-        answer = _answer(run, draw, np.setdiff1d(draw.labelled, hidden, assume_unique=True))
-        held = np.isin(answer.unlabelled, hidden)
+        held_out = blocks[:, fold::FOLDS].ravel()
+        answer = _answer(run, draw, np.setdiff1d(draw.labelled, held_out, assume_unique=True))
+        held = np.isin(answer.unlabelled, held_out)
         truth.append(draw.codes[answer.unlabelled[held]])
         predicted.append(answer.predicted[held])
     return _scores(np.concatenate(truth), np.concatenate(predicted))

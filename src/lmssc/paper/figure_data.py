@@ -21,7 +21,7 @@ from lmssc.core.graph import learn_graph, usual_neighbors
 from lmssc.core.initialization import initialize
 from lmssc.data.n_jobs import worker_count
 from lmssc.data.scaling import WORDS, fit_scalings, scale_views
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.neighbor_count import resolve_neighbors
 from lmssc.evaluation.comparison import compare
@@ -88,7 +88,7 @@ class FigureSet:
         return cls(name, data, np.array([str(label) for label in bunch.target_names]), cache, jobs)
 
     def shuffled(self, rate: float, seed: int) -> tuple[NDArray, list[RawView], NDArray]:
-        """Shuffle the rows: the order, the views, and the labels with −1 for the hidden ones."""
+        """Shuffle the rows: the order, the views, and the labels with −1 for the held-out ones."""
         order, given = stratified_split(self.data.codes, rate, seed)
         return order, [raw.take(order) for raw in self.data.raws], np.where(given, self.data.codes[order], -1)
 
@@ -287,7 +287,7 @@ def first_graph(raws: list[RawView], codes: NDArray) -> sparse.csr_array:
 
 
 def confidences(figures: FigureSet) -> dict[float, dict[str, tuple[NDArray, NDArray]]]:
-    """For each label rate and method: which answers for hidden labels are right, and their confidence.
+    """For each label rate and method: which answers for held-out labels are right, and their confidence.
 
     The answers of all splits are put together.
     """

@@ -138,6 +138,7 @@ class Sheet:
             # Images of a fixed aspect ratio need a second pass of the layout.
             for _ in range(2):
                 figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # it stays as it is: each format would make it again
             for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
                 picture = io.BytesIO()
                 figure.savefig(picture, format=suffix, dpi=200, metadata=metadata)
@@ -202,9 +203,9 @@ def draw_parameters(sheet: Sheet, figures: FigureSet, progress: bool) -> None:
             "The paper's Figure 1: how much β, γ and r matter",
             f"Sonar, {100 * SENSITIVITY_RATE:.0f} % labels, {method}: accuracy over β and γ for r = 5, 10 and 15",
             f"The accuracy goes {spread}; always answering the larger class has {100 * constant:.1f} %. Means over "
-            f"{repeats} splits, rows shuffled, scored on the rows whose label was hidden. This shows how much the "
-            "parameters matter. It is no way to choose them, because it looks at the hidden labels. The paper says of "
-            f"its figure that accuracy “changes slightly with a very wide range of parameters”. {extra}",
+            f"{repeats} splits, rows shuffled, scored on the rows whose label was held out. This shows how much the "
+            "parameters matter. It is no way to choose them, because it looks at the held-out labels. The paper says "
+            f"of its figure that accuracy “changes slightly with a very wide range of parameters”. {extra}",
             f"Three heat maps of accuracy over β and γ, for r = 5, 10, 15; the values go {spread}.",
         )
         sheet.figure(name, panels, 2.7, caption)
@@ -259,7 +260,7 @@ def _draw_dimension(sheet: Sheet, rows: list[dict[str, Any]]) -> None:
         f"Sonar, {100 * SENSITIVITY_RATE:.0f} % labels: accuracy over the latent dimension r = 5 … 25",
         f"Means over {rows[0]['n']} splits with 95 % confidence intervals (bands), rows shuffled. The paper "
         "takes the optimal accuracy for each r, which is the upper curve: the best of the 25 pairs of β and γ of "
-        "Figure 1, split by split, by the hidden labels. It cannot be reached without knowing these. The lower curve "
+        "Figure 1, split by split, by the held-out labels. It cannot be reached without knowing these. The lower curve "
         "has one β and γ for all, our defaults, which were picked on these and other data sets.",
         f"Two curves over r: {'; '.join(both)}.",
     )
@@ -358,9 +359,9 @@ def _draw_map(sheet: Sheet, name: str, where: str, fit: Fit, truth: Any, classes
         "Maps of the learned graph",
         f"{where}: a layout of the learned graph",
         "Samples that the graph links lie close together; distances between clusters mean little. "
-        f"{(~fit.given).sum()} labels were hidden; {mistaken.sum()} of them were predicted wrong (crosses). Rings are "
-        f"the {fit.given.sum()} samples whose label was given. The layout (t-SNE with this graph) knows no labels, but "
-        "the given labels take part in learning the graph. One split, our defaults.",
+        f"{(~fit.given).sum()} labels were held out; {mistaken.sum()} of them were predicted wrong (crosses). Rings "
+        f"are the {fit.given.sum()} samples whose label was given. The layout (t-SNE with this graph) knows no labels, "
+        "but the given labels take part in learning the graph. One split, our defaults.",
         f"Scatter plot of {len(truth)} samples, marked by predicted class; {mistaken.sum()} crosses mark wrong labels.",
     )
     sheet.figure(f"latent-map-{name}", chart, 4.6, caption)
@@ -402,9 +403,10 @@ def draw_calibration(sheet: Sheet, figures: FigureSet) -> None:
     caption = Caption(
         "Calibration: is the confidence earned?",
         f"{title}: accuracy over confidence for LMSSC, label spreading and an SVM",
-        f"Answers for the hidden labels of {CALIBRATION_REPEATS} splits together, in {N_BINS} bins of the confidence. "
-        "On the grey diagonal a method is right as often as it says; below it, it is too sure. The share of answers "
-        "in each bin is below, and a bin with few of them says little. Expected calibration error (0 is best): "
+        f"Answers for the held-out labels of {CALIBRATION_REPEATS} splits together, in {N_BINS} bins of the "
+        "confidence. On the grey diagonal a method is right as often as it says; below it, it is too sure. The share "
+        "of answers in each bin is below, and a bin with few of them says little. Expected calibration error (0 is "
+        "best): "
         f"{errors}. The SVM gives no probabilities; its confidence is the softmax of its decision function.",
         f"Reliability curves of three methods; calibration errors: {errors}.",
     )

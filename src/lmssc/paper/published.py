@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from lmssc.core.graph import simplex_rows
 from lmssc.core.loadings import nonnegative_loadings
 from lmssc.data.canonical_order import canonical_order
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
 

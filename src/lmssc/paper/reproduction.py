@@ -79,8 +79,8 @@ The defaults of LMSSC and MLAN's λ were picked with test labels of these data s
 Where parameters are chosen: LMSSC among r ∈ {20, 50}, β ∈ {0.01, 0.1, 1}, γ ∈ {0.001, 0.01, 0.1}, the grid of the
 paper's program with γ in the units that it has here; GFHF and AMGL among k ∈ {5, 10, 15}; MLAN among
 (k, λ) = (5, 1), (9, 1), (15, 1) and (9, 10); all else as by default.
-Cross-validation, which may also keep the defaults, hides a third of the given labels at a time (half, if a class has
-two labels) and counts how many are found; with a single label in a class it has nothing to go by and keeps the
+Cross-validation, which may also keep the defaults, holds out a third of the given labels at a time (half, if a class
+has two labels) and counts how many are found; with a single label in a class it has nothing to go by and keeps the
 defaults. The best by test is what the paper's program reports: an **oracle**, because it needs the very labels that are
 to be found. It is the best of the grid, which the defaults need not be in, so that it can be below them."""
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from lmssc._optional import import_optional
 from lmssc.data.canonical_order import row_keys, splitmix64
 from lmssc.data.labels import known_labels
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.numerics.graph_layout import graph_layout
 from lmssc.plotting.style import COLOURS, MARKERS, AxesDisplay
 

@@ -79,13 +79,13 @@ class ViewContributionDisplay(AxesDisplay):
             Fitted model.
         X : list or dict of views, default=None
             The views as given to `fit`. With `y`, the model is fitted again without each view, and the accuracy on
-            labels that were hidden meanwhile is drawn too: three fits for each view, and three with all.
+            labels that were held out meanwhile is drawn too: three fits for each view, and three with all.
         y : array-like of shape (n_samples,), default=None
             The labels as given to `fit`.
         present : list or dict of boolean arrays, default=None
             As given to `fit`.
         random_state : int, default=0
-            Decides which labels are hidden together.
+            Decides which labels are held out together.
         n_jobs : int, default=None
             Fits at the same time, through joblib.
         ax : matplotlib Axes, default=None
@@ -108,7 +108,7 @@ class ViewContributionDisplay(AxesDisplay):
             raise ValueError("X has one view only, which cannot be left out; draw it without X and y")
         found = hold_out(estimator, X, y, present, without=[None, *shares], random_state=random_state, n_jobs=n_jobs)
         if not len(found[None].rows):
-            raise ValueError("y has no class with 2 labels, one to hide and one to learn from")
+            raise ValueError("y has no class with 2 labels, one to hold out and one to learn from")
         without = {name: found[name].accuracy for name in shares}
         return cls(shares, accuracy=found[None].accuracy, without=without).plot(ax=ax)
 

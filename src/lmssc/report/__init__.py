@@ -20,7 +20,7 @@ from lmssc.data.labels import encode_labels
 from lmssc.data.link_reading import read_graphs, split_graphs
 from lmssc.data.missing_views import CheckedView
 from lmssc.data.validation import check_rows, is_view_collection
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.worker_results import local_model
 from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
@@ -55,7 +55,7 @@ def write_report(
 ) -> None:
     """Write a page about a fitted model: one file that needs nothing but a browser.
 
-    With `views` and `y` it also measures how right the labels are: it hides some of the given labels, a third at a
+    With `views` and `y` it also measures how right the labels are: it holds out some of the given labels, a third at a
     time, and fits again; then the same without each view, with few iterations. These refits take at most about three
     times as long as the fit. Without `views` and `y` the page shows what the model itself knows.
 
@@ -82,7 +82,7 @@ def write_report(
     first : sequence of int, optional
         Rows of the samples to label next; defaults to those of `clf.most_informative`.
     random_state : int
-        Seed for the folds of hidden labels, and for the samples on the map if there are many.
+        Seed for the folds of held-out labels, and for the samples on the map if there are many.
     n_jobs : int, optional
         Number of parallel refits, through joblib.
     progress : callable, optional
@@ -102,7 +102,7 @@ def write_report(
     >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
     >>> write_report(path, clf, data.views, data.y, title="Made up", ids=[f"s{i}" for i in range(60)])
-    >>> "of 12 hidden labels found again" in path.read_text(encoding="utf-8")
+    >>> "Of 12 labels that were held out" in path.read_text(encoding="utf-8")
     True
     """
     check_is_fitted(clf)
@@ -123,12 +123,10 @@ def write_report(
         ids=ids,
         codes=codes,
         widths=dict(zip(clf._layout.names, clf._layout.widths, strict=True)),
-        missing=None
-        if raws is None
-        else {raw.name: 0 if raw.present is None else int((~raw.present).sum()) for raw in raws},
+        missing=None if raws is None else {raw.name: _count_missing(raw) for raw in raws},
         notes=notes,
         command=f"{clf!r}.fit(X, y)" if command is None else command,
-        **({} if raws is None else _hide_labels(clf, raws, graphs, codes, random_state, n_jobs, progress)),
+        **({} if raws is None else _hold_out_labels(clf, raws, graphs, codes, random_state, n_jobs, progress)),
         first=[int(row) for row in first[: page.LISTED]],
         shares=view_shares(clf),
         random_state=random_state,
@@ -139,6 +137,11 @@ def write_report(
     with open_atomically(Path(path)) as file:
         # Text from a file may contain a lone surrogate, which has no encoding.
         file.write(readable(_fill(subject, title)).encode(errors="replace"))
+
+
+def _count_missing(raw: RawView) -> int:
+    """Samples that lack a view."""
+    return 0 if raw.present is None else int((~raw.present).sum())
 
 
 def _raw_views(clf: Any, views: Any, y: ArrayLike | None, present: Any) -> list[RawView] | None:
@@ -182,7 +185,7 @@ def _row_names(views: Any, n_samples: int) -> list[str]:
     return [str(row) for row in range(n_samples)]
 
 
-def _hide_labels(
+def _hold_out_labels(
     clf: Any,
     raws: list[RawView],
     graphs: list[GraphView],
@@ -191,7 +194,7 @@ def _hide_labels(
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]:
-    """Fields of `Subject` that come from refits with labels hidden, with all views and without each."""
+    """Fields of `Subject` that come from refits with labels held out, with all views and without each."""
     names = [raw.name for raw in raws]
     # A view that is the only one, or the only one used, cannot be left out.
     removable = names if len(names) > 1 and getattr(clf, "view", None) is None else []
@@ -235,7 +238,7 @@ def _hide_labels(
 
 
 def _rows_rich_in_labels(codes: NDArray, n: int, random_state: int) -> NDArray:
-    """`n` rows, up to half of them labelled: hidden labels are what a comparison of views is judged by."""
+    """`n` rows, up to half of them labelled: held-out labels are what a comparison of views is judged by."""
     labelled, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     n_labelled = min(len(labelled), max(n // 2, n - len(others)))
     chosen = labelled[sample_rows(codes[labelled], n_labelled, random_state)]

@@ -12,7 +12,7 @@ from lmssc.plotting.graph_matrix import homophily
 from lmssc.plotting.latent_map import map_positions
 from lmssc.plotting.style import COLOURS
 from lmssc.report.charts import SHAPES, WIDTH, as_data, colour, place, place_names, shape
-from lmssc.report.hidden_labels import BINS, hidden_labels
+from lmssc.report.held_out_labels import BINS, held_out_labels
 from lmssc.report.rendering import between, percent
 from lmssc.report.sample_details import choose_details
 from lmssc.report.subject import Subject
@@ -41,24 +41,25 @@ SCALINGS = {
 def page_context(subject: Subject) -> dict[str, Any]:
     """All values that the template of the report names, by their names there."""
     drawn, dot_of = draw_map(subject)
+    check, novel = labels_to_check(subject), none_of_these(subject)
     return {
         "n_samples": f"{len(subject.codes):,}",
         "verdict": verdict(subject),
-        "facts": facts(subject),
+        "facts": facts(subject, check, novel),
         "n_unreached": f"{len(subject.clf.unreached_):,}" if len(subject.clf.unreached_) else "",
         "from_files": subject.from_files,
         "notes": subject.notes,
         "views": view_rows(subject),
         "classes": class_rows(subject),
-        "hidden": hidden_labels(subject),
+        "held_out": held_out_labels(subject),
         "confidence": confidence(subject),
         "map": drawn,
         "contributions": contributions(subject),
         "graph": graph(subject),
         "first": first_rows(subject, dot_of),
         "judged": can_judge(subject),
-        "check": labels_to_check(subject),
-        "novel": none_of_these(subject),
+        "check": check,
+        "novel": novel,
         "command": subject.command,
         "model": model(subject),
     }
@@ -75,7 +76,7 @@ def verdict(subject: Subject) -> dict[str, Any]:
         trust = "How often they are right cannot be checked: every class has one label only."
     else:
         n = len(found.rows)
-        trust = f"Of {n:,} labels that were hidden, {percent(found.accuracy)} were found again"
+        trust = f"Of {n:,} labels that were held out, {percent(found.accuracy)} were found again"
         trust += f" (95 % interval: {between(found.accuracy, n)}): trust the predicted labels about as far."
         constant = np.bincount(found.codes).max() / n
         if wilson(found.accuracy, n)[0] <= constant:
@@ -87,8 +88,8 @@ def verdict(subject: Subject) -> dict[str, Any]:
     return {"n": f"{unknown:,}", "trust": trust, "doubts": doubts, "checked": measured}
 
 
-def facts(subject: Subject) -> list[tuple[str, str]]:
-    """The few numbers that matter most, each with what it counts."""
+def facts(subject: Subject, check: dict[str, Any], novel: dict[str, Any]) -> list[tuple[str, str]]:
+    """The few numbers that matter most beside the verdict, each with what it counts."""
     unknown = ~subject.given
     sure = subject.clf.label_distributions_.max(axis=1)[unknown]
     numbers = [
@@ -96,16 +97,14 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
         (f"{len(subject.widths):,}", "view" if len(subject.widths) == 1 else "views"),
         (f"{len(subject.labels):,}", "classes"),
         (f"{int(subject.given.sum()):,}", "labels given"),
-        (f"{int(unknown.sum()):,}", "labels predicted"),
     ]
-    found = subject.held_out
-    if found is not None and len(found.rows):
-        n = len(found.rows)
-        words = f"of {n:,} hidden labels found again (95 % interval: {between(found.accuracy, n)})"
-        numbers.append((percent(found.accuracy), words))
     if len(sure):
         share = percent(float((sure >= 0.9).mean()))
         numbers.append((share, "of the predicted labels have a confidence of 90 % or more"))
+    if check:
+        numbers.append((check["n"], "given label to check" if check["one"] else "given labels to check"))
+    if novel:
+        numbers.append((novel["n"], f"samples like no class (by chance: {novel['expected']})"))
     return numbers
 
 
@@ -125,11 +124,11 @@ def view_rows(subject: Subject) -> list[list[str]]:
 
 
 def class_rows(subject: Subject) -> list[list[Any]]:
-    """Each class: its name, given labels, samples with the label now, and their share."""
+    """Each class: its name, samples with the label now, their share, and given labels."""
     counts = np.bincount(subject.codes[subject.given], minlength=len(subject.labels))
     totals = np.bincount(subject.predicted, minlength=len(subject.labels))
     return [
-        [label, f"{given:,}", f"{total:,}", percent(total / len(subject.codes)), total / totals.max()]
+        [label, f"{total:,}", percent(total / len(subject.codes)), total / totals.max(), f"{given:,}"]
         for label, given, total in zip(subject.labels, counts, totals, strict=True)
     ]
 
@@ -213,7 +212,7 @@ def contributions(subject: Subject) -> dict[str, Any]:
     largest = max(subject.shares.values(), default=1.0)
     whole = subject.without.get(None)
     if whole is not None and not len(whole.rows):
-        whole = None  # nothing could be hidden
+        whole = None  # nothing could be held out
     rows = []
     for name in names:
         share = subject.shares.get(name, float("nan"))
@@ -228,7 +227,7 @@ def contributions(subject: Subject) -> dict[str, Any]:
     return {
         "learned": learned,
         "whole": "" if whole is None else percent(whole.accuracy),
-        "n_hidden": "" if whole is None else f"{len(whole.rows):,}",
+        "n_held_out": "" if whole is None else f"{len(whole.rows):,}",
         "n_compared": f"{subject.n_compared:,}" if subject.n_compared < len(subject.codes) else "",
         "rows": rows,
     }
@@ -245,7 +244,7 @@ def _change(without: HeldOut, whole: HeldOut) -> tuple[str, str, str]:
     }[verdict]
     lost = int((~without.answered).sum())
     if lost:
-        words += f"; {lost} of the hidden samples have this view only"
+        words += f"; {lost} of the held-out samples have this view only"
     step = 100 * (without.accuracy - whole.accuracy)
     return percent(without.accuracy), f"{step:+.1f}".replace("-", "−"), words
 

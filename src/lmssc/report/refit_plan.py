@@ -15,7 +15,7 @@ class RefitBudget:
     max_cost : float
         All refits together.
     full_cost : float
-        One refit with a third of the labels hidden.
+        One refit with a third of the labels held out.
     short_cost : float
         One refit with few iterations and without calibration, which is most of the work of a fit.
     growth : float
@@ -29,7 +29,7 @@ class RefitBudget:
     min_samples : int
         A refit on fewer samples saves no time worth having.
     min_hidden : int
-        If one fold hides fewer labels than this, a second one is hidden, whatever it costs.
+        If one fold holds out fewer labels than this, a second one is held out, whatever it costs.
     """
 
     max_cost: float = 3.0
@@ -50,11 +50,11 @@ class RefitPlan:
     Attributes
     ----------
     n_folds : int
-        Folds of labels that are hidden to measure accuracy and confidence, one refit each.
+        Folds of labels that are held out to measure accuracy and confidence, one refit each.
     n_samples : int
         Samples in these refits.
     n_view_folds : int
-        Folds of labels that are hidden to compare views; each takes a refit with all views and one without each view.
+        Folds of labels that are held out to compare views; each takes a refit with all views and one without each view.
     n_view_samples : int
         Samples in these refits.
     """
@@ -78,14 +78,14 @@ def plan_refits(
 
     Accuracy and confidence are measured on two of three folds of the labels. The comparison of views has the rest of
     the budget: with many views it is done on fewer samples and, if that is not enough, only one fold of many labels is
-    hidden. Large data leave room for more of both, because refits use only some of the samples.
+    held out. Large data leave room for more of both, because refits use only some of the samples.
 
     Parameters
     ----------
     n_samples : int
         Samples of the fit.
     n_folds : int
-        Folds of the labelled samples; 0 if no label can be hidden.
+        Folds of the labelled samples; 0 if no label can be held out.
     n_removable : int
         Views that can be left out.
     calibrated : bool

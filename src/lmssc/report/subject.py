@@ -39,7 +39,7 @@ class Subject:
     random_state : int
         Seed of all random draws.
     held_out : HeldOut or None
-        Predictions for hidden labels; None without the views, which refits need.
+        Predictions for held-out labels; None without the views, which refits need.
     without : dict of str or None to HeldOut
         The same with few iterations, with all views (None) and without each; empty if none can be left out.
     n_refitted : int

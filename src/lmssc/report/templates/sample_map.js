@@ -157,7 +157,9 @@ class SampleMap {
     return `rgb(${parts.map((part) => Math.round(part + (255 - part) * share)).join(" ")})`;
   }
 
-  draw() {
+  // Draw with the next frame; with `marks` alone, of many dots the picture of the last time is used again.
+  draw({ marks = false } = {}) {
+    this.stale ||= !marks;
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
@@ -166,12 +168,27 @@ class SampleMap {
   }
 
   paint() {
-    const { context: pen, data } = this, ratio = devicePixelRatio || 1;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, this.box.width, this.box.height);
-    const many = data.x.length > 20000;
-    const least = many ? 1.6 : data.x.length > 2000 ? 3.2 : 5;
+    const { context: pen, data, canvas } = this, ratio = devicePixelRatio || 1;
+    const many = data.x.length > 20000, least = many ? 1.6 : data.x.length > 2000 ? 3.2 : 5;
     const size = Math.min(least + 1.2 * Math.log2(this.view.scale), 9);
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    if (many && !this.stale) pen.drawImage(this.picture, 0, 0);
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (!many || this.stale) this.paintDots(many, size, ratio);
+    if (many && this.stale) this.keepPicture();
+    this.stale = false;
+    for (const [i, wide] of [[this.pointed, 3], [this.chosen, 5]]) if (i >= 0) this.paintMark(i, size + wide);
+  }
+
+  keepPicture() {
+    const { canvas } = this;
+    this.picture ??= document.createElement("canvas");
+    [this.picture.width, this.picture.height] = [canvas.width, canvas.height];
+    this.picture.getContext("2d").drawImage(canvas, 0, 0);
+  }
+
+  paintDots(many, size, ratio) {
     const groups = this.visible();
     if (many) this.paintPixels(groups, size * ratio);
     else for (const [code, members] of groups) this.paintClass(code, members, size);
@@ -179,7 +196,6 @@ class SampleMap {
     if (this.selected) this.paintSelected(size);
     this.paintNames();
     if (this.rope.length > 1) this.paintRope();
-    for (const [i, wide] of [[this.pointed, 3], [this.chosen, 5]]) if (i >= 0) this.paintMark(i, size + wide);
   }
 
   // Samples on the screen, by class.
@@ -327,7 +343,7 @@ class SampleMap {
   point(i) {
     if (i === this.pointed) return;
     this.pointed = i;
-    this.draw();
+    this.draw({ marks: true });
     this.onPoint(i);
   }
 
@@ -335,7 +351,7 @@ class SampleMap {
     this.chosen = i;
     this.pointed = -1;
     if (i >= 0 && bring && !this.isInside(i)) this.centre(i);
-    this.draw();
+    this.draw({ marks: true });
     this.onChoose(i);
   }
 

@@ -1,4 +1,4 @@
-"""Accuracy and calibration on labels that were hidden, and what so many labels allow one to say."""
+"""Accuracy and calibration on labels that were held out, and what so many labels allow one to say."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ BINS = 10
 MAX_CONFUSED = 40
 
 
-def hidden_labels(subject: Subject) -> dict[str, Any] | None:
-    """Accuracy on hidden labels, by class and by confidence; None without the views, empty if nothing can be hidden."""
+def held_out_labels(subject: Subject) -> dict[str, Any] | None:
+    """Accuracy on held-out labels, by class and by confidence; None without views, empty if none can be held out."""
     found = subject.held_out
     if found is None or not len(found.rows):
         return None if found is None else {}
@@ -31,7 +31,7 @@ def hidden_labels(subject: Subject) -> dict[str, Any] | None:
 
 
 def say_confidence(claimed: float, rate: float, n: int) -> str:
-    """What `n` hidden labels say about the confidence, in a sentence or two.
+    """What `n` held-out labels say about the confidence, in a sentence or two.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def say_confidence(claimed: float, rate: float, n: int) -> str:
     Examples
     --------
     >>> print(say_confidence(0.428, 0.568, 44))
-    44 hidden labels are too few to tell whether that fits: the true accuracy may lie anywhere from 42.2 % to 70.3 %. \
-About 374 labels would tell it to ±5 points.
+    44 held-out labels are too few to tell whether that fits: the true accuracy may lie anywhere from 42.2 % to 70.3 \
+%. About 374 labels would tell it to ±5 points.
     >>> print(say_confidence(0.56, 0.568, 440))
     That fits: the accuracy is known to ±5 points.
     """
@@ -68,7 +68,7 @@ About 374 labels would tell it to ±5 points.
 
 
 def _labels(n: int) -> str:
-    return f"{n:,} hidden label{'' if n == 1 else 's'}"
+    return f"{n:,} held-out label{'' if n == 1 else 's'}"
 
 
 def _accuracy(subject: Subject, found: HeldOut) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _by_class(subject: Subject, found: HeldOut) -> list[list[Any]]:
     for code, label in enumerate(subject.labels):
         mine = found.codes == code
         if not mine.any():
-            rows.append([label, "0", "–", "", "–", "–", "–", "only one label: could not be hidden"])
+            rows.append([label, "0", "–", "", "–", "–", "–", "only one label: could not be held out"])
             continue
         wrong = np.bincount(answers[mine & ~found.right], minlength=len(subject.labels))
         taken = [f"{subject.labels[other]} ({wrong[other]})" for other in np.argsort(-wrong, kind="stable")[:3]]
@@ -112,7 +112,7 @@ def _by_class(subject: Subject, found: HeldOut) -> list[list[Any]]:
 
 
 def confusion(subject: Subject, found: HeldOut) -> dict[str, Any]:
-    """Hidden labels by true class and answer: counts, and the share of the true class, for the shade of the cell."""
+    """Held-out labels by true class and answer: counts, and the share of the true class, for the shade of the cell."""
     n_classes = len(subject.labels)
     if not 2 <= n_classes <= MAX_CONFUSED:
         return {}
