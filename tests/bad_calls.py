@@ -159,6 +159,16 @@ LABEL_FILES = {
         "classify a.csv --label-column kind --out out",
         r"--label-column kind: no file has such a column; there are id, a1",
     ),
+    "label column misspelt": (
+        {},
+        "classify a.csv --label-column a01 --out out",
+        r"--label-column a01: no file has such a column; did you mean 'a1'",
+    ),
+    "a column in the place of a file of labels": (
+        {},
+        "classify a.csv --labels a1 --out out",
+        r"a1: no such file; for the column of a view, write --label-column a1",
+    ),
     "several columns that may be labels": (
         {"labels.csv": "id,p,q\ns001,u,v\n"},
         CALL,

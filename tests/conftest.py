@@ -38,7 +38,7 @@ def quick_fits(monkeypatch):
     """
     leave_calibration_out(monkeypatch)
     monkeypatch.setattr("lmssc.core.label_noise.N_ROUNDS", 1)
-    monkeypatch.setattr("lmssc.core.hidden_folds.N_FOLDS", 2)
+    monkeypatch.setattr("lmssc.core.held_out_folds.N_FOLDS", 2)
 
 
 def leave_calibration_out(monkeypatch):

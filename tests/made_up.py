@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from lmssc import paper_settings
 from lmssc.datasets import make_multiview
 from lmssc.paper import figure_data, figures
 from lmssc.paper.figure_data import Grid
@@ -59,6 +60,7 @@ def draw_tiny_figures(monkeypatch, folder):
     monkeypatch.setattr(figures, "load", {"sonar": data}.__getitem__)
     monkeypatch.setattr(figures, "WIDE", Grid((5, 15), (0.01, 1.0), (0.001, 1.0), repeats=2))
     monkeypatch.setattr(figures, "PUBLISHED", Grid((5, 15), (0.01,), (0.1, 1.0), repeats=1))
+    monkeypatch.setattr(figures, "paper_settings", lambda: {**paper_settings(), "max_iter": 5})
     monkeypatch.setattr(figures, "DIMENSIONS", (5, 15))
     monkeypatch.setattr(figures, "PANELS", (5, 15))
     monkeypatch.setattr(figure_data, "CALIBRATION_REPEATS", 2)

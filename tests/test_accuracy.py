@@ -59,24 +59,23 @@ def test_defaults_stay_above_the_floor_and_above_propagation_on_the_concatenatio
     assert ours[:, 1].mean() < 0.16
 
 
-@pytest.mark.parametrize("seed", [0, 10])  # in the second the labels of the threes lie badly
-def test_two_labels_per_class_on_handwritten_digits(seed, load_or_skip):
+def test_two_labels_per_class_on_handwritten_digits(load_or_skip):
     views, target = load_or_skip("handwritten")
-    order, given = stratified_split(target, 2 / 200, seed)
+    order, given = stratified_split(target, 2 / 200, 10)  # the labels of the threes lie badly
     assert given.sum() == 20
     assert fit(LMSSC(max_iter=5), views, target, order, given)[0] > 0.965
 
 
-@pytest.mark.parametrize(("rate", "floor"), [(0.05, 0.96), (0.1, 0.97)])
-def test_digits(digits, rate, floor):
-    order, given = stratified_split(digits.target, rate, 0)
+def test_digits(digits):
+    """5 % labels; with 10 % see test_calibration.py."""
+    order, given = stratified_split(digits.target, 0.05, 0)
     accuracy, error = fit(LMSSC(max_iter=5), digits.views, digits.target, order, given)
-    assert accuracy > floor
+    assert accuracy > 0.96
     assert error < 0.05
 
 
 def test_labels_by_chance_teach_nothing(load_or_skip):
-    """A guard against leaks: with labels that have nothing to do with the views, hidden ones cannot be found."""
+    """A guard against leaks: with labels that have nothing to do with the views, held-out ones cannot be found."""
     views, target = load_or_skip("bbc")
     found = []
     for seed in range(6):

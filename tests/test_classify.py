@@ -483,7 +483,7 @@ def test_bars_on_a_terminal():
         run("classify a.csv b.csv --labels labels.csv --out out")
         run("predict out/model.lmssc a.csv b.csv --out p.csv")
     shown = terminal.getvalue()
-    assert all(word in shown for word in ("LMSSC", "Hiding labels to see how many are found again", "predict"))
+    assert all(word in shown for word in ("LMSSC", "Holding out labels to see how many are found again", "predict"))
 
 
 def test_ids_and_labels_are_kept_as_written():
@@ -585,10 +585,10 @@ def test_without_a_report_the_rest_is_the_same(capsys):
     Path("all.csv").write_text(joined_text(label=LABELS))
     call = "classify all.csv --prefix-sep _ --out"
     run(f"{call} with")
-    assert "Hiding labels to see how many are found again" in capsys.readouterr().out
+    assert "Holding out labels to see how many are found again" in capsys.readouterr().out
     run(f"{call} without --no-report")
     printed = capsys.readouterr().out
-    assert "Hiding labels" not in printed
+    assert "Holding out labels" not in printed
     assert printed.endswith("Written to without: predictions.csv, to_label.csv, model.lmssc, check_labels.csv.\n")
     names = [name for name in FILES if name != "report.html"]
     assert sorted(path.name for path in Path("without").iterdir()) == names

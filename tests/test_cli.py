@@ -18,6 +18,7 @@ from lmssc.cli import digits_demo as demo
 from lmssc.cli import main
 from lmssc.datasets import load_digits_views
 from lmssc.persistence.atomic import open_atomically
+from page_code import ROOT, assert_same_percentages, commands, marked_block
 
 ROW = re.compile(r"^([* ]) (\S.*?) +([\d.]+) % +([\d.]+) % +([\d.]+)$", re.MULTILINE)
 FIGURES = ["confusion_matrix", "latent_map", "reliability"]
@@ -61,6 +62,15 @@ def test_demo_ends_well_and_shows_no_bar_where_there_is_no_terminal(full_demo):
     assert full_demo.err == ""
 
 
+def test_the_docs_show_what_the_demo_prints(full_demo):
+    page = ROOT / "docs" / "quickstart.md"
+    if not page.exists():
+        pytest.skip("the source distribution has no docs")
+    ((command, shown),) = commands(marked_block(page.read_text(encoding="utf-8"), "demo"))
+    assert command == "demo --no-figures"  # which changes no number
+    assert_same_percentages(shown, full_demo.out)
+
+
 def test_demo_puts_lmssc_above_the_others(full_demo):
     table = parse_table(full_demo.out)
     assert len(table) == 4
@@ -84,7 +94,7 @@ def test_demo_table_agrees_with_its_predictions(full_demo):
     truth, guessed = digits.target[~given], label[~given]
     assert shown.accuracy == pytest.approx(100 * accuracy_score(truth, guessed), abs=0.051)
     assert shown.balanced == pytest.approx(100 * balanced_accuracy_score(truth, guessed), abs=0.051)
-    assert "90 labels given, 1707 hidden" in full_demo.out
+    assert "90 labels given, 1707 held out" in full_demo.out
 
 
 def test_demo_confidence_is_that_of_the_label(full_demo):
@@ -177,7 +187,7 @@ def test_rate_outside_0_to_1(rate, tmp_path, capsys):
 @pytest.mark.parametrize("rate", ["0.001", "0.999"])
 def test_rate_that_leaves_a_class_with_nothing(rate, tmp_path, capsys):
     assert main(["demo", "--rate", rate, "--out", str(tmp_path / "out")]) == 2
-    assert_one_error_line(capsys, "each class needs at least one given and one hidden label")
+    assert_one_error_line(capsys, "each class needs at least one given and one held-out label")
 
 
 def test_negative_seed(tmp_path, capsys):
@@ -272,14 +282,14 @@ def test_labels_are_hidden_class_by_class():
     np.testing.assert_array_equal(np.sort(task.rows), np.arange(1797))
     assert (task.rows != np.arange(1797)).mean() > 0.9
     np.testing.assert_array_equal(task.views[0], digits.views[0][task.rows])
-    np.testing.assert_array_equal(np.unique(task.y[task.hidden]), [-1])
-    np.testing.assert_array_equal(np.bincount(task.y[~task.hidden]), 9)
+    np.testing.assert_array_equal(np.unique(task.y[task.held_out]), [-1])
+    np.testing.assert_array_equal(np.bincount(task.y[~task.held_out]), 9)
     assert (demo.make_task(0.05, seed=2).rows != task.rows).any()
 
 
-def test_methods_do_not_see_the_hidden_labels():
+def test_methods_do_not_see_the_held_out_labels():
     task = demo.make_task(0.05, seed=0)
-    wrong = np.where(task.hidden, (task.target + 1) % 10, task.target)
+    wrong = np.where(task.held_out, (task.target + 1) % 10, task.target)
     lied_to = demo.Task(task.views, task.y, wrong, task.rows)
     for score in demo.score_methods(lied_to, ConstantModel())[1:]:
         assert score.accuracy < 0.1

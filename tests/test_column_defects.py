@@ -11,7 +11,7 @@ import lmssc
 from lmssc.cli import main
 from lmssc.data.labels import encode_labels
 from lmssc.data.outliers import find_outliers
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.io.column_types import Kind
 from lmssc.io.labelled_files import read_labelled_files
 from lmssc.io.options import Options
@@ -239,6 +239,15 @@ def test_phone_numbers_and_postcodes_are_no_texts(cells, capsys):
     why = "Not used in t.csv: contact (codes such as phone numbers or postcodes; --type overrides this)."
     assert why in found["notes"]
     assert len(understood(capsys, "t.csv", "--type", "contact=text")["views"]) == 2
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_digits_padded_with_zeros_are_no_numbers(repeats, capsys):
+    """Postcodes such as 00501 were read as numbers."""
+    write_table(x=NOISE, zip=[f"{501 + 631 * (row // repeats):05d}" for row in range(N)], label=LABELS)
+    found = understood(capsys, "t.csv")
+    assert found["views"][0]["features"] == 1
+    assert any(note.startswith("Not used in t.csv: zip (") for note in found["notes"])
 
 
 def test_texts_with_numbers_are_texts(capsys):

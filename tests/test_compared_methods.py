@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from lmssc import compare
 from lmssc.cli import main
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.datasets import make_multiview
 from lmssc.evaluation import peers
 from lmssc.evaluation.methods import BUILT_IN, fit_and_answer, resolve_methods, scaled_concatenation

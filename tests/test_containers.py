@@ -1,7 +1,9 @@
 """The same data through every container give the same predictions; embeddings, mixed frames, turned tables."""
 
+import gzip
 import json
 import lzma
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -67,6 +69,11 @@ def csv_files(folder):
     return two_files(folder, {name: view_text(name, view, IDS).encode() for name, view in VIEWS.items()}, ".csv")
 
 
+def csv_gz(folder):
+    packed = {name: gzip.compress(view_text(name, view, IDS).encode()) for name, view in VIEWS.items()}
+    return two_files(folder, packed, ".csv.gz")
+
+
 def csv_xz(folder):
     packed = {name: lzma.compress(view_text(name, view, IDS).encode()) for name, view in VIEWS.items()}
     return two_files(folder, packed, ".csv.xz")
@@ -80,13 +87,22 @@ def csv_zst(folder):
     )
 
 
-def turned_csv(folder):
+def turned(name):
     """Features × samples."""
-    texts = {
-        name: pd.DataFrame(view.T, columns=IDS, index=[f"{name}{i}" for i in range(view.shape[1])]).to_csv().encode()
-        for name, view in VIEWS.items()
-    }
+    names = pd.Index([f"{name}{i}" for i in range(VIEWS[name].shape[1])], name="feature")
+    return pd.DataFrame(VIEWS[name].T, columns=IDS, index=names)
+
+
+def turned_csv(folder):
+    texts = {name: turned(name).to_csv().encode() for name in VIEWS}
     return [*two_files(folder, texts, ".csv"), "--transpose", "a", "--transpose", "b"]
+
+
+def turned_parquet(folder):
+    for name in VIEWS:
+        turned(name).reset_index().to_parquet(folder / f"{name}.parquet", index=False)
+    (folder / "labels.csv").write_text(label_text(IDS, LABELS))
+    return ["a.parquet", "b.parquet", "--labels", "labels.csv", "--transpose", "a", "--transpose", "b"]
 
 
 def workbook(folder):
@@ -141,6 +157,16 @@ def npy_parts(folder):
     return ["clip"]
 
 
+def npy_parts_of_other_names(folder):
+    """The ids have another name, and the labels are in a file."""
+    npy_parts(folder)
+    for file in (folder / "clip" / "metadata").iterdir():
+        pd.read_parquet(file).rename(columns={"id": "path"}).drop(columns="label").to_parquet(file)
+    rows = [(key, label) for key, label in zip(IDS, KIND, strict=True) if label]
+    pd.DataFrame(rows, columns=["path", "label"]).to_csv(folder / "labels.csv", index=False)
+    return ["clip", "--labels", "labels.csv"]
+
+
 def hugging_face(folder):
     """As `datasets.Dataset.save_to_disk` writes it: Arrow streams, and names of the classes in JSON."""
     import pyarrow as pa
@@ -164,8 +190,8 @@ def hugging_face(folder):
 
 
 FILES = [
-    csv_files, csv_xz, csv_zst, turned_csv, workbook, parquet, feather, json_lines, h5ad, h5mu, zarr_folder, npy_parts,
-    hugging_face,
+    csv_files, csv_gz, csv_xz, csv_zst, turned_csv, turned_parquet, workbook, parquet, feather, json_lines, h5ad, h5mu,
+    zarr_folder, npy_parts, npy_parts_of_other_names, hugging_face,
 ]  # fmt: skip
 
 
@@ -198,12 +224,30 @@ def polars_lists():
     return {"a": pl.Series(A.tolist(), dtype=pl.Array(pl.Float64, A.shape[1])), "b": pl.Series(B.tolist())}
 
 
+def mudata():
+    """Modalities with the cells in other orders."""
+    turned_ids = IDS[::-1]
+    parts = {"a": anndata_like(IDS, {}, X=A), "b": anndata_like(turned_ids, {}, X=B[::-1])}
+    frame = pd.DataFrame(index=pd.Index(IDS))
+    masks = dict.fromkeys(parts, np.ones(N, bool))
+    data = SimpleNamespace(obs=frame, obs_names=frame.index, mod=parts, obsm=masks, uns={}, axis=0)
+    return lmssc.read_anndata(data, {"a": "mod:a", "b": "mod:b"}).views
+
+
+def polars_frame():
+    import polars as pl
+
+    return lmssc.views_from_frame(pl.DataFrame(polars_lists()), {"a": "a", "b": "b"}).views
+
+
 OBJECTS = {
     "arrow": lambda: {name: arrow_table()[name] for name in VIEWS},
     "pandas": lambda: {name: pd.Series(list(view)) for name, view in VIEWS.items()},
     "pandas arrow": lambda: dict(arrow_table().to_pandas(types_mapper=pd.ArrowDtype)[["a", "b"]].items()),
     "polars": polars_lists,
     "anndata": lambda: lmssc.read_anndata(anndata_like(IDS, {}, X=A, obsm={"b": B}), {"a": "X", "b": "obsm:b"}).views,
+    "mudata": mudata,
+    "polars frame": polars_frame,
     "frame": lambda: lmssc.views_from_frame(arrow_table().drop(["id", "label"]), {"a": "a", "b": "b"}).views,
     "sparse arrays": lambda: {name: sparse.csr_array(view) for name, view in VIEWS.items()},
     "sparse matrices": lambda: {name: sparse.csc_matrix(view) for name, view in VIEWS.items()},
@@ -384,6 +428,28 @@ def test_views_from_frame_takes_frames_only():
 
 def run(call):
     return main(call.split())
+
+
+@pytest.mark.usefixtures("quick_fits")
+def test_columns_beside_the_matrices_are_views_if_they_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    phase = ["G1" if row % 3 else "S" for row in range(N)]
+    write_h5ad(tmp_path / "all.h5ad", IDS, {"label": KIND, "phase": phase}, A)
+    named = "all.h5ad --view x=X --view p=obs:phase"
+    assert run(f"classify {named} --label-column label --out out --no-report") == 0
+    assert "p  2 features" in capsys.readouterr().out
+    assert run("predict out/model.lmssc all.h5ad --out new.csv") == 0
+    assert pd.read_csv("new.csv")["label"].tolist() == pd.read_csv("out/predictions.csv")["label"].tolist()
+    assert run(f"classify {named} --label-column label --drop obs:phase --dry-run") == 2
+    assert "column 'obs:phase' of all.h5ad is left out by --drop" in capsys.readouterr().err
+    npy_parts(tmp_path)
+    for file in (tmp_path / "clip" / "metadata").iterdir():
+        frame = pd.read_parquet(file)
+        frame.assign(caption=[f"note on the {key}" for key in frame["id"]]).to_parquet(file)
+    assert run("classify clip --dry-run") == 0
+    assert "Not used in clip: caption (--view NAME=caption uses it)." in capsys.readouterr().out
+    assert run("classify clip --view a=a --view b=b --view text=caption --dry-run") == 0
+    assert "text" in capsys.readouterr().out
 
 
 def test_a_turned_table_is_suggested_by_its_ids_and_its_shape(tmp_path, monkeypatch, capsys):

@@ -193,7 +193,8 @@ def test_a_method_is_two_functions():
 
 
 def test_a_view_is_three_products():
-    from lmssc.data.views import View, Views
+    from lmssc.data.view import View
+    from lmssc.data.views import Views
 
     class Halves(View):
         """Stored twice as large as it is."""

@@ -74,7 +74,7 @@ def test_a_fit_resumes_from_each_of_its_checkpoints(problem):
 
 def test_fits_in_one_context_share_the_svd(problem, monkeypatch):
     views, targets = problem
-    other = targets.hide(np.flatnonzero(targets.labelled)[::2])
+    other = targets.without_labels(np.flatnonzero(targets.labelled)[::2])
     alone = [fit(views, each, CONFIG).scores for each in (targets, other)]
     calls, real = [], lmssc.core.initialization.latent_start
     monkeypatch.setattr("lmssc.core.initialization.latent_start", lambda *a, **k: calls.append(1) or real(*a, **k))
@@ -101,7 +101,7 @@ def test_one_of_many_fits_is_not_interrupted_alone(problem):
 def test_a_permutation_is_undone():
     rng = np.random.default_rng(0)
     permutation = Permutation(rng.permutation(9))
-    rows, graph = rng.normal(size=(9, 2)), sparse.random_array((9, 9), density=0.3, rng=rng).tocsr()
+    rows, graph = rng.normal(size=(9, 2)), sparse.random_array((9, 9), density=0.3, random_state=rng).tocsr()
     np.testing.assert_array_equal(permutation.undo(permutation.apply(rows)), rows)
     renumbered = graph[permutation.order][:, permutation.order].tocsr()
     np.testing.assert_array_equal(permutation.undo_graph(renumbered).toarray(), graph.toarray())

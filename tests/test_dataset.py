@@ -7,7 +7,7 @@ from scipy import sparse
 from lmssc import AMGL, GFHF, LMSSC, LMSSCCV
 from lmssc.data import canonical_order, missing_views
 from lmssc.data.dataset import validate
-from lmssc.data.folds import assign_folds, hide
+from lmssc.data.folds import assign_folds, without_labels
 from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
 
@@ -45,13 +45,13 @@ def test_derived_datasets_are_those_of_the_derived_input(data, views):
     parts = {name: view[rows] for name, view in views.items()}
     assert_same_data(dataset.take(rows), validate(parts, data.y[rows]))
     hidden = np.flatnonzero(data.y >= 0)[:4]
-    assert_same_data(dataset.hide(hidden), validate(views, hide(data.y, hidden)))
+    assert_same_data(dataset.without_labels(hidden), validate(views, without_labels(data.y, hidden)))
     assert_same_data(dataset.without_view("b"), validate({"a": views["a"], "c": views["c"]}, data.y))
 
 
 def test_classes_without_a_label_are_dropped(data, views):
     labels = np.array(["x", "y", "z", None], dtype=object)[data.y]
-    rest = validate(views, labels).hide(np.flatnonzero(labels == "y"))
+    rest = validate(views, labels).without_labels(np.flatnonzero(labels == "y"))
     assert rest.classes.tolist() == ["x", "z"]
     np.testing.assert_array_equal(rest.classes[rest.codes[labels == "z"]], labels[labels == "z"])
 
@@ -59,8 +59,8 @@ def test_classes_without_a_label_are_dropped(data, views):
 @pytest.mark.parametrize("method", [LMSSC(max_iter=2), GFHF(), AMGL(max_iter=2)], ids=lambda m: type(m).__name__)
 def test_a_fit_to_a_dataset_is_a_fit_to_its_input(data, views, method):
     fold = np.flatnonzero(data.y >= 0)[::4]
-    refitted = method._fit_dataset(validate(views, data.y).hide(fold)).label_distributions_
-    np.testing.assert_array_equal(refitted, method.fit(views, hide(data.y, fold)).label_distributions_)
+    refitted = method._fit_dataset(validate(views, data.y).without_labels(fold)).label_distributions_
+    np.testing.assert_array_equal(refitted, method.fit(views, without_labels(data.y, fold)).label_distributions_)
 
 
 def test_gaps_are_refused_by_the_fits_that_do_not_fill_them_in(data):

@@ -11,6 +11,7 @@ import pytest
 
 from page_code import (
     ROOT,
+    assert_same_percentages,
     bad_links,
     blocks,
     commands,
@@ -76,22 +77,11 @@ def test_page_about_files_runs_as_typed(page, tmp_path, capsys, monkeypatch):
         }
 
 
-@pytest.mark.parametrize(("page", "name"), [(QUICKSTART, "demo"), (COMPARE, "compare")], ids=["demo", "compare"])
-def test_table_is_what_the_command_prints(page, name, tmp_path, capsys, monkeypatch):
+def test_table_of_compare_is_what_the_command_prints(tmp_path, capsys, monkeypatch):
+    """That of the demo: test_cli.py."""
     monkeypatch.chdir(tmp_path)
-    ((command, shown),) = commands(marked_block(read(page), name))
-    printed = run_command(command, capsys)
-    # The words and the methods are equal; another BLAS may change the label of a sample or two, and every run the time.
-    assert [words for words, _ in _parts(shown)] == [words for words, _ in _parts(printed)]
-    for (_, number), (_, right) in zip(_parts(shown), _parts(printed), strict=True):
-        assert number == pytest.approx(right, abs=0.5)
-
-
-def _parts(text):
-    """(words before, percentage) of all percentages; other numbers with a point do not count."""
-    percentages = re.findall(r"([^\n\d]*[^\d.]) (\d+\.\d)(?= (?:%|±))", text)
-    assert len(percentages) >= 3
-    return [(" ".join(words.split()), float(number)) for words, number in percentages]
+    ((command, shown),) = commands(marked_block(read(COMPARE), "compare"))
+    assert_same_percentages(shown, run_command(command, capsys))
 
 
 def test_every_command_in_the_pages_is_run_by_some_test():
@@ -232,7 +222,8 @@ def test_sentences_about_accuracy_are_those_of_the_csv():
     ahead, behind = (gains >= 1).sum(), (gains <= -1).sum()
     assert f"ahead by a point or more in {ahead} cells and behind by a point or more in {behind}:" in text
     assert f"picked after the fact, in {(gains < -1e-9).sum()} of {len(gains)} cells, most clearly" in text
-    assert f"at 5 %: behind LabelSpreading, by {-gains.min():.1f} points" in text
+    worst = min(ours, key=lambda cell: ours[cell] - max(other[cell] for other in cells.values()))
+    assert f"{worst[0]} by {-gains.min():.1f} points, the most" in text
     near = (gains >= -0.25).sum()
     assert f"In {near} of the {len(gains)} cells LMSSC is the best or within 0.25 points of it" in text
 
@@ -262,9 +253,11 @@ def test_sentences_about_the_audit_are_those_of_its_tables():
 def test_builds_without_warnings_and_has_all_that_is_public(tmp_path):
     for module in ("sphinx", "myst_parser", "furo", "numpydoc"):
         pytest.importorskip(module, reason=f"{module} is not installed (pip install --group docs)")
-    # As `make docs` does it, but for the examples, which test_examples.py runs, and the pages of highlighted source.
+    # As `make docs` does it, but for the examples, which test_examples.py runs, the pages of highlighted source, and
+    # the theme, which takes a sixth of the time.
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-D", "gallery_run=0"]
-    command += ["-D", "extensions=sphinx.ext.autodoc,numpydoc,myst_parser,mathml,gallery"]
+    command += ["-D", "html_theme=basic"]
+    command += ["-D", "extensions=sphinx.ext.autodoc,numpydoc,myst_parser,mathml,gallery,one_template"]
     built = subprocess.run(
         [*command, "-d", tmp_path / "trees", DOCS, tmp_path / "html"],
         capture_output=True,

@@ -5,7 +5,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
-from lmssc.numerics.knn.exact import BruteForceL2, ExactKNN, argtopk, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import BruteForceL2, argtopk, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.parallel import threads
 
 
@@ -29,6 +30,32 @@ def test_all_points(kind, dtype):
     listed = np.take_along_axis(distances, found.indices, 1)
     np.testing.assert_allclose(found.squared_distances, listed, rtol=rtol, atol=1e-12)
     assert all(len(np.unique(row)) == 12 for row in found.indices)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 3.0, 30.0])
+def test_more_coordinates_after_a_search_without_them(weight, dtype):
+    rng = np.random.default_rng(0)
+    points = np.hstack([rng.normal(size=(700, 6)), weight * np.eye(5)[rng.integers(0, 5, 700)]]).astype(dtype)
+    points[200:230, :6] = points[200, :6]
+    search = ExactKNN()
+    search.search(points[:, :6].copy(), 6, 12)
+    distances = cdist(points, points, "sqeuclidean")
+    np.fill_diagonal(distances, np.inf)
+    for _ in range(4):  # the first two are without lists
+        found = search.search(points, 6, 12)
+        rtol = 1e-9 if dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(found.squared_distances, np.sort(distances, axis=1)[:, :12], rtol=rtol, atol=1e-12)
+        listed = np.take_along_axis(distances, found.indices, 1)
+        np.testing.assert_allclose(found.squared_distances, listed, rtol=rtol, atol=1e-12)
+        assert all(len(np.unique(row)) == 12 for row in found.indices)
+
+
+def test_other_coordinates_after_a_search():
+    points = np.random.default_rng(0).normal(size=(700, 6))
+    search = ExactKNN()
+    search.search(points[:, :4].copy(), 6, 12)
+    np.testing.assert_array_equal(search.search(-points, 6, 12).indices, ExactKNN().search(points, 6, 12).indices)
 
 
 def test_ties_by_index():

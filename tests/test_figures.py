@@ -69,7 +69,7 @@ def test_captions_say_what_a_reader_needs(drawn, name):
     assert set(caption) == {"section", "title", "text", "alt"}
     assert all(caption.values())
     if name.startswith("fig1"):
-        assert "no way to choose them, because it looks at the hidden labels" in caption["text"]
+        assert "no way to choose them, because it looks at the held-out labels" in caption["text"]
 
 
 def test_a_second_start_computes_nothing_and_writes_the_same(drawn, monkeypatch):
@@ -131,7 +131,8 @@ def test_calibration_bins_hold_all_answers_and_give_the_error(drawn):
     assert f"10 % labels: LMSSC {100 * gap:.1f} %" in caption["text"]
 
 
-def test_answers_for_calibration_are_those_of_the_method(tmp_path):
+def test_answers_for_calibration_are_those_of_the_method(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure_data, "CALIBRATION_REPEATS", 2)
     data = make_multiview(60, random_state=0)
     figure_set = figures.FigureSet("any", Data.read(data.views, data.target), np.array(list("abc")), tmp_path, 1)
     right, confidence = figure_data.confidences(figure_set)[0.2]["LMSSC"]

@@ -327,7 +327,7 @@ def test_features_that_look_like_links_get_a_hint(fitted):
     with pytest.warns(UserWarning, match=r"view 'cites' has a column for each sample and looks like links"):
         LMSSC().fit({"text": text, "cites": cites + cites.T}, y)
     rng = np.random.default_rng(0)
-    words = sparse.random_array((400, 400), density=0.05, rng=rng, format="csr")
+    words = sparse.random_array((400, 400), density=0.05, random_state=rng, format="csr")
     assert not looks_like_links(words)
     assert looks_like_links(papers(400, p_link=0.2)[1])
 
@@ -349,7 +349,7 @@ def test_a_file_keeps_links_and_second_opinion(fitted, tmp_path, second_opinion,
 
 @pytest.mark.parametrize("unlabelled_too", [False, True])
 def test_links_made_from_the_labels_are_not_used(unlabelled_too):
-    """They find every hidden label: on noise, answers had a confidence of 65 %, and 32 % of them were right."""
+    """They find every held-out label: on noise, answers had a confidence of 65 %, and 32 % of them were right."""
     rng = np.random.default_rng(0)
     target = rng.integers(3, size=150)
     y = np.where(np.arange(150) < 60, target, -1)

@@ -216,7 +216,8 @@ class TestTargets:
         matrix = targets.matrix(np.dtype(float))
         hidden = rng.permutation(25)[:9]
         np.testing.assert_array_equal(
-            targets.hide(hidden).matrix(np.dtype(float)), np.where(np.isin(np.arange(25), hidden)[:, None], 0, matrix)
+            targets.without_labels(hidden).matrix(np.dtype(float)),
+            np.where(np.isin(np.arange(25), hidden)[:, None], 0, matrix),
         )
         order = rng.permutation(25)[:14]
         taken = targets.take(order)

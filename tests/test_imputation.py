@@ -9,7 +9,7 @@ import lmssc
 from lmssc import AMGL, GFHF, LMSSC, LMSSCCV, MLAN, stack_views
 from lmssc.data import imputation
 from lmssc.data.imputation import fill_gaps, learn_fills
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.datasets import make_multiview
 from lmssc.model_selection.refit import hold_out
 from lmssc.report import write_report
@@ -136,8 +136,8 @@ def test_sparse_and_dense_views_learn_the_same(monkeypatch, impute, strip_bytes)
 
 
 def test_a_sparse_view_stays_sparse(data):
-    words = sparse.random_array((80, 300), density=0.05, rng=np.random.default_rng(0), format="csr")
-    words.data[:20] = np.nan
+    words = sparse.random_array((80, 300), density=0.05, random_state=np.random.default_rng(0), format="csr")
+    words.data[::60] = np.nan  # 20; a row of nothing else would be a sample without the view
     clf = LMSSC(impute="median", max_iter=2).fit([words, data.views[1]], data.y)
     assert clf.imputed_["view0"].sum() == 20
     assert np.isnan(words.data).sum() == 20
@@ -154,7 +154,7 @@ def test_gaps_of_single_precision_are_filled_in_single_precision(data):
 @pytest.mark.parametrize("impute", ["median", "mean"])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_views_on_disk_are_filled_in_on_disk(data, tmp_path, monkeypatch, impute, kind):
-    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.view.MIN_MAPPED_BYTES", 0)
     monkeypatch.setattr("lmssc.data.memmap.BATCH_BYTES", 700)
     monkeypatch.setattr(imputation, "STRIP_BYTES", 1500)
     in_memory = data.views[0]
@@ -209,7 +209,7 @@ def test_refits_and_the_report_fill_in_too(data, tmp_path):
 
 
 def test_gaps_are_stacked_and_filled_in(data):
-    words = sparse.random_array((80, 50), density=0.05, rng=np.random.default_rng(0), format="csr")
+    words = sparse.random_array((80, 50), density=0.05, random_state=np.random.default_rng(0), format="csr")
     first = np.rint(data.views[0])  # with zeros: a row of zeros and one NaN is no row that is missing
     first[7] = [0, 0, np.nan, 0, 0, 0]
     X, widths = stack_views([first, words])

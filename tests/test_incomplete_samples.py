@@ -7,7 +7,8 @@ import oracles
 from lmssc import LMSSC
 from lmssc.core.incomplete_samples import N_ROUNDS, embed_incomplete, fit_ridge
 from lmssc.core.new_samples import PROBE
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 
 

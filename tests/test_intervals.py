@@ -13,7 +13,7 @@ from lmssc.model_selection.intervals import (
     labels_that_tell,
     wilson,
 )
-from lmssc.report.hidden_labels import say_confidence
+from lmssc.report.held_out_labels import say_confidence
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 44, 1000])
@@ -60,17 +60,17 @@ def test_the_report_no_longer_says_that_anything_fits_with_few_labels():
     """The case that was reported: claimed 42.8 %, right for 56.8 %, "That fits."."""
     text = say_confidence(0.428, 25 / 44, 44)
     assert "fits:" in text
-    assert "44 hidden labels are too few to tell" in text
+    assert "44 held-out labels are too few to tell" in text
     assert f"About {labels_that_tell(25 / 44)} labels would tell" in text
     assert "That fits" not in text
-    assert say_confidence(0.9, 0.5, 1).startswith("1 hidden label is too few")
+    assert say_confidence(0.9, 0.5, 1).startswith("1 held-out label is too few")
 
 
 @pytest.mark.parametrize(
     ("claimed", "rate", "n", "start"),
     [
         (0.9, 0.9, 141, "That fits"),
-        (0.9, 0.9, 140, "140 hidden labels are too few to tell"),
+        (0.9, 0.9, 140, "140 held-out labels are too few to tell"),
         (0.99, 0.9, 140, "It is too sure"),
         (0.8, 0.9, 140, "It is too modest"),
     ],

@@ -283,3 +283,29 @@ class TestFeaturesOfTheSameName:
         write_view("a", subject=keys, place=self.RANDOM.permutation(N) + 5000)
         write_view("b", Subject=keys, rank=self.RANDOM.permutation(N) + 5000)
         assert understood(capsys)["id_columns"] == []
+
+
+SPELLINGS = {
+    "leading zeros": (lambda row: f"{row + 90:03}", lambda row: str(row + 90), "'090'", "'90'"),
+    "zeros after a letter": (lambda row: f"S{row + 5:02}", lambda row: f"S{row + 5}", "'S05'", "'S5'"),
+    "decimals": (lambda row: f"{row}.0" if row < 3 else str(row), str, "'0.0'", "'0'"),
+    "case": (lambda row: f"M{row}" if row < 3 else f"m{row}", lambda row: f"m{row}", "'M0'", "'m0'"),
+}
+
+
+class TestSpelling:
+    """Ids that only some samples have in two spellings: they became two samples each, one view short."""
+
+    @pytest.mark.parametrize("way", SPELLINGS)
+    def test_ids_that_files_write_differently_are_refused(self, way, capsys):
+        ours, theirs, one, two = SPELLINGS[way]
+        write_view("a", id=[ours(row) for row in range(N)])
+        write_view("b", id=[theirs(row) for row in range(N)])
+        message = refused(capsys, "a.csv b.csv")
+        assert f"a.csv has the id {one}, b.csv {two}" in message
+        assert "write ids in the same way in all files" in message
+
+    def test_spellings_that_differ_within_a_file_are_different_ids(self, capsys):
+        write_view("a", id=["x", "X", "y", *NAMES[3:]])
+        write_view("b", id=["x", "X", "Y", *NAMES[3:]])
+        assert understood(capsys)["samples"] == N + 1

@@ -211,3 +211,42 @@ def test_what_a_mask_hides_is_unlabelled(words, right):
     np.testing.assert_array_equal(clf.label_distributions_, right.label_distributions_)
     assert clf.score(X, y) == 1.0
     assert y.mask.tolist() == (~KNOWN).tolist()
+
+
+DATES = np.array(labelled(["2024-01-01", "2024-02-01"], "NaT"), dtype="datetime64[D]")
+NOT_LABELS = {
+    "dates": (DATES, r"Unknown label type: datetime64\[D\]"),
+    "dates in a series": (pd.Series(DATES), "Unknown label type: datetime64"),
+    "times": (DATES - DATES[0], "Unknown label type: timedelta64"),
+    "two encodings of an accent": (labelled(["\u00e9", "e\u0301"], None), "differ only in how accents are encoded"),
+    "-1 and 1": (np.where(TARGET, 1, -1), "one class only.*; -1 means unlabelled: if it is a class"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LABELS)
+def test_what_would_be_a_wrong_class_is_refused(name):
+    y, message = NOT_LABELS[name]
+    with pytest.raises(ValueError, match=message):
+        LMSSC().fit(X, y)
+
+
+DOUBTFUL = {
+    "-999": (labelled([0, 1], -999), "the class -999, and -1 means unlabelled"),
+    "-9.0": (np.array(labelled([0.0, 1.0], -9.0)), "the class -9, and -1 means unlabelled"),
+    "-2 beside 0": (labelled([0, -2], -1), "the class -2, and -1 means unlabelled"),
+    "one number, two texts": (labelled(["1", "1.0"], None), "the same number: '1' and '1.0'"),
+    "leading zeros": (labelled(["07", "7"], None), "the same number: '07' and '7'"),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_classes_that_may_be_none_are_warned_of(name):
+    y, message = DOUBTFUL[name]
+    with pytest.warns(UserWarning, match=message):
+        encode_labels(y)
+
+
+def test_masked_values_in_a_list_are_unlabelled():
+    y = [np.ma.masked if code < 0 else code for code in CODES]
+    np.testing.assert_array_equal(encode_labels(y).codes, CODES)
+    assert LMSSC(max_iter=1).fit(X, y).classes_.tolist() == [0, 1]

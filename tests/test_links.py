@@ -10,7 +10,8 @@ from lmssc import AMGL, GFHF, LMSSC, Graph
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights, join_affinities, join_walks, smooth_twice, weigh_graphs
 from lmssc.core.targets import Targets
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from test_graph_views import papers, some_labels
 
 

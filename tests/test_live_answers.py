@@ -253,7 +253,7 @@ def test_a_wrong_label_is_suspected(data):
     assert wrong not in engine.suspected()
 
 
-def test_hidden_labels_and_the_curve(data):
+def test_held_out_labels_and_the_curve(data):
     engine = engine_of(data)
     engine.start([], {})
     label_some(engine, data, 18)

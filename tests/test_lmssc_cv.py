@@ -12,7 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
 from lmssc.core import initialization
 from lmssc.core.fit_config import FitContext
-from lmssc.data.folds import hide, labelled_folds
+from lmssc.data.folds import labelled_folds, without_labels
 from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
 from lmssc.estimators.cv_results import choose
@@ -136,7 +136,7 @@ class TestScores:
         clf = search([{"view": ["signal"]}], scoring=scoring, n_splits=2, n_repeats=1, random_state=5).fit(views, y)
         rows, answers, distributions = [], [], []
         for split, fold in enumerate(labelled_folds(make_raw_views(views, None), y, seed=5, n_folds=2)):
-            alone = GFHF(view="signal").fit(views, hide(y, fold))
+            alone = GFHF(view="signal").fit(views, without_labels(y, fold))
             rows.append(fold)
             answers.append(alone.transduction_[fold])
             distributions.append(alone.label_distributions_[fold])

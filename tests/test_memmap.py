@@ -15,7 +15,7 @@ from lmssc.data import memmap as mapped
 from lmssc.data.memmap import MappedRows
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.scaling import fit_scalings, scale_views
-from lmssc.data.views import MappedView, RawView
+from lmssc.data.view import MappedView, RawView
 from lmssc.datasets import make_multiview
 
 
@@ -27,7 +27,7 @@ def on_disk(array, folder, name):
 
 @pytest.fixture(autouse=True)
 def small_maps_too(monkeypatch):
-    monkeypatch.setattr("lmssc.data.views.MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr("lmssc.data.view.MIN_MAPPED_BYTES", 0)
 
 
 @pytest.fixture
@@ -176,3 +176,36 @@ def test_peak_memory_does_not_follow_the_views(tmp_path):
     size, small, peak = map(int, done.stdout.split())
     assert size == 200_000_000
     assert peak < 100_000_000 + 15 * small < 0.6 * size  # what docs/guide/large.md says
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process as Linux tells it")
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_rows_from_all_over_a_file_do_not_make_all_of_it_resident(tmp_path, monkeypatch, is_sparse):
+    """The system maps cached pages around each row that is read."""
+    monkeypatch.setattr(mapped, "BATCH_BYTES", 1 << 20)
+    values = np.arange(1 << 22, dtype=np.float32).reshape(1 << 14, 256)
+    data = on_disk(values, tmp_path, "a")
+    if is_sparse:
+        indptr = np.arange(0, values.size + 1, 256, dtype=np.int32)
+        columns = on_disk(np.tile(np.arange(256, dtype=np.int32), len(values)), tmp_path, "columns")
+        data = sparse.csr_array(data.shape, dtype=np.float32)
+        data.data, data.indices, data.indptr = on_disk(values.ravel(), tmp_path, "a"), columns, indptr
+    found = []
+
+    def resident():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssFile"))
+
+    def measure(array):
+        found.append(resident())
+        release(array)
+
+    release = mapped.release
+    rows, backwards = np.random.default_rng(0).permutation(len(values))[:1500], np.arange(len(values))[::-1]
+    MappedRows(data, backwards)[rows[:2]]  # the pages of the libraries count, too
+    release(data)
+    monkeypatch.setattr(mapped, "release", measure)
+    before = resident()
+    read = MappedRows(data, backwards)[rows]
+    np.testing.assert_array_equal(read.toarray() if is_sparse else read, values[::-1][rows])
+    assert max([*found, resident()]) - before < 8 << 20

@@ -211,11 +211,6 @@ class TestStdoutThatNobodyReads:
         ended = shell("set -o pipefail; $LMSSC classify no.csv --out out 2>&1 | true")
         assert ended.returncode == 2
 
-    def test_closed_from_the_start(self):
-        ended = shell(f"$LMSSC {self.CALL} >&-")
-        assert (ended.returncode, ended.stderr) == (0, b"")
-        assert names("out") == self.RESULTS
-
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
     def test_full_disk_behind_stdout_is_told_after_the_work(self):
         ended = shell(f"$LMSSC {self.CALL} > /dev/full")

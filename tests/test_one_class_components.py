@@ -43,6 +43,7 @@ def right_and_sure(clf, target, rows):
     return np.mean((clf.transduction_ == target)[rows]), clf.label_distributions_[rows].max(axis=1).mean()
 
 
+@pytest.mark.filterwarnings("ignore:150 samples have only views that few labelled samples have:UserWarning")
 @pytest.mark.parametrize("data", [lambda seed: two_halves(seed, 1), far_cluster])
 def test_one_label_does_not_speak_for_half_of_the_samples(data):
     found = []

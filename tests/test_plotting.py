@@ -366,7 +366,7 @@ def test_calibration_agrees_with_scikit_learn(rng):
     np.testing.assert_allclose(shares, 100 * np.histogram(confidence, edges / 100)[0] / 500)
 
 
-def test_calibration_of_a_model_counts_hidden_labels_only(ax):
+def test_calibration_of_a_model_counts_held_out_labels_only(ax):
     model = SimpleNamespace(
         label_distributions_=np.array([[1.0, 0.0], [0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), classes_=np.array(["a", "b"])
     )

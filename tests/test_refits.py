@@ -1,4 +1,4 @@
-"""Refits with hidden labels and without views, against fits done by hand."""
+"""Refits with held-out labels and without views, against fits done by hand."""
 
 import numpy as np
 import pytest

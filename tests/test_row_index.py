@@ -133,3 +133,12 @@ def test_weights_and_a_table_of_masks_look_at_the_index_too():
     quick().fit(frames(), DATA.y, table)
     with pytest.raises(ValueError, match="view 'a' and present have the same index in another order"):
         quick().fit(frames(), DATA.y, table.iloc[SHUFFLED])
+
+
+@pytest.mark.parametrize("write", [str, "{:03}".format], ids=["plain", "padded"])
+def test_numbers_as_text_in_another_order_are_not_joined_to_an_index_that_counts_rows(write, right):
+    """An index read from a file as text: the labels were joined by position, and few answers were right."""
+    views, texts = frames(pd.RangeIndex(N)), np.array([write(row) for row in range(N)])
+    with pytest.raises(ValueError, match="view 'a' and y have the same index in another order"):
+        quick().fit(views, pd.Series(DATA.y, index=texts).iloc[SHUFFLED])
+    np.testing.assert_array_equal(quick().fit(views, pd.Series(DATA.y, index=texts)).label_distributions_, right)

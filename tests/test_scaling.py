@@ -12,7 +12,7 @@ from lmssc import AMGL, GFHF, LMSSC
 from lmssc.data.memmap import MappedRows
 from lmssc.data.scaling import WORDS as SCALINGS_OF_WORDS
 from lmssc.data.scaling import choose_scaling, fit_scaling
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.datasets import load, make_multiview
 
 pytestmark = pytest.mark.usefixtures("uncalibrated")

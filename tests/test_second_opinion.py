@@ -7,14 +7,15 @@ from scipy.special import softmax
 
 import oracles
 from lmssc import LMSSC, load, paper_settings
-from lmssc.core import propagation, second_opinion
+from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
-from lmssc.core.held_out import Fold, HiddenLabels
-from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust
+from lmssc.core.held_out import Fold, HeldOutLabels
+from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust, merit_of_graph, unseen_scores
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 from peers import interrupt_and_resume
 
@@ -224,10 +225,10 @@ def test_it_is_not_trusted_where_the_graph_knows_better(labelled):
     np.testing.assert_array_equal(clf.label_distributions_, plain.label_distributions_)
 
 
-def test_a_graph_that_finds_no_held_out_label_is_not_protected(small):
+def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatch):
     """The log-likelihood that it has to beat is that of the class frequencies without the label itself."""
     Xs, _, codes = small
-    held = HiddenLabels(
+    held = HeldOutLabels(
         as_views(Xs), Targets.from_codes(codes, 3), np.zeros(30), 0.5, [Fold(np.arange(14), None, None)], True
     )
     right = 0.0
@@ -235,6 +236,9 @@ def test_a_graph_that_finds_no_held_out_label_is_not_protected(small):
         others = np.delete(codes[:14], i)
         right += np.log((1 + (others == codes[i]).sum()) / (3 + len(others)))
     assert held.log_likelihood_by_frequencies() == pytest.approx(right)
+    assert merit_of_graph(held, right) == GAIN_OF_GRAPH  # 14 labels cannot tell
+    monkeypatch.setattr(opinion_trust, "MIN_HELD_OUT", 14)
+    assert merit_of_graph(held, right + 3) == pytest.approx(3)
     assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
 
 
@@ -349,3 +353,16 @@ def test_large_data_in_their_own_order_and_single_precision(monkeypatch):
     assert large.label_distributions_.dtype == np.float32
     assert (large.transduction_ == small.transduction_).mean() > 0.98
     assert (large.transduction_ == truth)[y < 0].mean() > 0.5
+
+
+def test_labels_are_scored_with_the_trust_that_other_folds_choose():
+    """Labels of one fold alone that speak for the second opinion do not make its own scores surer."""
+    targets = Targets.from_codes(np.array([0, 1, 0, 1, -1]), 2)
+    folds = [Fold(np.array(rows), targets.without_labels(np.array(rows)), None) for rows in ([0, 1], [2, 3])]
+    held = HeldOutLabels(None, targets, np.zeros(5, dtype=int), 0.0, folds, True)
+    by_graph, by_trust = np.full((4, 2), 0.5), np.tile([0.9, 0.1], (4, 1))
+    only_first = {0.5: np.array([5.0, 5.0, 0.0, 0.0])}
+    found = unseen_scores(held, only_first, lambda trust: by_trust, 10.0, by_graph)
+    assert found.tolist() == [*by_graph[:2].tolist(), *by_trust[2:].tolist()]
+    both = {0.5: np.full(4, 5.0)}
+    assert (unseen_scores(held, both, lambda trust: by_trust, 10.0, by_graph) == by_trust).all()

@@ -1,4 +1,4 @@
-"""Parameters of the reproduction: chosen by the labelled rows, without a look at hidden labels."""
+"""Parameters of the reproduction: chosen by the labelled rows, without a look at held-out labels."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_score_is_that_of_fits_with_the_others(planted):
     assert held_out_accuracy(GFHF(), make_raw_views(views, None), y, folds) == pytest.approx(np.mean(right))
 
 
-def test_hidden_labels_have_no_part_in_the_choice(planted, monkeypatch):
+def test_held_out_labels_have_no_part_in_the_choice(planted, monkeypatch):
     """The same rows are labelled, and all other true labels are others: nothing that is chosen by may change."""
     views, y, truth = planted
     false = np.where(y >= 0, truth, (truth + 1) % 3)

@@ -12,7 +12,7 @@ from lmssc.data.memmap import MappedRows, file_of, open_file
 from lmssc.data.missing_views import check_views
 from lmssc.data.scaling import fit_scalings, scale_views
 from lmssc.data.shared_files import map_rows, read_by, readers_of, sum_rows
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 
 
 class OtherProcess:
@@ -35,7 +35,7 @@ class OtherProcess:
 def files(tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "dense.npy", rng.normal(size=(3000, 20)).astype(np.float32) + 3)
-    words = sparse.random_array((3000, 40), density=0.05, rng=rng, format="csr", dtype=np.float32)
+    words = sparse.random_array((3000, 40), density=0.05, random_state=rng, format="csr", dtype=np.float32)
     for part in ("data", "indices", "indptr"):
         np.save(tmp_path / f"{part}.npy", getattr(words, part))
     mapped = sparse.csr_array(words.shape, dtype=np.float32)

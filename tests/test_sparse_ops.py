@@ -36,7 +36,7 @@ def test_an_error_in_a_thread_is_told(monkeypatch):
 
 
 def test_consecutive_rows_share_their_entries():
-    matrix = sparse.random_array((100, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    matrix = sparse.random_array((100, 30), density=0.3, format="csr", random_state=np.random.default_rng(0))
     for rows in (slice(0, 10), slice(10, 11), slice(40, 100), slice(5, 5)):
         part = products.consecutive_rows(matrix, rows)
         np.testing.assert_array_equal(part.toarray(), matrix.toarray()[rows])

@@ -8,7 +8,8 @@ from lmssc import LMSSC
 from lmssc.core.truncated_svd import SVDLimits, estimate_median, leading_directions
 from lmssc.data.missing_views import check_views
 from lmssc.data.storage import smaller
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 
 GRAM = SVDLimits()
 NO_GRAM = SVDLimits(max_gram_size=10)

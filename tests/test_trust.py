@@ -7,8 +7,10 @@ from scipy import sparse
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV, Graph
 from lmssc.core.conformal import conformal_p_values, interpolated_p_values
-from lmssc.core.hidden_folds import LatentProblem, hidden_scores
+from lmssc.core.graph import laplacian
+from lmssc.core.held_out_folds import LatentProblem, fold_scores
 from lmssc.core.influence import label_weights
+from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
 from lmssc.estimators.trust_state import label_folds, label_solver, latent_problem
 from oracles import dense_laplacian, dense_system_scores
@@ -166,9 +168,9 @@ def test_labels_that_may_be_wrong_are_overruled(data):
     np.testing.assert_allclose((why.weights @ given)[~hidden], robust.label_distributions_[~hidden], atol=1e-4)
 
 
-def test_without_noise_label_noise_changes_nothing(data):
-    one, other = (LMSSC(label_noise=noise).fit(data.views, data.y) for noise in (0.0, "auto"))
-    assert (one.label_distributions_ == other.label_distributions_).all()
+def test_without_noise_label_noise_changes_nothing(clf, data):
+    other = LMSSC(label_noise="auto").fit(data.views, data.y)
+    assert (clf.label_distributions_ == other.label_distributions_).all()
 
 
 def test_a_class_without_a_label_is_none_of_these():
@@ -214,12 +216,12 @@ def test_interpolated_p_values_keep_the_promise_with_few_hidden_samples():
     np.testing.assert_array_equal(interpolated_p_values(np.empty(0), np.ones(2), 3), [1.0, 1.0])
 
 
-def test_hidden_labels_are_judged_with_the_second_opinion_on_the_sample_itself():
+def test_held_out_labels_are_judged_with_the_second_opinion_on_the_sample_itself():
     data = make_multiview(200, labelled=0.3, noise=3.0, random_state=0)
     clf = LMSSC(max_iter=1, second_opinion=0.5).fit(data.views, data.y)
     folds, samples = label_folds(clf), clf._order.samples
-    by_graph = hidden_scores(latent_problem(clf, second_opinion=False), clf._targets, folds)
-    found = hidden_scores(latent_problem(clf), clf._targets, folds)
+    by_graph = fold_scores(latent_problem(clf, second_opinion=False), clf._targets, folds)
+    found = fold_scores(latent_problem(clf), clf._targets, folds)
     np.testing.assert_allclose(found, 0.5 * by_graph + 0.5 * clf._opinion.scores[samples], atol=1e-12)
     # That of a labelled sample does not depend on its label.
     row = int(np.flatnonzero(data.y >= 0)[0])
@@ -228,22 +230,23 @@ def test_hidden_labels_are_judged_with_the_second_opinion_on_the_sample_itself()
     np.testing.assert_allclose(changed._opinion.scores[row], clf._opinion.scores[row], atol=0.05)
 
 
-@pytest.mark.parametrize("by_class", [False, True])
-def test_sets_contain_the_true_class_as_often_as_promised(by_class):
-    shares, new_shares = [], []
+def test_sets_contain_the_true_class_as_often_as_promised():
+    shares, new_shares = {False: [], True: []}, {False: [], True: []}
     for seed in range(4):
         data = make_multiview(360, labelled=0.25, noise=3.0, random_state=seed)
         seen = np.arange(360) < 300
         clf = LMSSC(max_iter=1, calibrate=False).fit([view[seen] for view in data.views], data.y[seen])
-        sets, hidden = clf.predict_set(coverage=0.8, by_class=by_class), np.flatnonzero(data.y[seen] < 0)
-        shares.append(sets[hidden, data.target[hidden]].mean())
-        new = clf.predict_set([view[~seen] for view in data.views], coverage=0.8, by_class=by_class)
-        new_shares.append(new[np.arange(60), data.target[~seen]].mean())
-        given = np.flatnonzero(data.y[seen] >= 0)
-        assert (sets[given].sum(axis=1) == 1).all()
-        assert sets[given, data.y[given]].all()
-    assert 0.74 <= np.mean(shares) <= 0.9
-    assert 0.72 <= np.mean(new_shares) <= 0.92
+        hidden, given = np.flatnonzero(data.y[seen] < 0), np.flatnonzero(data.y[seen] >= 0)
+        for by_class in shares:
+            sets = clf.predict_set(coverage=0.8, by_class=by_class)
+            shares[by_class].append(sets[hidden, data.target[hidden]].mean())
+            new = clf.predict_set([view[~seen] for view in data.views], coverage=0.8, by_class=by_class)
+            new_shares[by_class].append(new[np.arange(60), data.target[~seen]].mean())
+            assert (sets[given].sum(axis=1) == 1).all()
+            assert sets[given, data.y[given]].all()
+    for by_class in shares:
+        assert 0.74 <= np.mean(shares[by_class]) <= 0.9, by_class
+        assert 0.72 <= np.mean(new_shares[by_class]) <= 0.92, by_class
 
 
 def test_with_few_labels_sets_leave_nothing_out():
@@ -260,17 +263,15 @@ def test_groups_are_hidden_together():
     groups = np.repeat(np.arange(15), 20)
     target = rng.integers(2, size=300)
     X = rng.normal(size=(300, 5)) + 1.2 * target[:, None] + 2.5 * rng.normal(size=(15, 5))[groups]
-    shares = {}
-    for name, given_groups in (("with", groups), ("without", None)):
-        found = []
-        for new in range(0, 15, 3):
-            y = np.where(np.isin(groups, [new, new + 1, new + 2]), -1, target)
-            clf = LMSSC(max_iter=1, calibrate=False).fit([X], y)
-            rows = np.flatnonzero(y < 0)
-            found.append(clf.predict_set(coverage=0.8, groups=given_groups)[rows, target[rows]].mean())
-        shares[name] = np.mean(found)
-    assert shares["with"] > shares["without"]
-    assert shares["with"] >= 0.74
+    found = {"with": [], "without": []}
+    for new in range(0, 15, 3):
+        y = np.where(np.isin(groups, [new, new + 1, new + 2]), -1, target)
+        clf = LMSSC(max_iter=1, calibrate=False).fit([X], y)
+        rows = np.flatnonzero(y < 0)
+        for name, given_groups in (("with", groups), ("without", None)):
+            found[name].append(clf.predict_set(coverage=0.8, groups=given_groups)[rows, target[rows]].mean())
+    assert np.mean(found["with"]) >= 0.74
+    assert np.mean(found["without"]) < 0.65
 
 
 def test_order_of_the_input_does_not_matter(clf, data):
@@ -286,14 +287,12 @@ def test_order_of_the_input_does_not_matter(clf, data):
     )
 
 
-def test_identical_samples_share_the_weight_of_their_labels(data):
-    twice = [np.vstack([view, view]) for view in data.views]
-    clf = LMSSC().fit(twice, np.concatenate([data.y, data.y]))
-    once = LMSSC().fit(data.views, data.y)
-    weights = clf.explain(np.arange(300)).weights.toarray()
-    np.testing.assert_allclose(weights[:, :300] + weights[:, 300:], once.explain().weights.toarray(), atol=1e-9)
-    np.testing.assert_array_equal(clf.novelty_[:300], once.novelty_)
-    np.testing.assert_array_equal(clf.predict_set()[300:], once.predict_set())
+def test_identical_samples_share_the_weight_of_their_labels(clf, data):
+    twice = LMSSC().fit([np.vstack([view, view]) for view in data.views], np.concatenate([data.y, data.y]))
+    weights = twice.explain(np.arange(300)).weights.toarray()
+    np.testing.assert_allclose(weights[:, :300] + weights[:, 300:], clf.explain().weights.toarray(), atol=1e-9)
+    np.testing.assert_array_equal(twice.novelty_[:300], clf.novelty_)
+    np.testing.assert_array_equal(twice.predict_set()[300:], clf.predict_set())
 
 
 def test_a_loaded_model_answers_alike(data, tmp_path):
@@ -311,7 +310,8 @@ def test_a_loaded_model_answers_alike(data, tmp_path):
 
 
 def test_a_search_judges_by_its_best_estimator(data):
-    search = LMSSCCV(estimator=LMSSC(max_iter=1), param_grid={"n_neighbors": [8]}, n_splits=2).fit(data.views, data.y)
+    search = LMSSCCV(estimator=LMSSC(max_iter=1), param_grid={"n_neighbors": [8]}, n_splits=2, n_repeats=1)
+    search.fit(data.views, data.y)
     np.testing.assert_array_equal(search.predict_set(), search.best_estimator_.predict_set())
     np.testing.assert_array_equal(search.novelty_, search.best_estimator_.novelty_)
     assert len(search.explain([0])) == 1
@@ -325,7 +325,7 @@ def test_a_rejection_that_cannot_happen_is_told(data, n_single):
         y[np.flatnonzero(data.target == label)[: 1 if label < n_single else 8]] = label
     few = LMSSC(max_iter=2).fit(data.views, y)
     n_labels = (y >= 0).sum()
-    least = (1 + n_single) / (n_labels + 1)  # a label that is alone in its class is never hidden
+    least = (1 + n_single) / (n_labels + 1)  # a label that is alone in its class is never held out
     far = [np.full_like(view[:1], 1e3) for view in data.views]
     assert few.novelty(far) == pytest.approx(least)
     with pytest.warns(UserWarning, match="rejects nothing: with these labels no p-value is below"):
@@ -380,20 +380,31 @@ def test_sets_of_samples_that_are_identical_but_differ_in_class():
 
 
 def test_suspects_of_many_samples_are_judged_among_some_and_found_once(monkeypatch):
-    """Ten of 150 labels are wrong: 300 of 850 unlabelled samples show most of them, and the second time at once."""
-    data = make_multiview(1000, labelled=0.15, random_state=0)
+    """Ten of 99 labels are wrong: 150 of 401 unlabelled samples show most of them, and the second time at once."""
+    data = make_multiview(500, labelled=0.2, random_state=0)
     y = data.y.copy()
     wrong = np.flatnonzero(y >= 0)[:10]
     y[wrong] = (y[wrong] + 1) % len(np.unique(data.target))
-    monkeypatch.setattr("lmssc.estimators.trust.MAX_UNLABELLED", 300)
+    monkeypatch.setattr("lmssc.estimators.trust.MAX_UNLABELLED", 150)
     sizes, label = [], LatentProblem.label
     monkeypatch.setattr(
         LatentProblem, "label", lambda self, targets: sizes.append(len(targets)) or label(self, targets)
     )
-    clf = LMSSC().fit(data.views, y)
+    clf = LMSSC(max_iter=2, calibrate=False).fit(data.views, y)
     found = clf.suspect_labels()
-    assert set(sizes) == {450}
-    assert len(set(found.rows[:10]) & set(wrong)) >= 6  # by chance 0.7
+    assert set(sizes) == {99 + 150}
+    assert len(set(found.rows[:10]) & set(wrong)) >= 6  # by chance 1
     assert clf.suspect_labels() is found
     clf.fit(data.views, data.y)
     assert clf.suspect_labels() is not found
+
+
+def test_many_samples_are_labelled_in_spatial_order(data, monkeypatch):
+    rng = np.random.default_rng(0)
+    links = sparse.csr_array(np.triu(rng.random((300, 300)) < 0.01, k=1).astype(float))
+    problem = LatentProblem(data.views[0], 8, 1.0, 0.5, 0.5, links=laplacian(links), tol=1e-10)
+    targets = Targets.from_codes(data.y, 3)
+    expected = problem.label(targets)
+    monkeypatch.setattr("lmssc.core.held_out_folds.is_large", lambda n: True)
+    found = LatentProblem(data.views[0], 8, 1.0, 0.5, 0.5, links=laplacian(links), tol=1e-10).label(targets)
+    np.testing.assert_allclose(found, expected, atol=1e-7)

@@ -18,7 +18,8 @@ from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.numerics.knn.exact import other_neighbors
 from lmssc.numerics.parallel import threads
 
@@ -98,6 +99,16 @@ class TestLoadings:
             patch.setattr(loadings_module, "SETTINGS", replace(loadings_module.SETTINGS, max_rounds=1))
             found = nonnegative_loadings(X.T @ H, H.T @ H)
         assert relative_error(found, oracles.nnls_loadings(X, H)) <= TOLERANCE
+
+    def test_rows_that_nnls_gives_up_are_solved_by_another_method(self, monkeypatch):
+        def give_up(*_, **__):
+            raise RuntimeError("Maximum number of iterations reached.")
+
+        rng = np.random.default_rng(0)
+        H, X = rng.normal(size=(15, 5)), rng.normal(size=(15, 6))
+        monkeypatch.setattr(loadings_module, "SETTINGS", replace(loadings_module.SETTINGS, max_rounds=1))
+        monkeypatch.setattr(loadings_module, "nnls", give_up)
+        assert relative_error(nonnegative_loadings(X.T @ H, H.T @ H), oracles.nnls_loadings(X, H)) <= TOLERANCE
 
     @many
     @given(seeds)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from lmssc import AMGL, GFHF, LMSSC, MLAN, paper_settings, stack_views
 from lmssc.data.scaling import fit_scalings
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.datasets import make_multiview
 
 N = 40

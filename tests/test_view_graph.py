@@ -10,7 +10,8 @@ import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core.graph import learn_graph
 from lmssc.core.view_graph import mean_view_graph
-from lmssc.data.views import View, Views
+from lmssc.data.view import View
+from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
 from peers import interrupt_and_resume
 

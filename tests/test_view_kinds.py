@@ -12,8 +12,8 @@ from lmssc import GFHF, LMSSC
 from lmssc.data.memmap import MappedRows
 from lmssc.data.scaling import CHANGES, fit_scaling, fit_scalings
 from lmssc.data.text_detection import idf_ratio
+from lmssc.data.view import RawView
 from lmssc.data.view_kinds import choose_scalings, least_correlation
-from lmssc.data.views import RawView
 from lmssc.datasets import make_multiview
 
 pytestmark = pytest.mark.usefixtures("uncalibrated")

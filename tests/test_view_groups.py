@@ -1,7 +1,5 @@
 """Samples that nothing links to a label are unreached, with a reason; so is a class with one label."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from lmssc import AMGL, GFHF, LMSSC, MLAN
 from lmssc.datasets import make_multiview
 
 HALF = np.arange(300) % 2 == 0
+WEAK = r"\d+ samples have only views that few labelled samples have \(\d for some of them\)"
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +43,29 @@ def test_samples_that_cannot_be_compared_do_not_disturb_those_that_can(data):
     assert both.graph_[HALF][:, ~HALF].nnz == both.graph_[~HALF][:, HALF].nnz == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*without a label")
 def test_one_sample_with_both_views_links_them(data):
     first, second = HALF.copy(), ~HALF
     first[1] = True
     y = np.where(HALF, data.y, -1)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*without a label.*")
+    with pytest.warns(UserWarning, match=WEAK):
         clf = LMSSC().fit(data.views[:2], y, present=[first, second])
     assert len(clf.unreached_) < 150
+
+
+@pytest.mark.parametrize("n_both", [1, 10])
+def test_few_labels_in_the_views_of_some_samples_are_told_of(n_both, data):
+    """Samples with both views, one of them labelled: the others were .44 right at .99, without a word."""
+    first, second = HALF.copy(), ~HALF
+    second[np.flatnonzero(HALF & (data.y < 0))[1:n_both]] = True
+    second[np.flatnonzero(HALF & (data.y >= 0))[0]] = True
+    with pytest.warns(UserWarning, match=WEAK):
+        LMSSC(max_iter=1, calibrate=False).fit(data.views[:2], np.where(HALF, data.y, -1), present=[first, second])
+
+
+def test_no_word_if_the_labels_of_a_view_are_enough(data):
+    known = data.y >= 0
+    LMSSC(max_iter=1, calibrate=False).fit(data.views[:2], data.y, present=[HALF | known, ~HALF | known])
 
 
 def test_a_class_with_one_label_is_named(data):
