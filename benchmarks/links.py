@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.graph_view import Graph, LinkRows
-from lmssc.data.views import RawView
+from lmssc.data.view import RawView
 from lmssc.datasets import load
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.evaluation.methods import BUILT_IN, fit_and_answer, scaled_concatenation

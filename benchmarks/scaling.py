@@ -24,8 +24,8 @@ from lmssc import LMSSC
 from lmssc.data.scaling import WORDS
 from lmssc.data.text_detection import CRITERIA as TEXT
 from lmssc.data.text_detection import _row_norms, _size_spread, has_topics, idf_ratio
+from lmssc.data.view import RawView
 from lmssc.data.view_kinds import CRITERIA, _share_a_unit, choose_scalings, least_correlation
-from lmssc.data.views import RawView
 from lmssc.evaluation.splits import stratified_split
 from lmssc.persistence.atomic import write_csv
 

@@ -53,7 +53,7 @@ def run_one(views, target, rate, repeat):
     """The gain and the accuracy of each trust on one split."""
     order, given = stratified_split(target, rate, repeat)
     truth, found = target[order], {}
-    finish = fit._finish
+    finish = fit._final_answers
 
     def keep(views, start, state, *rest):
         found["objective"], found["state"], found["undo"] = start.objective, state, start.permutation.undo
@@ -61,7 +61,7 @@ def run_one(views, target, rate, repeat):
 
     with (
         mock.patch.object(start, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),
-        mock.patch.object(fit, "_finish", keep),
+        mock.patch.object(fit, "_final_answers", keep),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")

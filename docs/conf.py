@@ -14,7 +14,15 @@ author = "The lmssc developers"
 copyright = author  # noqa: A001
 release = metadata.version("lmssc")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc", "myst_parser", "mathml", "gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "mathml",
+    "gallery",
+    "one_template",
+]
 exclude_patterns = ["_build", "_gallery"]
 nitpicky = True
 highlight_language = "none"  # for blocks without a language

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 from pages import fill_blocks
+from scale_page import PAGE as SCALE_PAGE
+from scale_page import scale_blocks
+from trust_page import trust_markdown
 
 from lmssc.paper.markdown import markdown_table
 
@@ -21,6 +24,7 @@ CELLS = "results/cells/summary.csv"
 LARGE_PAGE = "docs/guide/large.md"
 CELLS_PAGE = "docs/guide/cells.md"
 LABELLING_PAGE = "docs/guide/labelling.md"
+TRUST_PAGE = "docs/guide/trust.md"
 
 # Rows of the speed table: the case in the CSV, and what the page calls it.
 SPEED_CASES = {
@@ -138,6 +142,8 @@ def filled_guides(root: Path) -> dict[Path, str]:
         LARGE_PAGE: {"speed": speed_markdown(root)},
         LABELLING_PAGE: {"active": active_markdown(root)},
         CELLS_PAGE: {"cells": cells_markdown(root)},
+        TRUST_PAGE: {"trust": trust_markdown(root)},
+        SCALE_PAGE: scale_blocks(root),
     }
     return {
         root / page: fill_blocks((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()

@@ -35,22 +35,22 @@ def layout(graph: sparse.csr_array) -> NDArray[np.floating]:
 
 
 def draw_map(ax: Any) -> float:
-    """The digits, coloured by the label that was found; the accuracy in percent on the hidden labels."""
+    """The digits, coloured by the label that was found; the accuracy in percent on the held-out labels."""
     task = make_task(rate=0.05, seed=0)
     model = LMSSC().fit(task.views, task.y)
     place = layout(model.graph_)
-    wrong = task.hidden & (model.transduction_ != task.target)
+    wrong = task.held_out & (model.transduction_ != task.target)
     for digit in range(10):
-        chosen = task.hidden & (model.transduction_ == digit)
+        chosen = task.held_out & (model.transduction_ == digit)
         ax.scatter(*place[chosen].T, s=7, color=COLOURS[digit % len(COLOURS)], linewidths=0)
         middle = np.median(place[task.target == digit], axis=0)
         ax.text(*middle, str(digit), fontsize=17, weight="bold", ha="center", va="center").set_path_effects(
             [withStroke(linewidth=3, foreground="white")]
         )
-    ax.scatter(*place[~task.hidden].T, s=26, color="none", edgecolors="black", linewidths=0.9, label="label given")
+    ax.scatter(*place[~task.held_out].T, s=26, color="none", edgecolors="black", linewidths=0.9, label="label given")
     ax.scatter(*place[wrong].T, s=16, marker="x", color="black", linewidths=0.8, label="wrong label")
-    accuracy = round(100 * float(np.mean(~wrong[task.hidden])), 1)
-    ax.set_title(f"{len(task.y):,} digits, {np.sum(~task.hidden)} labels given: {accuracy} % of the rest right")
+    accuracy = round(100 * float(np.mean(~wrong[task.held_out])), 1)
+    ax.set_title(f"{len(task.y):,} digits, {np.sum(~task.held_out)} labels given: {accuracy} % of the rest right")
     ax.legend(loc="lower left", fontsize=8, frameon=False)
     ax.set_axis_off()
     return accuracy

@@ -20,17 +20,17 @@ labelled = np.concatenate(
 )
 y = np.full(len(truth), -1)
 y[labelled] = truth[labelled]
-hidden = y == -1
+unknown = y == -1
 
 clf = LMSSC().fit(views, y)
 table = StandardScaler().fit_transform(np.hstack(list(views.values())))
 spreading = LabelSpreading(kernel="knn", n_neighbors=10).fit(table, y)
-logistic = LogisticRegression(max_iter=1000).fit(table[~hidden], y[~hidden])
+logistic = LogisticRegression(max_iter=1000).fit(table[~unknown], y[~unknown])
 
-print(f"{len(truth)} digits, {len(labelled)} labels given, {hidden.sum()} to find")
+print(f"{len(truth)} digits, {len(labelled)} labels given, {unknown.sum()} to find")
 for name, answers in {
     "LMSSC": clf.transduction_,
     "label spreading": spreading.transduction_,
     "logistic regression": logistic.predict(table),
 }.items():
-    print(f"{name:20} {100 * np.mean(answers[hidden] == truth[hidden]):.0f} % right")
+    print(f"{name:20} {100 * np.mean(answers[unknown] == truth[unknown]):.0f} % right")

@@ -7,7 +7,7 @@ from lmssc import LMSSC
 from lmssc.datasets import make_multiview
 
 data = make_multiview(160, n_classes=4, labelled=1, random_state=0)
-hidden = data.y == -1  # scored throughout, even once they have a label
+unlabelled = data.y == -1  # scored throughout, even once they have a label
 
 
 def grow(choose):
@@ -15,7 +15,7 @@ def grow(choose):
     y, right = data.y.copy(), []
     for _ in range(4):
         clf = LMSSC(max_iter=1).fit(data.views, y)
-        right.append((clf.transduction_ == data.target)[hidden].mean())
+        right.append((clf.transduction_ == data.target)[unlabelled].mean())
         rows = choose(clf, np.flatnonzero(y == -1))
         y[rows] = data.target[rows]  # ask an expert
     return right

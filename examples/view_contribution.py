@@ -14,6 +14,6 @@ figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 display = ViewContributionDisplay.from_estimator(clf, X=views, y=data.y, ax=ax)
 figure.savefig("view_contribution.png", dpi=110)
 
-print(f"accuracy on hidden labels, all views: {display.accuracy:.0%}")
+print(f"accuracy on held-out labels, all views: {display.accuracy:.0%}")
 for name, accuracy in display.without.items():
     print(f"  without {name:7} {accuracy:.0%}")
