@@ -181,7 +181,9 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(studio, monkeypatch):
     assert found.status == 408
 
 
-def test_half_a_request_does_not_hold_a_connection(studio, monkeypatch, loopback):
+@pytest.fixture
+def talk(studio, monkeypatch, loopback):
+    """A function that sends bytes over a connection, and returns all that comes until the server closes it."""
     uvicorn = pytest.importorskip("uvicorn")
     from uvicorn.server import ServerState
 
@@ -191,28 +193,41 @@ def test_half_a_request_does_not_hold_a_connection(studio, monkeypatch, loopback
     config = uvicorn.Config(studio.app, access_log=False, log_config=None)
     config.load()
 
-    async def talk():
+    async def send(sent, seconds):
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             lambda: connection.PromptConnection(config, ServerState(), {}), "127.0.0.1", 0
         )
-        address = server.sockets[0].getsockname()
-        half = b"GET / HTTP/1.1\r\nHost: x"
-        whole = f"GET /api/state HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
-        found = []
-        for sent in (b"", half, whole, whole + half, whole + whole):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(sent)
-            found.append(await asyncio.wait_for(reader.read(), 20))  # until the server closes it
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(sent)
+        try:
+            return await asyncio.wait_for(reader.read(), seconds)
+        finally:
             writer.close()
-        server.close()
-        return found
+            server.close()
 
-    nothing, part, answered, then_half, twice = asyncio.run(talk())
-    assert (nothing, part) == (b"", b"")
-    assert answered.startswith(b"HTTP/1.1 200 ")
-    assert then_half.startswith(b"HTTP/1.1 200 ")
-    assert twice.count(b"HTTP/1.1 200 ") == 2
+    return lambda sent, seconds=20: asyncio.run(send(sent, seconds))
+
+
+HALF = b"GET / HTTP/1.1\r\nHost: x"
+WHOLE = f"GET /api/state HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+
+
+def test_half_a_request_does_not_hold_a_connection(talk):
+    assert talk(b"") == talk(HALF) == b""
+    assert talk(WHOLE).startswith(b"HTTP/1.1 200 ")
+    assert talk(WHOLE + HALF).startswith(b"HTTP/1.1 200 ")
+    assert talk(WHOLE + WHOLE).count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_server_without_the_hooks_answers_without_a_time_limit(talk, monkeypatch):
+    from lmssc.studio import connection
+
+    monkeypatch.setattr(connection, "H11Protocol", object)  # what a release without `on_response_complete` looks like
+    ended = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    assert talk(ended).startswith(b"HTTP/1.1 200 ")
+    with pytest.raises(TimeoutError):
+        talk(HALF, seconds=0.3)
 
 
 # ---- files
