@@ -43,19 +43,13 @@ REFITS = "Holding out labels to see how many are found again"
 
 @dataclass(frozen=True)
 class SuggestionLimits:
-    """How many samples `to_label.csv` suggests: fewer for large data, because each costs a solve.
-
-    Attributes
-    ----------
-    most, fewest : int
-        Samples for small and for very large data.
-    large : int
-        Above this many samples the number falls, in proportion.
-    """
+    """How many samples `to_label.csv` suggests: fewer for large data, because each costs a solve."""
 
     most: int = 100
     fewest: int = 20
+    """Samples for small and for very large data."""
     large: int = 100_000
+    """Above this many samples the number falls, in proportion."""
 
     def count(self, n_samples: int) -> int:
         """Number of suggestions.

@@ -19,31 +19,21 @@ from lmssc.data.views import Views
 
 @dataclass(frozen=True)
 class ComponentLimits:
-    """Limits of the number of components r that is chosen by default.
-
-    Attributes
-    ----------
-    max_components, max_text_components : int
-        Largest r of measurements, and of text, whose spectrum is flat.
-    min_components : int
-        The noise threshold never leaves fewer.
-    max_trusted_features : int
-        The noise threshold is not applied to so few features: each was measured because it matters.
-    min_samples_per_component : int
-        r is at most the number of samples divided by this.
-    max_noise_ratio : float
-        Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile.
-    random_components : int
-        r of a random start.
-    """
+    """Limits of the number of components r that is chosen by default."""
 
     max_components: int = 80
     max_text_components: int = 150
+    """Largest r of measurements, and of text, whose spectrum is flat."""
     min_components: int = 10
+    """The noise threshold never leaves fewer."""
     max_trusted_features: int = 20
+    """The noise threshold is not applied to so few features: each was measured because it matters."""
     min_samples_per_component: int = 4
+    """r is at most the number of samples divided by this."""
     max_noise_ratio: float = 3.0
+    """Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile."""
     random_components: int = 20
+    """r of a random start."""
 
 
 COMPONENTS = ComponentLimits()
