@@ -26,15 +26,13 @@ class CalibrationPrior:
     rare_ratio: float = 3.0
     """A class is rare if the largest class has more than this many times its labels. `balance` then answers it where it
     is much less than 50 % likely, which no doubt can express: with two classes an answer has at least 50 %."""
-    rarity_penalty: float = 0.3
-    """Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class."""
     max_rarity: float = 8.0
-    """Limit of ρ."""
-    class_doubt_penalty: float = 0.5
-    """Log-likelihood that a doubt δ = 1 of a class costs, if it has few labels beside the largest class. Classes that
-    have as many share the doubt ε, which is fitted to them already: see `doubt_cost`."""
+    rarity_penalty: float = 0.3
+    """Limit of ρ, and log-likelihood that ρ = 1 costs, as a share of the information of a label of the rarest class."""
     max_class_doubt: float = 0.95
-    """Limit of δ."""
+    class_doubt_penalty: float = 0.5
+    """Limit of δ, and log-likelihood that a doubt δ = 1 of a class costs, if it has few labels beside the largest
+    class. Classes that have as many share the doubt ε, which is fitted to them already: see `doubt_cost`."""
     min_group_samples: int = 10
     """Fewer samples that lack equally many views share the calibration of all samples."""
     min_score: float = 1e-4

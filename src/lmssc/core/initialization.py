@@ -32,11 +32,11 @@ class ComponentLimits:
     """r is at most the number of samples divided by this."""
     max_noise_ratio: float = 3.0
     """Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile."""
-    random_components: int = 20
-    """r of a random start."""
 
 
 COMPONENTS = ComponentLimits()
+RANDOM_COMPONENTS = 20
+"""r of a random start."""
 # The noise of each sample is measured on up to this many of them.
 MAX_NOISE_SAMPLES = 1500
 
@@ -231,7 +231,7 @@ def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositio
     random = check_random_state(config.random_state)
     n_components = config.n_components
     if n_components is None:
-        n_components = min(COMPONENTS.random_components, views.n_samples, views.n_features)
+        n_components = min(RANDOM_COMPONENTS, views.n_samples, views.n_features)
     latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
     loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
     graph = random_graph(views.n_samples, config.n_neighbors, random, views.dtype)

@@ -26,9 +26,9 @@ class EvidenceLimits:
     n_shifts: int = 16
     """Times that samples and links are paired at random, to see what chance gives."""
     min_noise_ratio: float = 3.0
-    """Similarity along links, as a multiple of its root mean square by chance, from which on it counts."""
     min_assortativity: float = 0.01
-    """Least similarity along links that counts, from 0 (chance) to 1."""
+    """Least similarity along links that counts: as a multiple of its root mean square by chance, and from 0 (chance)
+    to 1."""
     label_deviations: float = 3.0
     """Standard deviations by which the agreement of labels along links must exceed chance."""
     n_components: int = 20

@@ -24,12 +24,12 @@ class ProbeLimits:
     min_samples: int = 20
     """Size of the probe; fewer samples are not enough to judge by."""
     quantile: float = 0.99
-    """Distances and residuals of up to this quantile of the probe are usual."""
+    min_residual_share: float = 0.25
+    """Distances and residuals of up to this quantile of the probe are usual, and residuals below this share of a
+    sample's squared norm: the probe may have none at all."""
     free_factor: float = 2.0
     decay: float = 0.5
     """Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`."""
-    min_residual_share: float = 0.25
-    """Residuals below this share of a sample's squared norm are usual: the probe may have none at all."""
     min_noise_share: float = 1e-3
     """Lower bound of the noise, as a share of the squared norms."""
 
@@ -54,7 +54,7 @@ class Trust:
     Attributes
     ----------
     calibration : Calibration
-        Calibration for samples like those of fit.
+        Their calibration if they are like those of fit.
     distance : float
         Largest usual mean distance to the neighbours.
     leftover : float

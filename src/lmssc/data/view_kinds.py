@@ -26,18 +26,16 @@ class KindCriteria:
     """Thresholds of `choose_scalings`."""
 
     max_text_density: float = 0.2
-    """Share of non-zeros below which a view may be words."""
     max_amount_density: float = 0.5
-    """Share of non-zeros below which a view may be amounts: most values are zero."""
+    """Share of non-zeros below which a view may be words, and amounts: most values are zero."""
     min_effective_share: float = 0.1
     """Effective number of columns, as a share of the columns that vary, from which on they seem to share a unit."""
     min_idf_ratio: float = 2.0
     """Factor by which idf must lower the similarity of unrelated rows."""
     max_rows: int = 5000
     max_columns: int = 200
-    """Distinct rows, and columns with the largest variance, that are tested for correlation."""
     min_rows: int = 10
-    """Distinct rows needed for that test."""
+    """Distinct rows, and columns with the largest variance, that are tested for correlation, and rows needed for it."""
     min_relative_deviation: float = 1e-6
     """Columns whose standard deviation is a smaller share of the largest are rounding errors."""
     max_p_value: float = 1e-3

@@ -44,15 +44,13 @@ class RecognitionRules:
     max_levels_by_type: int = 1000
     """The same for a column that --type calls a category."""
     min_cells_per_level: int = 3
-    """A column of text is a category if its values have at least this many cells on average,"""
     max_words_per_level: int = 3
-    """have at most this many words on average,"""
     max_level_length: int = 60
-    """and none is longer."""
+    """A column of text is a category if its values have at least so many cells and at most so many words on average,
+    and none is longer."""
     min_rows_for_serial: int = 20
-    """Fewer whole numbers in a row (1, 2, 3, ...) are not taken for ids."""
     min_rows_for_ids: int = 10
-    """Fewer distinct words are not taken for ids."""
+    """Fewer whole numbers in a row (1, 2, 3, ...), and fewer distinct words, are not taken for ids."""
     n_sampled: int = 1000
     """Rows looked at first, to rule something out quickly."""
     min_share: float = 0.9

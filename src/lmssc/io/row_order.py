@@ -39,11 +39,10 @@ class _Limits:
     distinct: float = 0.9
     """Smallest share of distinct values in a key; a few repeated or blank cells are mistakes to report."""
     shared: float = 0.1
-    """Smallest share of values in common where the columns have the same name, or are text."""
     shared_numbers: float = 0.5
-    """The same for numbers under one name: whole numbers of a narrow range share many values by chance."""
     shared_unnamed: float = 0.9
-    """The same for numbers under different names that do not suggest a key."""
+    """Smallest share of values in common: of text; of numbers in columns of the same name, because whole numbers of a
+    narrow range share many values by chance; and of numbers under different names that do not suggest a key."""
     max_numeric_keys: int = 10
     """Where more columns than this have distinct whole numbers, only their names tell which may be keys."""
     max_parts: int = 6

@@ -21,16 +21,16 @@ class LayoutSettings:
     max_nodes: int = 10_000
     """A larger graph is contracted until it has no more nodes, laid out, expanded again and refined."""
     n_early: int = 60
-    n_late: int = 140
-    n_refine: int = 15
-    """Gradient steps with exaggerated attraction, without it, and on the expanded graph."""
-    max_refined: int = 200_000
-    """A graph with more nodes is not refined: its nodes lie between their neighbours."""
     exaggeration: float = 12.0
-    """Factor of the attraction during the early steps, in which clusters find their place."""
     early_momentum: float = 0.5
+    """The first gradient steps, in which clusters find their place: how many, the factor of the attraction, and the
+    share of the last step that is added to the next."""
+    n_late: int = 140
     late_momentum: float = 0.8
-    """Share of the last step that is added to the next."""
+    """The same for the other steps, without a factor."""
+    n_refine: int = 15
+    max_refined: int = 200_000
+    """Steps on the expanded graph. One with more nodes is not refined: its nodes lie between their neighbours."""
     max_step: float = 2.0
     """Largest move of a node in one step along an axis."""
     gravity: float = 1e-4
