@@ -155,17 +155,10 @@ def classify(
         if in_parts:
             notes += [*LEFT_OUT_ON_DISK, *([NO_REPORT] if results.drop_report() else [])]
         elif stage is not None and report:
+            title = f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples"
+            lines = [*summary, *notes]
             _write_report(
-                stage / REPORT,
-                data,
-                model,
-                suggestions,
-                title=f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples",
-                command=command,
-                notes=[*summary, *notes],
-                seed=seed,
-                jobs=jobs,
-                show=show,
+                stage / REPORT, data, model, suggestions, title, command, lines, seed=seed, jobs=jobs, show=show
             )
     if target is not None:
         with progress_bar(f"writing into {target.path}", show=show):
@@ -291,10 +284,10 @@ def _write_report(
     data: LabelledFiles,
     model: Any,
     suggestions: NDArray,
-    *,
     title: str,
     command: str,
     notes: Sequence[str],
+    *,
     seed: int,
     jobs: int,
     show: bool,
