@@ -167,6 +167,12 @@ def cut(pixels, truth, labels):
     return kept
 
 
+def annotate(label_studio, task, label):
+    """Give a task its label."""
+    result = [{"from_name": "label", "to_name": "sample", "type": "choices", "value": {"choices": [label]}}]
+    label_studio.ask(f"/api/tasks/{task['id']}/annotations", {"result": result})
+
+
 def work(label_studio, studio, truth):
     """Connect, annotate, compare; what happened, as lines."""
     project = label_studio.ask("/api/projects", {"title": "digits", "label_config": CONFIG, "sampling": SAMPLING})["id"]
@@ -198,10 +204,8 @@ def work(label_studio, studio, truth):
             f"turn {turn + 1}: first in its list {task['data']['id']}, its next task {shown}, lmssc asks for {wanted}",
             flush=True,
         )
-        label = truth[task["data"]["id"]]
-        result = [{"from_name": "label", "to_name": "sample", "type": "choices", "value": {"choices": [label]}}]
-        label_studio.ask(f"/api/tasks/{task['id']}/annotations", {"result": result})
-        answers[task["data"]["id"]] = label
+        answers[task["data"]["id"]] = truth[task["data"]["id"]]
+        annotate(label_studio, task, truth[task["data"]["id"]])
         studio.settle()
         label_studio.renew_predictions(project)
     after = studio.ask("/api/state")

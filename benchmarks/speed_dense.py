@@ -6,7 +6,6 @@ from stopwatch import Stopwatch
 
 def dense_formulas(args, data):
     """The dense formulas on random rows of HW. Of the quadratic programs, one per row of S, only two are solved."""
-    import quadprog
     from scipy.linalg import solve_sylvester
     from scipy.optimize import nnls
     from scipy.spatial.distance import cdist
@@ -26,14 +25,7 @@ def dense_formulas(args, data):
     watch = Stopwatch()
     for i in rows:
         others = np.delete(np.arange(len(H)), i)
-        n = len(others)
-        weights = quadprog.solve_qp(
-            2 * float(new.alpha[0]) * model.beta * np.eye(n),
-            -distances[i, others] / 2,
-            np.hstack([np.ones((n, 1)), np.eye(n)]),
-            np.r_[1.0, np.zeros(n)],
-            1,
-        )[0]
+        weights = nearest_on_simplex(-distances[i, others] / 2, 2 * float(new.alpha[0]) * model.beta)
         worst = max(worst, float(np.abs(new.graph[[i]].toarray().ravel()[others] - weights).max()))
     a_row = np.array(watch.read()) / len(rows)
 
@@ -58,6 +50,15 @@ def dense_formulas(args, data):
         "of F": largest(new.scores[unknown] - F, F),
     }
     return tuple(map(float, whole)), None, detail
+
+
+def nearest_on_simplex(gains, curvature):
+    """The quadratic program of a row of S."""
+    import quadprog
+
+    n = len(gains)
+    constraints = np.hstack([np.ones((n, 1)), np.eye(n)])
+    return quadprog.solve_qp(curvature * np.eye(n), gains, constraints, np.r_[1.0, np.zeros(n)], 1)[0]
 
 
 def some_handwritten(samples):

@@ -258,16 +258,22 @@ def as_row(shape, version, found):
     return {"shape": shape, "version": version, **numbers, "parts": parts}
 
 
-def main():
-    """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one", choices=SHAPES, help=argparse.SUPPRESS)
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+def version_parser(description, shapes):
+    """The options of a benchmark that compares versions of lmssc; `--one` measures one shape in this process."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--one", choices=shapes, help=argparse.SUPPRESS)
     parser.add_argument("--label", default="now", help="name of the version that is measured")
     parser.add_argument("--source", type=Path, default=Path(__file__).parent.parent / "src")
-    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--page", action="store_true")
+    return parser
+
+
+def main():
+    """Measure and write."""
+    parser = version_parser(__doc__, SHAPES)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(args.one)))

@@ -7,7 +7,6 @@
 Each shape is a process of its own: a first fit, then several in which the parts are timed, then the other work.
 """
 
-import argparse
 import csv
 import json
 import os
@@ -15,9 +14,8 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
-from speed_shapes import OUT, SHAPES, PartTimes
+from speed_shapes import SHAPES, PartTimes, version_parser
 
 SMALL = ("300 × 600", "1,000 × 600")
 TABLE, PAGE = "small_fits.csv", "small_fits.md"
@@ -120,13 +118,7 @@ def write_page(rows, folder):
 
 def main():
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one", choices=SMALL, help=argparse.SUPPRESS)
-    parser.add_argument("--label", default="now", help="name of the version that is measured")
-    parser.add_argument("--source", type=Path, default=Path(__file__).parent.parent / "src")
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--page", action="store_true")
-    args = parser.parse_args()
+    args = version_parser(__doc__, SMALL).parse_args()
     if args.one:
         print(json.dumps(measure(args.one)))
         return

@@ -108,47 +108,38 @@ JOINS = {
         r"c\.csv: no such file",
     ),
 }
-LABEL_FILES = {
-    "no labels": ({}, "classify a.csv b.csv --out out", r"where are the labels\? .*--labels FILE.*--label-column"),
+# Files of labels that are wrong for good views.
+WRONG_LABELS = {
     "a label for an unknown id": (
-        {"labels.csv": GOOD["labels.csv"] + "nobody,u\n"},
-        CALL,
+        GOOD["labels.csv"] + "nobody,u\n",
         rf"labels\.csv, line {len(lines('labels.csv')) + 1}: no view has a sample with the id 'nobody'",
     ),
     "labels for other ids": (
-        {"labels.csv": "id,label\n1,u\n2,v\n3,w\n"},
-        CALL,
+        "id,label\n1,u\n2,v\n3,w\n",
         r"labels\.csv, line 2: no view has a sample with the id '1' .*3 such ids.*first sample is 's000'",
     ),
-    "one label only": (
-        {"labels.csv": "id,label\ns001,u\n"},
-        CALL,
-        r"labels\.csv, column 'label': all 1 labels are 'u'",
+    "one label only": ("id,label\ns001,u\n", r"labels\.csv, column 'label': all 1 labels are 'u'"),
+    "one class only": ("id,label\ns001,u\ns002,u\n", r"labels\.csv.*all 2 labels are 'u'; at least two"),
+    "one class and -1": ("id,label\ns001,1\ns002,-1\n", r"labels\.csv.*all 1 labels are '1'.*if -1 is one"),
+    "no label at all": ("id,label\ns001,\ns002,\n", r"labels\.csv.*no sample has a label"),
+    "all labels NA": ("id,label\ns001,NA\ns002,NA\n", r"labels\.csv.*no sample has a label"),
+    "empty labels": ("", r"labels\.csv is empty"),
+    "labels with a header only": ("id,label\n", r"labels\.csv has a header but no rows"),
+    "a sample labelled twice": (GOOD["labels.csv"] + lines("labels.csv")[1] + "\n", r"labels\.csv, line \d+.*twice"),
+    "label with a blank id": (GOOD["labels.csv"] + ",u\n", r"labels\.csv, line \d+, column 'id': the id is blank"),
+    "several columns that may be labels": (
+        "id,p,q\ns001,u,v\n",
+        r"labels\.csv: which column has the labels\? It has p, q",
     ),
-    "one class only": (
-        {"labels.csv": "id,label\ns001,u\ns002,u\n"},
-        CALL,
-        r"labels\.csv.*all 2 labels are 'u'; at least two",
-    ),
-    "one class and -1": (
-        {"labels.csv": "id,label\ns001,1\ns002,-1\n"},
-        CALL,
-        r"labels\.csv.*all 1 labels are '1'.*if -1 is one",
-    ),
-    "no label at all": ({"labels.csv": "id,label\ns001,\ns002,\n"}, CALL, r"labels\.csv.*no sample has a label"),
-    "all labels NA": ({"labels.csv": "id,label\ns001,NA\ns002,NA\n"}, CALL, r"labels\.csv.*no sample has a label"),
-    "empty labels": ({"labels.csv": ""}, CALL, r"labels\.csv is empty"),
-    "labels with a header only": ({"labels.csv": "id,label\n"}, CALL, r"labels\.csv has a header but no rows"),
-    "a sample labelled twice": (
-        {"labels.csv": GOOD["labels.csv"] + lines("labels.csv")[1] + "\n"},
-        CALL,
-        r"labels\.csv, line \d+.*twice",
-    ),
-    "label with a blank id": (
-        {"labels.csv": GOOD["labels.csv"] + ",u\n"},
-        CALL,
-        r"labels\.csv, line \d+, column 'id': the id is blank",
-    ),
+    "only ids in labels": ("id\ns001\n", r"labels\.csv has no column with labels; it has id"),
+    "labels without a header": ("1,0\n2,1\n3,0\n", r"labels\.csv, line 1: numbers"),
+    "labels with a cell too many": (GOOD["labels.csv"] + "s023,u,v\n", r"labels\.csv, line \d+: 3 cells"),
+    "labels by place, too few": ("label\nu\nv\nw\n", r"labels\.csv has 3 rows, but there are 24 samples"),
+    "labels with the wrong delimiter": (GOOD["labels.csv"].replace(",", "\t"), r"labels\.csv, line 1: it has no ','"),
+    "labels of binary junk": (bytes(range(256)), r"labels\.csv is not a text file"),
+}
+LABEL_FILES = {name: ({"labels.csv": text}, CALL, message) for name, (text, message) in WRONG_LABELS.items()} | {
+    "no labels": ({}, "classify a.csv b.csv --out out", r"where are the labels\? .*--labels FILE.*--label-column"),
     "label column absent": (
         {},
         CALL + " --label-column kind",
@@ -168,23 +159,6 @@ LABEL_FILES = {
         {},
         "classify a.csv --labels a1 --out out",
         r"a1: no such file; for the column of a view, write --label-column a1",
-    ),
-    "several columns that may be labels": (
-        {"labels.csv": "id,p,q\ns001,u,v\n"},
-        CALL,
-        r"labels\.csv: which column has the labels\? It has p, q",
-    ),
-    "only ids in labels": ({"labels.csv": "id\ns001\n"}, CALL, r"labels\.csv has no column with labels; it has id"),
-    "labels without a header": ({"labels.csv": "1,0\n2,1\n3,0\n"}, CALL, r"labels\.csv, line 1: numbers"),
-    "labels with a cell too many": (
-        {"labels.csv": GOOD["labels.csv"] + "s023,u,v\n"},
-        CALL,
-        r"labels\.csv, line \d+: 3 cells",
-    ),
-    "labels by place, too few": (
-        {"labels.csv": "label\nu\nv\nw\n"},
-        CALL,
-        r"labels\.csv has 3 rows, but there are 24 samples",
     ),
     "labels by place, views in two orders": (
         {"b.csv": "\n".join([lines("b.csv")[0], *lines("b.csv")[:0:-1]]), "labels.csv": BY_PLACE["y.csv"]},
@@ -260,43 +234,42 @@ LABEL_FILES = {
         "classify a.csv --labels y.txt --out out",
         r"y\.txt: \.txt is not a supported format",
     ),
-    "labels with the wrong delimiter": (
-        {"labels.csv": GOOD["labels.csv"].replace(",", "\t")},
-        CALL,
-        r"labels\.csv, line 1: it has no ','",
-    ),
-    "labels of binary junk": ({"labels.csv": bytes(range(256))}, CALL, r"labels\.csv is not a text file"),
     "labels and views by the same columns": (
         {},
         "classify a.csv --labels a.csv --out out",
         r"a\.csv: which column has the labels",
     ),
 }
-OPTIONS = {
+# Options that are wrong for good files.
+WRONG_OPTIONS = {
+    "--seed below 0": ("--seed -1", r"--seed must be from 0"),
+    "--seed too large": ("--seed 4294967296", r"--seed must be from 0"),
+    "--jobs 0": ("--jobs 0", r"--jobs must be 1 or more"),
+    "--view without columns": ("--view v=", r"--view 'v=' must be NAME=COLUMNS"),
+    "--view without a name": ("--view =a1", r"--view '=a1' must be NAME=COLUMNS"),
+    "--view without either": ("--view a1", r"--view 'a1' must be NAME=COLUMNS"),
+    "--view with an empty part": ("--view v=a1,,a2", r"--view 'v=a1,,a2' must be NAME=COLUMNS"),
+    "--view twice": ("--view v=a1 --view v=a2", r"--view v is given twice"),
+    "--view of no column": ("--view v=c1", r"--view v: no file has a column 'c1'"),
+    "--view with a slip": ("--view v=aa1", r"--view v: no file has a column 'aa1'; did you mean 'a1'\?"),
+    "--view with a star for nothing": ("--view v=zz*", r"--view v: no file has a column 'zz\*'"),
+    "--view of two files": ("--view v=a1,b1", r"--view v: its columns are in more than one file: a\.csv, b\.csv"),
+    "--view with a star for two files": ("--view v=*1", r"--view v: '\*1' is in more than one file"),
+    "--view backwards": ("--view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
+    "--view that makes a name twice": ("--view b=a1..a3", r"two views would be named 'b'"),
+    "--prefix-sep and --view": ("--prefix-sep _ --view v=a1", r"--prefix-sep and --view cannot"),
+    "--drop of no column": ("--drop c1", r"--drop c1: no file has such a column or matrix"),
+    "--drop of everything": ("--drop b1,b2,b3,b4,b5", r"b\.csv contains no view: --drop leaves"),
+    "--transpose of no view": ("--transpose c", r"--transpose c: there is no such view; the views are a, b"),
+    "--transpose of a table": ("--transpose a", r"no id in common with a\.csv: its first id is"),
+}
+OPTIONS = {name: ({}, f"{CALL} {options}", message) for name, (options, message) in WRONG_OPTIONS.items()} | {
     "no --out": ({}, "classify a.csv --labels labels.csv", r"--out DIR is missing"),
-    "--seed below 0": ({}, CALL + " --seed -1", r"--seed must be from 0"),
-    "--seed too large": ({}, CALL + " --seed 4294967296", r"--seed must be from 0"),
-    "--jobs 0": ({}, CALL + " --jobs 0", r"--jobs must be 1 or more"),
-    "--view without columns": ({}, CALL + " --view v=", r"--view 'v=' must be NAME=COLUMNS"),
-    "--view without a name": ({}, CALL + " --view =a1", r"--view '=a1' must be NAME=COLUMNS"),
-    "--view without either": ({}, CALL + " --view a1", r"--view 'a1' must be NAME=COLUMNS"),
-    "--view with an empty part": ({}, CALL + " --view v=a1,,a2", r"--view 'v=a1,,a2' must be NAME=COLUMNS"),
-    "--view twice": ({}, CALL + " --view v=a1 --view v=a2", r"--view v is given twice"),
-    "--view of no column": ({}, CALL + " --view v=c1", r"--view v: no file has a column 'c1'"),
-    "--view with a slip": ({}, CALL + " --view v=aa1", r"--view v: no file has a column 'aa1'; did you mean 'a1'\?"),
-    "--view with a star for nothing": ({}, CALL + " --view v=zz*", r"--view v: no file has a column 'zz\*'"),
-    "--view of two files": (
-        {},
-        CALL + " --view v=a1,b1",
-        r"--view v: its columns are in more than one file: a\.csv, b\.csv",
-    ),
-    "--view with a star for two files": ({}, CALL + " --view v=*1", r"--view v: '\*1' is in more than one file"),
     "--view of the ids": (
         {},
         "classify a.csv --labels labels.csv --out out --view v=id",
         r"--view: column 'id' of a\.csv holds the ids",
     ),
-    "--view backwards": ({}, CALL + " --view v=a5..a2", r"--view: 'a5\.\.a2': in a\.csv 'a2' comes before 'a5'"),
     "--view of text and numbers": (
         *third(
             "id,x,t\n" + "".join(f"{key},{row % 3},a word on {key}\n" for row, key in enumerate(IDS)),
@@ -314,17 +287,7 @@ OPTIONS = {
         "classify x.npz --labels y.csv --out out --view v=p,q",
         r"--view v: a matrix has to be a view of its own; p, q cannot be combined",
     ),
-    "--view that makes a name twice": ({}, CALL + " --view b=a1..a3", r"two views would be named 'b'"),
-    "--prefix-sep and --view": ({}, CALL + " --prefix-sep _ --view v=a1", r"--prefix-sep and --view cannot"),
     "--prefix-sep of nothing": ({}, [*CALL.split(), "--prefix-sep", ""], r"--prefix-sep must not be empty"),
-    "--drop of no column": ({}, CALL + " --drop c1", r"--drop c1: no file has such a column or matrix"),
-    "--drop of everything": ({}, CALL + " --drop b1,b2,b3,b4,b5", r"b\.csv contains no view: --drop leaves"),
-    "--transpose of no view": (
-        {},
-        CALL + " --transpose c",
-        r"--transpose c: there is no such view; the views are a, b",
-    ),
-    "--transpose of a table": ({}, CALL + " --transpose a", r"no id in common with a\.csv: its first id is"),
     "out is a file": ({"out": "mine"}, CALL, r"--out out is a file"),
     "out is below a file": (
         {"file": ""},

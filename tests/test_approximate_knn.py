@@ -21,8 +21,8 @@ LARGE_SCALE = "lmssc.numerics.scale.MIN_SAMPLES_FOR_LARGE_SCALE"
 def true_recall(found, points, needed):
     distances = cdist(points, points)
     np.fill_diagonal(distances, np.inf)
-    truth = np.argsort(distances, axis=1)[:, :needed]
-    return np.mean([len(np.intersect1d(a, b)) / needed for a, b in zip(truth, found.indices, strict=True)])
+    truth = np.argpartition(distances, needed, axis=1)[:, :needed]
+    return (truth[:, :, None] == found.indices[:, None, :]).any(axis=2).mean()
 
 
 @pytest.mark.parametrize("target", [0.7, 0.95, 0.999])

@@ -214,20 +214,18 @@ def test_changes_no_answer():
 
 def test_confidence_on_digits_means_what_it_says(digits):
     """Issue: expected calibration error at most 0.05 at 10 %; without calibration it is twice as much as with it."""
-    errors, accuracies = {True: [], False: []}, []
-    for seed in range(2):
-        order, given = stratified_split(digits.target, 0.1, seed)
-        y = np.where(given, digits.target[order], -1)
-        views = [view[order] for view in digits.views]
-        for calibrate in errors:
-            clf = LMSSC(calibrate=calibrate, max_iter=3).fit(views, y)
-            proba = clf.label_distributions_[~given]
-            record = score(digits.target[order][~given], proba, clf.transduction_[~given])
-            errors[calibrate].append(record["calibration_error"])
-            accuracies.append(record["accuracy"])
-    assert min(accuracies) > 0.97
-    assert np.mean(errors[True]) < 0.03
-    assert np.mean(errors[True]) < np.mean(errors[False]) / 2
+    order, given = stratified_split(digits.target, 0.1, 0)
+    y = np.where(given, digits.target[order], -1)
+    views = [view[order] for view in digits.views]
+    errors = {}
+    for calibrate in (True, False):
+        clf = LMSSC(calibrate=calibrate, max_iter=3).fit(views, y)
+        proba = clf.label_distributions_[~given]
+        record = score(digits.target[order][~given], proba, clf.transduction_[~given])
+        errors[calibrate] = record["calibration_error"]
+        assert record["accuracy"] > 0.97
+    assert errors[True] < 0.03
+    assert errors[True] < errors[False] / 2
 
 
 def _gaussians(seed, n, apart, share=0.5):
@@ -258,9 +256,9 @@ def test_few_labels_of_classes_that_overlap_make_no_one_sure(n_labels):
     """With 60 labels answers were 8 points surer than right."""
     apart = []
     for seed in range(10):
-        X, truth, rng = _gaussians(seed, 1000, apart=0.5, share=0.5)
-        y = np.full(1000, -1)
-        known = rng.permutation(1000)[:n_labels]
+        X, truth, rng = _gaussians(seed, 700, apart=0.5, share=0.5)
+        y = np.full(700, -1)
+        known = rng.permutation(700)[:n_labels]
         y[known] = truth[known]
         clf = LMSSC().fit([X], y)
         rows = y < 0
@@ -289,7 +287,7 @@ def answers_of_the_second_class(seeds, n_samples, apart, share, labelled):
 
 def test_a_rare_class_is_not_answered_where_it_is_seldom_right():
     """One in 100, with 30 labels and more: a third of the answers were right at 72 %."""
-    right, sure = answers_of_the_second_class(range(3), 8000, apart=3.0, share=0.01, labelled=0.5)
+    right, sure = answers_of_the_second_class(range(4), 4000, apart=3.0, share=0.01, labelled=0.75)
     assert len(right) > 20
     assert np.mean(right) > 0.6
     assert np.mean(sure) - np.mean(right) < 0.1

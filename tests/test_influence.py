@@ -39,9 +39,17 @@ def dense(system, **changes):
 kinds = [{}, {"soft": True}, {"anchored": True}, {"soft": True, "anchored": True}]
 
 
-@pytest.mark.parametrize("kind", kinds)
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6))
+def on_random_systems(n_systems):
+    """Run a test of (kind, seed) on so many random systems of each kind."""
+
+    def decorate(test):
+        random = settings(max_examples=n_systems, deadline=None)(given(seed=st.integers(0, 10**6))(test))
+        return pytest.mark.parametrize("kind", kinds)(random)
+
+    return decorate
+
+
+@on_random_systems(30)
 def test_weights_times_labels_are_the_scores(kind, seed):
     system = make_system(seed, **kind)
     expected = dense(system)
@@ -55,9 +63,7 @@ def test_weights_times_labels_are_the_scores(kind, seed):
     np.testing.assert_allclose(found[system.reached], expected[system.reached], atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", kinds)
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6))
+@on_random_systems(20)
 def test_leave_one_out_is_a_refit_at_the_fixed_graph(kind, seed):
     system = make_system(seed, **kind)
     solver = LabelSolver(system)
@@ -73,10 +79,8 @@ def test_leave_one_out_is_a_refit_at_the_fixed_graph(kind, seed):
             assert np.isnan(row).all()
 
 
-@pytest.mark.parametrize("kind", kinds)
 @pytest.mark.parametrize("prepared", [False, True])
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6))
+@on_random_systems(20)
 def test_labels_given_and_taken_back_are_solves_again(kind, prepared, seed):
     system = make_system(seed, **kind)
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """Who may import whom: each layer only what comes earlier in the list."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ FLAT = {"__init__", "__main__", "_optional"}
 UPWARD = {("estimators/base.py", "report"), ("estimators/origin.py", "io")}
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def layer_of(module):
     """`lmssc.core.graph` → "core"."""
     parts = module.split(".")
@@ -67,7 +73,7 @@ def crossings(source):
         own = path.relative_to(source).parts[0].removesuffix(".py")
         if own in FLAT:
             continue
-        for module in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for module in imported(parsed(path)):
             other = layer_of(module)
             public = other not in MAY_IMPORT and other not in FLAT
             if public and own == "cli":
@@ -110,7 +116,7 @@ def test_every_module_has_a_room_and_a_name_of_its_own():
 def test_no_two_public_classes_share_a_name():
     seen = {}
     for path in SOURCE.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 seen.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
     assert {name: places for name, places in seen.items() if len(places) > 1} == {}

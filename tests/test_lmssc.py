@@ -98,7 +98,7 @@ def fitted(small):
 
 
 class TestObjective:
-    @pytest.mark.parametrize(("seed", "n_iter"), [(0, 100), *((seed, 12) for seed in range(1, 10))])
+    @pytest.mark.parametrize(("seed", "n_iter"), [(0, 60), *((seed, 12) for seed in range(1, 5))])
     @pytest.mark.parametrize("settings", ["defaults", "paper"])
     @pytest.mark.parametrize("data", ["digits", "words", "synthetic", "synthetic with missing views"])
     def test_never_rises(self, digits, data, settings, seed, n_iter):

@@ -20,7 +20,7 @@ class OrderSensitivity:
     Attributes
     ----------
     estimator : str
-        Class name of the estimator.
+        Name of its class.
     n_unlabelled : int
         Number of unlabelled samples, whose answers are compared.
     changed : ndarray of shape (n_permutations,)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from lmssc.cli.classify_run import Outcome
     from lmssc.io.in_place import TargetFile
 
+DESCRIPTION = """\
+Label every sample in your files, from labels for a few of them. Each file or group of columns
+is a view of the samples. Before it starts, it prints what it understood of the files."""
 EPILOG = f"""\
 examples:
   lmssc demo --files digits
@@ -129,17 +132,8 @@ output, written all at once or not at all:
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
-        commands,
-        "classify",
-        run=run,
-        help="label every sample in your files from a few labels",
-        description=(
-            "Label every sample in your files, from labels for a few of them. Each file or group of columns\n"
-            "is a view of the samples. Before it starts, it prints what it understood of the files."
-        ),
-        epilog=EPILOG,
-    )
+    about = "label every sample in your files from a few labels"
+    parser = add_command(commands, "classify", run=run, help=about, description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'views' below")
     add_labels(parser)
     add_graphs(parser, "links between the samples")

@@ -43,19 +43,13 @@ REFITS = "Holding out labels to see how many are found again"
 
 @dataclass(frozen=True)
 class SuggestionLimits:
-    """How many samples `to_label.csv` suggests: fewer for large data, because each costs a solve.
-
-    Attributes
-    ----------
-    most, fewest : int
-        Samples for small and for very large data.
-    large : int
-        Above this many samples the number falls, in proportion.
-    """
+    """How many samples `to_label.csv` suggests: fewer for large data, because each costs a solve."""
 
     most: int = 100
     fewest: int = 20
+    """Samples for small and for very large data."""
     large: int = 100_000
+    """Above this many samples the number falls, in proportion."""
 
     def count(self, n_samples: int) -> int:
         """Number of suggestions.
@@ -161,17 +155,10 @@ def classify(
         if in_parts:
             notes += [*LEFT_OUT_ON_DISK, *([NO_REPORT] if results.drop_report() else [])]
         elif stage is not None and report:
+            title = f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples"
+            lines = [*summary, *notes]
             _write_report(
-                stage / REPORT,
-                data,
-                model,
-                suggestions,
-                title=f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples",
-                command=command,
-                notes=[*summary, *notes],
-                seed=seed,
-                jobs=jobs,
-                show=show,
+                stage / REPORT, data, model, suggestions, title, command, lines, seed=seed, jobs=jobs, show=show
             )
     if target is not None:
         with progress_bar(f"writing into {target.path}", show=show):
@@ -297,10 +284,10 @@ def _write_report(
     data: LabelledFiles,
     model: Any,
     suggestions: NDArray,
-    *,
     title: str,
     command: str,
     notes: Sequence[str],
+    *,
     seed: int,
     jobs: int,
     show: bool,

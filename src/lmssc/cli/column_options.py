@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from lmssc.cli.shared_options import split_names
+from lmssc.cli.shared_options import add_repeated, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -18,13 +18,8 @@ COLUMNS_OF_CELLS = ("obs:", "mod:")
 
 def add_labels(parser: argparse.ArgumentParser) -> None:
     """Add --labels."""
-    parser.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type",
-    )
+    about = "file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type"
+    add_repeated(parser, "--labels", "FILE", about)
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
@@ -43,21 +38,9 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "like, and -1)",
     )
     _add_views(parser)
-    parser.add_argument(
-        "--transpose",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="VIEW",
-        help="this file or matrix has one column per sample",
-    )
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        metavar="NAMES=KIND",
-        help="say what columns hold: number, category or text, such as 'zip,ward=category'",
-    )
+    add_repeated(parser, "--transpose", "VIEW", "this file or matrix has one column per sample", type=readable)
+    kinds = "say what columns hold: number, category or text, such as 'zip,ward=category'"
+    add_repeated(parser, "--type", "NAMES=KIND", kinds)
     parser.add_argument(
         "--impute",
         choices=("median", "mean", "none"),
@@ -68,14 +51,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 def _add_views(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which columns are a view."""
-    parser.add_argument(
-        "--view",
-        type=readable,
-        action="append",
-        default=[],
-        metavar="NAME=COLUMNS",
-        help="make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view",
-    )
+    about = "make a view of some columns, such as 'image=px*,width' or 'bands=b1..b20'; repeat for each view"
+    add_repeated(parser, "--view", "NAME=COLUMNS", about, type=readable)
     parser.add_argument(
         "--views",
         dest="matrices",

@@ -9,11 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 from lmssc.cli.column_options import add_columns, check_columns, label_files, read_options
-from lmssc.cli.shared_options import add_command, add_graphs, add_reading, add_show, one_line, split_names
+from lmssc.cli.shared_options import add_command, add_graphs, add_reading, add_repeated, add_show, one_line, split_names
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 from lmssc.persistence.signals import until_stopped
 
+DESCRIPTION = """\
+Label your samples on a page of this machine. It asks for the samples that tell most about all others,
+and works from the first label on. Nothing is sent anywhere. Needs pip install 'lmssc[studio]'."""
 EPILOG = """\
 examples:
   lmssc demo --files digits
@@ -53,19 +56,10 @@ programs:
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
-        commands,
-        "label",
-        run=run,
-        help="label your samples in the browser: every label moves all answers at once",
-        description=(
-            "Label your samples on a page of this machine. It asks for the samples that tell most about all others,\n"
-            "and works from the first label on. Nothing is sent anywhere. Needs pip install 'lmssc[studio]'."
-        ),
-        epilog=EPILOG,
-    )
+    about = "label your samples in the browser: every label moves all answers at once"
+    parser = add_command(commands, "label", run=run, help=about, description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'lmssc classify --help'")
-    parser.add_argument("--labels", action="append", default=[], metavar="FILE", help="labels so far; may be repeated")
+    add_repeated(parser, "--labels", "FILE", "labels so far; may be repeated")
     add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out",
@@ -81,15 +75,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--annotators", type=readable, default="", metavar="NAMES", help="who labels, separated by commas"
     )
-    parser.add_argument(
-        "--import",
-        dest="imports",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="answers from elsewhere: .csv, .json of Label Studio or .jsonl of Argilla; may be repeated",
-    )
+    answers = "answers from elsewhere: .csv, .json of Label Studio or .jsonl of Argilla; may be repeated"
+    add_repeated(parser, "--import", "FILE", answers, dest="imports", type=Path)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port of the server (default: any free one)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     parser.add_argument(

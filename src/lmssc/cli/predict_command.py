@@ -8,6 +8,7 @@ from lmssc.cli.shared_options import EXIT_CODES, add_command, add_graphs, add_re
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
+DESCRIPTION = "Label new samples with a model, from files like those that the model was fitted to."
 EPILOG = f"""\
 examples:
   lmssc predict result/model.lmssc new/image.csv new/text.csv --out new.csv
@@ -34,14 +35,8 @@ the files that are read, not even with --force.
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    parser = add_command(
-        commands,
-        "predict",
-        run=run,
-        help="label new samples with a model that classify wrote",
-        description="Label new samples with a model, from files like those that the model was fitted to.",
-        epilog=EPILOG,
-    )
+    about = "label new samples with a model that classify wrote"
+    parser = add_command(commands, "predict", run=run, help=about, description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("model", metavar="MODEL", help="model file written by 'lmssc classify'")
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE")
     add_graphs(parser, "links of the new samples to those of the model")

@@ -43,6 +43,11 @@ def add_command(commands: Any, name: str, *, run: Callable[[argparse.Namespace],
     return parser
 
 
+def add_repeated(parser: argparse.ArgumentParser, name: str, metavar: str, about: str, **options: Any) -> None:
+    """Add an option that may be repeated; its values are a list."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=about, **options)
+
+
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add --quiet."""
     parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
@@ -82,9 +87,7 @@ def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_show(parser: argparse.ArgumentParser, what: str) -> None:
     """Add --show."""
-    parser.add_argument(
-        "--show", type=readable, action="append", default=[], metavar="KIND=WHAT", help=f"{what}; may be repeated"
-    )
+    add_repeated(parser, "--show", "KIND=WHAT", f"{what}; may be repeated", type=readable)
 
 
 def add_rates(parser: argparse.ArgumentParser, default: Sequence[float]) -> None:

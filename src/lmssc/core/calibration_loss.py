@@ -8,53 +8,35 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class CalibrationPrior:
-    """Prior and limits of a `Calibration`, with which few held-out labels are not overfitted.
-
-    Attributes
-    ----------
-    temperature : float
-        Most likely temperature T: with few labels scores are less certain than they could be.
-    log_temperature_std : float
-        Standard deviation of log T.
-    min_temperature, max_temperature : float
-        Limits of T.
-    min_labels_for_doubt, doubt_penalty_of_few : float
-        With fewer held-out labels, doubt cannot be told from chance, and ε = 1 costs this much log-likelihood. With
-        more it is free: a cost would keep labels of overlapping classes, which gain little each, from being doubted.
-    max_doubt : float
-        Limit of ε: with more, rounding would decide which class is the most likely.
-    rare_ratio : float
-        A class is rare if the largest class has more than this many times its labels. `balance` then answers it where
-        it is much less than 50 % likely, which no doubt can express: with two classes an answer has at least 50 %.
-    rarity_penalty : float
-        Log-likelihood that ρ = 1 costs, as a share of the information of one label of the rarest class.
-    max_rarity : float
-        Limit of ρ.
-    class_doubt_penalty : float
-        Log-likelihood that a doubt δ = 1 of a class costs, if it has few labels beside the largest class. Classes that
-        have as many share the doubt ε, which is fitted to them already: see `doubt_cost`.
-    max_class_doubt : float
-        Limit of δ.
-    min_group_samples : int
-        Fewer samples that lack equally many views share the calibration of all samples.
-    min_score : float
-        Smaller scores count as this, so that a single held-out label does not decide the fit.
-    """
+    """Prior and limits of a `Calibration`, with which few held-out labels are not overfitted."""
 
     temperature: float = 0.7
+    """Most likely temperature T: with few labels scores are less certain than they could be."""
     log_temperature_std: float = 0.5
+    """Standard deviation of log T."""
     min_temperature: float = 0.05
     max_temperature: float = 100.0
+    """Limits of T."""
     min_labels_for_doubt: float = 30
     doubt_penalty_of_few: float = 5.0
+    """With fewer held-out labels, doubt cannot be told from chance, and ε = 1 costs this much log-likelihood. With more
+    it is free: a cost would keep labels of overlapping classes, which gain little each, from being doubted."""
     max_doubt: float = 0.99
+    """Limit of ε: with more, rounding would decide which class is the most likely."""
     rare_ratio: float = 3.0
-    rarity_penalty: float = 0.3
+    """A class is rare if the largest class has more than this many times its labels. `balance` then answers it where it
+    is much less than 50 % likely, which no doubt can express: with two classes an answer has at least 50 %."""
     max_rarity: float = 8.0
-    class_doubt_penalty: float = 0.5
+    rarity_penalty: float = 0.3
+    """Limit of ρ, and log-likelihood that ρ = 1 costs, as a share of the information of a label of the rarest class."""
     max_class_doubt: float = 0.95
+    class_doubt_penalty: float = 0.5
+    """Limit of δ, and log-likelihood that a doubt δ = 1 of a class costs, if it has few labels beside the largest
+    class. Classes that have as many share the doubt ε, which is fitted to them already: see `doubt_cost`."""
     min_group_samples: int = 10
+    """Fewer samples that lack equally many views share the calibration of all samples."""
     min_score: float = 1e-4
+    """Smaller scores count as this, so that a single held-out label does not decide the fit."""
 
 
 PRIOR = CalibrationPrior()

@@ -13,20 +13,14 @@ class Embedding:
 
     Measurements are compared by H itself. Texts are compared by topic and not by length: components with a large
     singular value, the topics that many texts share, get more weight (C), then rows are divided by their norms (D).
-
-    Attributes
-    ----------
-    stretch : ndarray of shape (r,), or None
-        Diagonal of C.
-    radius : float, or None
-        Norm that all rows of Z have.
-    norms : ndarray of shape (n,), or None
-        Diagonal of D.
     """
 
     stretch: NDArray | None = None
+    """Diagonal of C."""
     radius: float | None = None
+    """Norm that all rows of Z have."""
     norms: NDArray | None = None
+    """Diagonal of D."""
 
     @classmethod
     def of_directions(cls, latent: NDArray) -> "Embedding":

@@ -26,7 +26,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
     views : Views
         Scaled views.
     latent : ndarray of shape (n, r)
-        Initial positions H.
+        H of the start.
     loadings : list of ndarray of shape (d_v, r)
         W^v.
 

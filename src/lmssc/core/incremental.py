@@ -28,28 +28,19 @@ N_MEASURED = 100
 
 @dataclass(frozen=True)
 class RefitLimits:
-    """When an update is not enough.
-
-    Attributes
-    ----------
-    growth : float
-        Samples, as a multiple of those of the last fit.
-    relabelled : float
-        Labels that were given, changed or taken back since the last fit, as a share of its labels.
-    unusual : float
-        Share of the new samples whose residual is more than twice as large as that of 99 % of the samples of the fit:
-        those of which `predict` is less certain.
-    min_unusual : int
-        Fewer such samples may be chance.
-    change : float
-        Relative change of the scores of the samples that were there before.
-    """
+    """When an update is not enough."""
 
     growth: float = 2.0
+    """Samples, as a multiple of those of the last fit."""
     relabelled: float = 0.5
+    """Labels that were given, changed or taken back since the last fit, as a share of its labels."""
     unusual: float = 0.2
+    """Share of the new samples whose residual is more than twice as large as that of 99 % of the samples of the fit:
+    those of which `predict` is less certain."""
     min_unusual: int = 10
+    """Fewer such samples may be chance."""
     change: float = 0.25
+    """Relative change of the scores of the samples that were there before."""
 
 
 LIMITS = RefitLimits()

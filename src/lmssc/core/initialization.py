@@ -19,34 +19,24 @@ from lmssc.data.views import Views
 
 @dataclass(frozen=True)
 class ComponentLimits:
-    """Limits of the number of components r that is chosen by default.
-
-    Attributes
-    ----------
-    max_components, max_text_components : int
-        Largest r of measurements, and of text, whose spectrum is flat.
-    min_components : int
-        The noise threshold never leaves fewer.
-    max_trusted_features : int
-        The noise threshold is not applied to so few features: each was measured because it matters.
-    min_samples_per_component : int
-        r is at most the number of samples divided by this.
-    max_noise_ratio : float
-        Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile.
-    random_components : int
-        r of a random start.
-    """
+    """Limits of the number of components r that is chosen by default."""
 
     max_components: int = 80
     max_text_components: int = 150
+    """Largest r of measurements, and of text, whose spectrum is flat."""
     min_components: int = 10
+    """The noise threshold never leaves fewer."""
     max_trusted_features: int = 20
+    """The noise threshold is not applied to so few features: each was measured because it matters."""
     min_samples_per_component: int = 4
+    """r is at most the number of samples divided by this."""
     max_noise_ratio: float = 3.0
-    random_components: int = 20
+    """Noise levels of the samples count as equal if the 90 % quantile is at most this multiple of the 10 % quantile."""
 
 
 COMPONENTS = ComponentLimits()
+RANDOM_COMPONENTS = 20
+"""r of a random start."""
 # The noise of each sample is measured on up to this many of them.
 MAX_NOISE_SAMPLES = 1500
 
@@ -241,7 +231,7 @@ def initialize_randomly(views: Views, config: FitConfig) -> tuple[InitialPositio
     random = check_random_state(config.random_state)
     n_components = config.n_components
     if n_components is None:
-        n_components = min(COMPONENTS.random_components, views.n_samples, views.n_features)
+        n_components = min(RANDOM_COMPONENTS, views.n_samples, views.n_features)
     latent = random.uniform(size=(views.n_samples, n_components)).astype(views.dtype)
     loadings = [np.zeros((view.data.shape[1], n_components), views.dtype) for view in views]
     graph = random_graph(views.n_samples, config.n_neighbors, random, views.dtype)

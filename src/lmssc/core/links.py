@@ -21,34 +21,23 @@ from lmssc.numerics.matrices import Matrix
 
 @dataclass(frozen=True)
 class EvidenceLimits:
-    """When links count as more than chance.
-
-    Attributes
-    ----------
-    n_shifts : int
-        Times that samples and links are paired at random, to see what chance gives.
-    min_noise_ratio : float
-        Similarity along links, as a multiple of its root mean square by chance, from which on it counts.
-    min_assortativity : float
-        Least similarity along links that counts, from 0 (chance) to 1.
-    label_deviations : float
-        Standard deviations by which the agreement of labels along links must exceed chance.
-    n_components : int
-        Leading components of Z that are compared.
-    min_share_across : float
-        Links between labelled and unlabelled samples, as a share of those expected by chance, below which a graph says
-        nothing about unlabelled samples.
-    min_links_across : float
-        Such links that must be expected, for their number to tell anything.
-    """
+    """When links count as more than chance."""
 
     n_shifts: int = 16
+    """Times that samples and links are paired at random, to see what chance gives."""
     min_noise_ratio: float = 3.0
     min_assortativity: float = 0.01
+    """Least similarity along links that counts: as a multiple of its root mean square by chance, and from 0 (chance)
+    to 1."""
     label_deviations: float = 3.0
+    """Standard deviations by which the agreement of labels along links must exceed chance."""
     n_components: int = 20
+    """Leading components of Z that are compared."""
     min_share_across: float = 0.25
+    """Links between labelled and unlabelled samples, as a share of those expected by chance, below which a graph says
+    nothing about unlabelled samples."""
     min_links_across: float = 10.0
+    """Such links that must be expected, for their number to tell anything."""
 
 
 EVIDENCE = EvidenceLimits()

@@ -13,25 +13,18 @@ from lmssc.numerics.conjugate_gradient import solver_tolerance
 
 @dataclass(frozen=True)
 class LoadingsSettings:
-    """Settings of the two updates of W.
-
-    Attributes
-    ----------
-    n_full_exchanges : int
-        Rounds of full exchanges that a row may take without fewer wrong signs, before it exchanges one entry at a time.
-    max_rounds : int
-        Rounds of pivoting; rows that are not done then are solved by `scipy.optimize.nnls`.
-    max_condition : float
-        Condition number of the Gram matrix above which signs are rounding errors and all rows are solved by
-        `scipy.optimize.nnls`.
-    min_eigenvalue_ratio : float
-        Smallest over largest eigenvalue of CᵀC down to which the polar factor of C is computed from CᵀC.
-    """
+    """Settings of the two updates of W."""
 
     n_full_exchanges: int = 3
+    """Rounds of full exchanges that a row may take without fewer wrong signs, before it exchanges one entry at a
+    time."""
     max_rounds: int = 200
+    """Rounds of pivoting; rows that are not done then are solved by `scipy.optimize.nnls`."""
     max_condition: float = 1e10
+    """Condition number of the Gram matrix above which signs are rounding errors and all rows are solved by
+    `scipy.optimize.nnls`."""
     min_eigenvalue_ratio: float = 1e-4
+    """Smallest over largest eigenvalue of CᵀC down to which the polar factor of C is computed from CᵀC."""
 
 
 SETTINGS = LoadingsSettings()

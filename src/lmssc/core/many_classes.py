@@ -49,8 +49,8 @@ def fit_many_classes(
     views: Views,
     targets: Targets,
     config: FitConfig,
-    hooks: FitHooks | None = None,
-    context: FitContext | None = None,
+    hooks: FitHooks,
+    context: FitContext,
     groups: NDArray | None = None,
 ) -> FitResult:
     """`fit` to very many classes.
@@ -74,12 +74,11 @@ def fit_many_classes(
     --------
     >>> X = np.array([[0.0], [0.1], [0.3], [5.0], [5.1], [5.3]])
     >>> targets = Targets.from_codes(np.array([0, -1, -1, 1, -1, -1]), 2)
-    >>> found = fit_many_classes(Views.from_arrays([X]), targets, FitConfig(n_neighbors=2))
+    >>> config = FitConfig(n_neighbors=2)
+    >>> found = fit_many_classes(Views.from_arrays([X]), targets, config, FitHooks(), FitContext())
     >>> found.scores.toarray().argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """
-    hooks = FitHooks() if hooks is None else hooks
-    context = FitContext() if context is None else context
     if context.cache is None:  # the start is repeated with held-out labels
         context = replace(context, cache={})
     power = 0.0 if has_few_labels(targets) else config.balance

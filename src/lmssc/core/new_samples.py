@@ -18,29 +18,20 @@ from lmssc.data.views import Views
 
 @dataclass(frozen=True)
 class ProbeLimits:
-    """How samples of fit are used to judge predictions for new samples.
-
-    Attributes
-    ----------
-    max_samples, min_samples : int
-        Size of the probe; fewer samples are not enough to judge by.
-    quantile : float
-        Distances and residuals of up to this quantile of the probe are usual.
-    free_factor, decay : float
-        Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`.
-    min_residual_share : float
-        Residuals below this share of a sample's squared norm are usual: the probe may have none at all.
-    min_noise_share : float
-        Lower bound of the noise, as a share of the squared norms.
-    """
+    """How samples of fit are used to judge predictions for new samples."""
 
     max_samples: int = 300
     min_samples: int = 20
+    """Size of the probe; fewer samples are not enough to judge by."""
     quantile: float = 0.99
+    min_residual_share: float = 0.25
+    """Distances and residuals of up to this quantile of the probe are usual, and residuals below this share of a
+    sample's squared norm: the probe may have none at all."""
     free_factor: float = 2.0
     decay: float = 0.5
-    min_residual_share: float = 0.25
+    """Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`."""
     min_noise_share: float = 1e-3
+    """Lower bound of the noise, as a share of the squared norms."""
 
 
 PROBE = ProbeLimits()
@@ -63,7 +54,7 @@ class Trust:
     Attributes
     ----------
     calibration : Calibration
-        Calibration for samples like those of fit.
+        Their calibration if they are like those of fit.
     distance : float
         Largest usual mean distance to the neighbours.
     leftover : float

@@ -27,24 +27,17 @@ class SolverTolerance:
     Every step of a solver lowers J, so a loose tolerance never makes J rise. Small problems are solved to `tightest`;
     in larger ones the residual follows the last change of F, because more digits than that are lost in the next
     iteration anyway.
-
-    Attributes
-    ----------
-    max_exact_samples : int
-        Problems of at most this size are solved to `tightest`.
-    change_share : float
-        Residual of F, as a share of the last relative change of F.
-    tightest, loosest : float
-        Limits of the residual of F.
-    latent_share : float
-        Residual of H, as a share of that of F: a few more steps are enough for it.
     """
 
     max_exact_samples: int = 5000
+    """Problems of at most this size are solved to `tightest`."""
     change_share: float = 3e-2
+    """Residual of F, as a share of the last relative change of F."""
     tightest: float = 1e-10
     loosest: float = 1e-3
+    """Limits of the residual of F."""
     latent_share: float = 1e-2
+    """Residual of H, as a share of that of F: a few more steps are enough for it."""
 
     def __call__(self, n_samples: int, change: float) -> float:
         """Residual for F after a relative change of F by `change`."""

@@ -188,9 +188,6 @@ def _solve_unknown(
         diagonal = diagonal + weight
     rhs[known] = 0
     diagonal[known] = 1
-    unknown_diagonal = np.delete(diagonal, known)
-    # A sample whose edges are all next to zero hardly adds to the residual, however wrong its scores are.
-    uneven = min(1.0, 1e3 * float(unknown_diagonal.min() / unknown_diagonal.max()))
     # As wide as the scores: numpy multiplies arrays of one shape several times faster than it broadcasts.
     inverse = np.repeat(1 / diagonal[:, None], scores.shape[1], axis=1)
     image, preconditioned = np.empty_like(rhs), np.empty_like(rhs)
@@ -208,16 +205,15 @@ def _solve_unknown(
         image[known] = 0
         return image
 
-    solution = conjugate_gradient(
-        operator,
-        rhs,
-        guess,
-        precondition,
-        tol=uneven * solver_tolerance(laplacian.dtype, tol),
-        diagonal=diagonal,
-    )
+    tol = _unevenness(np.delete(diagonal, known)) * solver_tolerance(laplacian.dtype, tol)
+    solution = conjugate_gradient(operator, rhs, guess, precondition, tol=tol, diagonal=diagonal)
     solution[known] = scores[known]
     return solution
+
+
+def _unevenness(diagonal: NDArray) -> float:
+    """Factor of the tolerance: a sample with edges next to zero hardly adds to the residual, however wrong it is."""
+    return min(1.0, 1e3 * float(diagonal.min() / diagonal.max()))
 
 
 def rescue_disconnected(

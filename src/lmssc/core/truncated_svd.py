@@ -22,43 +22,30 @@ from lmssc.numerics.eigensystem import Eigensystem
 
 @dataclass(frozen=True)
 class SVDLimits:
-    """Sizes at which the method of the SVD changes.
-
-    Attributes
-    ----------
-    max_gram_size : int
-        Largest number of features, or of samples, of a Gram matrix.
-    max_gram_entries : int
-        Largest number of entries of views whose Gram matrix of the samples is computed.
-    min_samples, samples_per_feature : int
-        The directions come from an even subset of the samples: at least so many, and so many for each feature.
-    noise_size, noise_length : int
-        Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
-        most so many of the others.
-    n_lanczos : float
-        Dimensions of the Lanczos basis for each wanted vector.
-    min_block, blocks_per_component : int
-        A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors.
-    max_basis : int
-        Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them.
-    max_image_bytes : int
-        Largest product X·W of views on disk.
-    max_read_bytes : int
-        Largest subset of the samples of views on disk that is read into memory.
-    """
+    """Sizes at which the method of the SVD changes."""
 
     max_gram_size: int = 1500
+    """Largest number of features, or of samples, of a Gram matrix."""
     max_gram_entries: int = 20_000_000
+    """Largest number of entries of views whose Gram matrix of the samples is computed."""
     min_samples: int = 30_000
     samples_per_feature: int = 20
+    """The directions come from an even subset of the samples: at least so many, and so many for each feature."""
     noise_size: int = 1000
     noise_length: int = 4000
+    """Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
+    most so many of the others."""
     n_lanczos: float = 1.5
+    """Dimensions of the Lanczos basis for each wanted vector."""
     min_block: int = 16
     blocks_per_component: int = 5
+    """A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors."""
     max_basis: int = 6
+    """Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them."""
     max_image_bytes: int = 1 << 28
+    """Largest product X·W of views on disk."""
     max_read_bytes: int = 1 << 25
+    """Largest subset of the samples of views on disk that is read into memory."""
 
 
 SVD = SVDLimits()

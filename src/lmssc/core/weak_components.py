@@ -51,14 +51,7 @@ class WeakComponents:
 
     @classmethod
     def of(cls, laplacian: sparse.csr_array, labelled: NDArray) -> "WeakComponents":
-        """The weak components of a graph.
-
-        Parameters
-        ----------
-        laplacian : csr_array of shape (n, n)
-            L.
-        labelled : ndarray of bool of shape (n,)
-            Which samples have a label.
+        """The weak components of the graph with this Laplacian, if these samples are labelled.
 
         Examples
         --------

@@ -20,40 +20,29 @@ from lmssc.numerics.matrices import Matrix
 
 @dataclass(frozen=True)
 class OutlierCriteria:
-    """Thresholds of `find_outliers`.
-
-    Attributes
-    ----------
-    min_rows, max_rows, max_values : int
-        Limits of the sample of distinct rows from which the median and the typical distance from it are estimated.
-    bins_per_decade, n_bins : int
-        Histogram of the distances on a log scale, starting at the typical distance.
-    min_distance : float
-        A column is examined if some value is this many typical distances from its median.
-    min_gap, min_code_gap : int
-        Empty bins between outliers and the other values (10 bins are a factor of 10), and for codes of "unknown".
-    max_share, max_code_share : float
-        Share of outliers, and of codes, among the values that are neither 0 nor the median.
-    min_inflation : float
-        Outliers matter if the standard deviation with them is this many times that without them.
-    max_rare_share, code_offset : float
-        Codes in a larger share of the rows than this may tell the classes apart. They are not replaced by the mean,
-        but stay outside of the other values, by this many standard deviations of those.
-    """
+    """Thresholds of `find_outliers`."""
 
     min_rows: int = 100
     max_rows: int = 1000
     max_values: int = 1 << 20
+    """Limits of the sample of distinct rows from which the median and the typical distance from it are estimated."""
     bins_per_decade: int = 10
     n_bins: int = 150
+    """Histogram of the distances on a log scale, starting at the typical distance."""
     min_distance: float = 10
+    """A column is examined if some value is this many typical distances from its median."""
     min_gap: int = 10
     min_code_gap: int = 5
+    """Empty bins between outliers and the other values (10 bins are a factor of 10), and for codes of "unknown"."""
     max_share: float = 0.1
     max_code_share: float = 0.5
+    """Share of outliers, and of codes, among the values that are neither 0 nor the median."""
     min_inflation: float = 2
+    """Outliers matter if the standard deviation with them is this many times that without them."""
     max_rare_share: float = 0.15
     code_offset: float = 1
+    """Codes in a larger share of the rows than this may tell the classes apart. They are not replaced by the mean, but
+    stay outside of the other values, by this many standard deviations of those."""
 
 
 CRITERIA = OutlierCriteria()

@@ -18,50 +18,33 @@ from lmssc.data.view import RawView
 
 @dataclass(frozen=True)
 class TextCriteria:
-    """Thresholds of `looks_like_words`.
-
-    Attributes
-    ----------
-    max_rows : int
-        Distinct rows that are examined.
-    min_rows : int
-        Rows needed to test whether words occur together; with fewer rows the test is skipped.
-    min_words : int
-        Size of the vocabulary. In narrower views, shares of a total look like words that avoid each other.
-    max_length_spread : float
-        Standard deviation of the log row norms up to which all rows have the same length, so that normalising them
-        loses nothing.
-    min_share_of_ones : float
-        Share of ones among the non-zero counts.
-    max_count_spread, max_weight_spread : float
-        Standard deviation of the log row sizes, for counts and for weights such as tf-idf.
-    max_log_count_spread : float
-        The same for the logarithms of counts, which is how counted words are scaled.
-    n_common_words : int
-        Most frequent words that are tested for occurring together.
-    min_occurrences : int
-        Rows in which each of them must occur.
-    min_ratio_to_chance : float
-        Mean squared correlation of these words, as a multiple of its value for independent words.
-    min_correlation : float
-        Root of the part of the mean squared correlation that exceeds chance.
-    min_standard_errors : float
-        By how many standard errors the ratio to chance must exceed 1 for `has_topics`.
-    """
+    """Thresholds of `looks_like_words`."""
 
     max_rows: int = 5000
     min_rows: int = 100
+    """Distinct rows that are examined, and rows needed to test whether words occur together: with fewer the test is
+    skipped."""
     min_words: int = 100
+    """Size of the vocabulary. In narrower views, shares of a total look like words that avoid each other."""
     max_length_spread: float = 0.05
+    """Standard deviation of the log row norms up to which all rows have the same length, so that normalising them loses
+    nothing."""
     min_share_of_ones: float = 0.5
+    """Share of ones among the non-zero counts."""
     max_count_spread: float = 0.75
-    max_log_count_spread: float = 0.25
     max_weight_spread: float = 0.3
+    """Standard deviation of the log row sizes, for counts and for weights such as tf-idf."""
+    max_log_count_spread: float = 0.25
+    """The same for the logarithms of counts, which is how counted words are scaled."""
     n_common_words: int = 100
     min_occurrences: int = 5
+    """Most frequent words that are tested for occurring together, and rows in which each of them must occur."""
     min_ratio_to_chance: float = 1.1
+    """Mean squared correlation of these words, as a multiple of its value for independent words."""
     min_correlation: float = 0.02
+    """Root of the part of the mean squared correlation that exceeds chance."""
     min_standard_errors: float = 20
+    """By how many standard errors the ratio to chance must exceed 1 for `has_topics`."""
 
 
 CRITERIA = TextCriteria()

@@ -23,46 +23,30 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class KindCriteria:
-    """Thresholds of `choose_scalings`.
-
-    Attributes
-    ----------
-    max_text_density : float
-        Share of non-zeros below which a view may be words.
-    max_amount_density : float
-        Share of non-zeros below which a view may be amounts: most values are zero.
-    min_effective_share : float
-        Effective number of columns, as a share of the columns that vary, from which on they seem to share a unit.
-    min_idf_ratio : float
-        Factor by which idf must lower the similarity of unrelated rows.
-    max_rows, max_columns : int
-        Distinct rows, and columns with the largest variance, that are tested for correlation.
-    min_rows : int
-        Distinct rows needed for that test.
-    min_relative_deviation : float
-        Columns whose standard deviation is a smaller share of the largest are rounding errors.
-    max_p_value : float
-        Probability of correlations as small as those found, if the columns were independent.
-    min_distinct_share : float
-        Distinct values of a column, as a share of the rows: designed experiments have few, components many.
-    max_kurtosis, min_effective_rows : float
-        Kurtosis of a column, Σ z⁴ / n of the standardised values, above which the effective number of rows that make up
-        its variance, n / kurtosis, must be this large: columns with a few outliers are uncorrelated unless these are in
-        the same rows.
-    """
+    """Thresholds of `choose_scalings`."""
 
     max_text_density: float = 0.2
     max_amount_density: float = 0.5
+    """Share of non-zeros below which a view may be words, and amounts: most values are zero."""
     min_effective_share: float = 0.1
+    """Effective number of columns, as a share of the columns that vary, from which on they seem to share a unit."""
     min_idf_ratio: float = 2.0
+    """Factor by which idf must lower the similarity of unrelated rows."""
     max_rows: int = 5000
     max_columns: int = 200
     min_rows: int = 10
+    """Distinct rows, and columns with the largest variance, that are tested for correlation, and rows needed for it."""
     min_relative_deviation: float = 1e-6
+    """Columns whose standard deviation is a smaller share of the largest are rounding errors."""
     max_p_value: float = 1e-3
+    """Probability of correlations as small as those found, if the columns were independent."""
     min_distinct_share: float = 0.5
+    """Distinct values of a column, as a share of the rows: designed experiments have few, components many."""
     max_kurtosis: float = 10.0
     min_effective_rows: float = 10.0
+    """Kurtosis of a column, Σ z⁴ / n of the standardised values, above which the effective number of rows that make up
+    its variance, n / kurtosis, must be this large: columns with a few outliers are uncorrelated unless these are in the
+    same rows."""
 
 
 CRITERIA = KindCriteria()

@@ -135,18 +135,22 @@ def make_multiview(
         target=target,
         target_names=[f"class{label}" for label in range(n_classes)],
         present=present if missing else None,
-        DESCR=_DESCR.format(
-            n_samples=n_samples,
-            n_classes=n_classes,
-            n_views=n_views,
-            n_latent=n_latent,
-            clusters=_CLUSTERS_PER_CLASS,
-            views=", ".join(f"{name} ({width} features)" for name, width in zip(names, widths, strict=True)),
-        ),
+        DESCR=_describe(n_samples, n_classes, n_latent, dict(zip(names, widths, strict=True))),
     )
     if labelled is not None:
         data.y = _hold_out_labels(target, labelled, rng)
     return data
+
+
+def _describe(n_samples: int, n_classes: int, n_latent: int, widths: dict[str, int]) -> str:
+    return _DESCR.format(
+        n_samples=n_samples,
+        n_classes=n_classes,
+        n_views=len(widths),
+        n_latent=n_latent,
+        clusters=_CLUSTERS_PER_CLASS,
+        views=", ".join(f"{name} ({width} features)" for name, width in widths.items()),
+    )
 
 
 def _draw_view(

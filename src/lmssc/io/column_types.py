@@ -37,39 +37,24 @@ WORDS = {word: float(word in ("true", "yes", "y", "t", "on")) for pair in PAIRS 
 
 @dataclass(frozen=True)
 class RecognitionRules:
-    """Thresholds that decide what a column holds.
-
-    Attributes
-    ----------
-    max_levels : int
-        Values of a category that get a feature, the most frequent ones.
-    max_levels_by_type : int
-        The same for a column that --type calls a category.
-    min_cells_per_level : int
-        A column of text is a category if its values have at least this many cells on average,
-    max_words_per_level : int
-        have at most this many words on average,
-    max_level_length : int
-        and none is longer.
-    min_rows_for_serial : int
-        Fewer whole numbers in a row (1, 2, 3, ...) are not taken for ids.
-    min_rows_for_ids : int
-        Fewer distinct words are not taken for ids.
-    n_sampled : int
-        Rows looked at first, to rule something out quickly.
-    min_share : float
-        Share of the values that must be dates, codes or UUIDs; a few may be something else ("unknown").
-    """
+    """Thresholds that decide what a column holds."""
 
     max_levels: int = 20
+    """Values of a category that get a feature, the most frequent ones."""
     max_levels_by_type: int = 1000
+    """The same for a column that --type calls a category."""
     min_cells_per_level: int = 3
     max_words_per_level: int = 3
     max_level_length: int = 60
+    """A column of text is a category if its values have at least so many cells and at most so many words on average,
+    and none is longer."""
     min_rows_for_serial: int = 20
     min_rows_for_ids: int = 10
+    """Fewer whole numbers in a row (1, 2, 3, ...), and fewer distinct words, are not taken for ids."""
     n_sampled: int = 1000
+    """Rows looked at first, to rule something out quickly."""
     min_share: float = 0.9
+    """Share of the values that must be dates, codes or UUIDs; a few may be something else ("unknown")."""
 
 
 RULES = RecognitionRules()

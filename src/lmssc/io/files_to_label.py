@@ -1,47 +1,30 @@
 """Files of samples that a person will label: their views, the labels so far, and the cells of each sample to show."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.graph_view import Graph
-from lmssc.io.join import Joined
-from lmssc.io.labelled_files import ViewFacts, choose_scaling, join_files
+from lmssc.io.labelled_files import SamplesInFiles, join_files
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
 
 
 @dataclass(frozen=True)
-class FilesToLabel:
+class FilesToLabel(SamplesInFiles):
     """Samples from files, for a person to label.
 
     Attributes
     ----------
-    joined : Joined
-        The samples and their views.
     labels : ndarray of str of shape (n,)
         Labels that the files have already; None for unlabelled samples.
-    scaling : str or dict
-        The scaling for `LMSSC`.
     cells : SampleCells
         What the files say about each sample.
-    facts : list of ViewFacts
-        For each view, its line of the summary.
-    notes : list of str
-        What was left out or assumed.
-    graphs : dict of str to Graph
-        Links between the samples.
     """
 
-    joined: Joined
     labels: NDArray
-    scaling: str | dict[str, str]
     cells: SampleCells
-    facts: list[ViewFacts]
-    notes: list[str] = field(default_factory=list)
-    graphs: dict[str, Graph] = field(default_factory=dict)
 
 
 def read_files_to_label(
@@ -81,4 +64,4 @@ def read_files_to_label(
         known = np.full(len(joined.ids), None, dtype=object)
     links, lines = files.read_graphs(graphs)
     cells = SampleCells(sources, joined.ids)
-    return FilesToLabel(joined, known, choose_scaling(files.recipes), cells, files.facts, [*lines, *notes], links)
+    return FilesToLabel(joined, files.recipes, files.facts, [*lines, *notes], links, known, cells)

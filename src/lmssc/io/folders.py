@@ -27,15 +27,6 @@ def read_folder(path: str) -> Table:
 
     Parts are numbered .npy files, in the folder itself or in one folder for each view, as clip-retrieval writes them:
     ``img_emb/img_emb_0.npy``, ``text_emb/text_emb_0.npy``, ``metadata/metadata_0.parquet``.
-
-    Parameters
-    ----------
-    path : str
-        The folder.
-
-    Returns
-    -------
-    Table
     """
     folder = Path(path)
     for inner in folder.rglob("*"):

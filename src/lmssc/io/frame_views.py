@@ -136,10 +136,11 @@ def _columns(views: Mapping[str, str | Sequence[str]], table: Any) -> dict[str, 
     chosen = {str(name): [columns] if isinstance(columns, str) else list(columns) for name, columns in views.items()}
     there = [*table.columns, *table.blocks]
     for name, columns in chosen.items():
-        absent = [column for column in columns if column not in there]
-        if absent or not columns:
-            what = f"names the columns {absent}, which the frame does not have" if absent else "names no column"
-            raise ValueError(f"views: view {name!r} {what}; it has {there}")
+        if not columns:
+            raise ValueError(f"views: view {name!r} names no column; it has {there}")
+        if absent := [column for column in columns if column not in there]:
+            absence = f"names the columns {absent}, which the frame does not have"
+            raise ValueError(f"views: view {name!r} {absence}; it has {there}")
     return chosen
 
 

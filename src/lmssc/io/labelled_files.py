@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -42,37 +42,28 @@ class ViewFacts:
 
 
 @dataclass(frozen=True)
-class LabelledFiles:
-    """Samples, views and labels from files.
+class SamplesInFiles:
+    """Samples and views from files.
 
     Attributes
     ----------
     joined : Joined
-        The samples and their views.
-    labels : KnownLabels
-        The known labels.
+        Samples and views.
     recipes : dict of str to dict
         For each view, how `predict` makes it from another file.
     facts : list of ViewFacts
         For each view, its line of the summary.
     notes : list of str
         What was left out or assumed.
-    reading : dict of str to object
-        How the files were read, for `predict`.
     graphs : dict of str to Graph
         Links between the samples.
-    viewer : SampleViewer or None
-        What to show of each sample in the report; None if nothing was asked for and the samples are too many.
     """
 
     joined: Joined
-    labels: KnownLabels
     recipes: dict[str, dict[str, Any]]
     facts: list[ViewFacts]
     notes: list[str]
-    reading: dict[str, Any] = field(default_factory=dict)
-    graphs: dict[str, Graph] = field(default_factory=dict)
-    viewer: SampleViewer | None = None
+    graphs: dict[str, Graph]
 
     @property
     def views(self) -> dict[str, Any]:
@@ -83,6 +74,25 @@ class LabelledFiles:
     def scaling(self) -> str | dict[str, str]:
         """The scaling for `LMSSC`."""
         return choose_scaling(self.recipes)
+
+
+@dataclass(frozen=True)
+class LabelledFiles(SamplesInFiles):
+    """The same with labels.
+
+    Attributes
+    ----------
+    labels : KnownLabels
+        The known labels.
+    reading : dict of str to object
+        How the files were read, for `predict`.
+    viewer : SampleViewer or None
+        What to show of each sample in the report; None if nothing was asked for and the samples are too many.
+    """
+
+    labels: KnownLabels
+    reading: dict[str, Any]
+    viewer: SampleViewer | None
 
 
 def choose_scaling(recipes: Mapping[str, dict[str, Any]]) -> str | dict[str, str]:
@@ -152,7 +162,7 @@ def read_labelled_files(
     links, lines = files.read_graphs(graphs)
     viewer, missing = _make_viewer(files, shows)
     notes = [*lines, *files.notes, *missing]
-    return LabelledFiles(files.joined, known, files.recipes, files.facts, notes, reading, links, viewer)
+    return LabelledFiles(files.joined, files.recipes, files.facts, notes, links, known, reading, viewer)
 
 
 def _make_viewer(files: "JoinedFiles", shows: Sequence[str]) -> tuple[SampleViewer | None, list[str]]:
@@ -198,17 +208,7 @@ class JoinedFiles(NamedTuple):
 
 
 def join_files(arguments: Sequence[str], labels: Sequence[str], options: Options) -> JoinedFiles:
-    r"""Read files of views and join their rows; ids may be found by those in the files of labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
-    >>> _ = path.write_text("id,x,y\np,1,2\nq,3,4\nr,5,7\n")
-    >>> join_files([str(path)], [], Options()).joined.ids
-    array(['p', 'q', 'r'], dtype=object)
-    """
+    """Read files of views and join their rows; ids may be found by those in the files of labels."""
     sources = read_sources(arguments, options)
     notes = [source.table.note for source in sources if source.table.note]
     _check_label_files(labels, sources)

@@ -273,7 +273,7 @@ def annotate(adata: Any, clf: Any, key_added: str = "lmssc", *, ids: Sequence[st
 
     See Also
     --------
-    read_anndata : Takes views and labels from AnnData.
+    read_anndata : Views and labels from AnnData.
 
     Examples
     --------

@@ -30,39 +30,25 @@ KEY_WORDS = {"accession", "barcode", "case", "code", "index", "individual", "nam
 
 @dataclass(frozen=True)
 class _Limits:
-    """When columns of two files count as the same key.
-
-    Attributes
-    ----------
-    min_rows : int
-        Fewer rows than this are no evidence.
-    n_probed : int
-        Rows that are looked at first, to rule out most columns quickly.
-    distinct : float
-        Smallest share of distinct values in a key; a few repeated or blank cells are mistakes to report.
-    shared : float
-        Smallest share of values in common where the columns have the same name, or are text.
-    shared_numbers : float
-        The same for numbers under one name: whole numbers of a narrow range share many values by chance.
-    shared_unnamed : float
-        The same for numbers under different names that do not suggest a key.
-    max_numeric_keys : int
-        Where more columns than this have distinct whole numbers, only their names tell which may be keys.
-    max_parts : int
-        Of more columns than this only all are tried as a key together, not each combination.
-    max_levels : int
-        Columns of text with at most so many values may be categories, which are keys only together.
-    """
+    """When columns of two files count as the same key."""
 
     min_rows: int = 5
+    """Fewer rows than this are no evidence."""
     n_probed: int = 1000
+    """Rows that are looked at first, to rule out most columns quickly."""
     distinct: float = 0.9
+    """Smallest share of distinct values in a key; a few repeated or blank cells are mistakes to report."""
     shared: float = 0.1
     shared_numbers: float = 0.5
     shared_unnamed: float = 0.9
+    """Smallest share of values in common: of text; of numbers in columns of the same name, because whole numbers of a
+    narrow range share many values by chance; and of numbers under different names that do not suggest a key."""
     max_numeric_keys: int = 10
+    """Where more columns than this have distinct whole numbers, only their names tell which may be keys."""
     max_parts: int = 6
+    """Of more columns than this only all are tried as a key together, not each combination."""
     max_levels: int = 20
+    """Columns of text with at most so many values may be categories, which are keys only together."""
 
 
 LIMITS = _Limits()

@@ -85,7 +85,7 @@ def make_named_views(
     options : Options
         What the user said about the columns.
     notes : list of str
-        A line on everything that is not plain numbers or text is appended.
+        Gets a line on everything that is not plain numbers or text.
 
     Returns
     -------

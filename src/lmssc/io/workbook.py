@@ -19,17 +19,9 @@ MAX_COLUMNS = 1 << 14
 
 
 def read_workbook(path: str) -> Table:
-    """Read the first sheet of an Excel workbook; formulas count as their last result, nothing is computed.
+    """Read the first sheet of an Excel workbook.
 
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    Table
-        Messages name the rows of the sheet.
+    Formulas count as their last result, nothing is computed. Messages name the rows of the sheet.
     """
     openpyxl = import_optional("openpyxl", purpose="Excel workbooks", extra="excel")
     unpacked = Unpacked(path)

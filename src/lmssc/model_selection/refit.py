@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -60,7 +60,7 @@ class HeldOut(NamedTuple):
 def hold_out(
     clf: Any,
     views: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     present: Masks = None,
     *,
     without: Sequence[str | None] = (None,),
@@ -75,10 +75,10 @@ def hold_out(
     ----------
     clf : classifier of lmssc
         Only its parameters are used, for an `LMSSCCV` those that it chose; it is not changed.
-    views : as X in `fit`
-        As given to `fit`.
-    y : array-like of shape (n,)
-        As given to `fit`.
+    views : as X in `fit`, or Dataset
+        As given to `fit`; a validated dataset, with its labels, is hashed once for all fits.
+    y : array-like of shape (n,), optional
+        As given to `fit`; a dataset has it already.
     present : list or dict of boolean arrays, optional
         As given to `fit`.
     without : sequence of str or None
@@ -108,34 +108,12 @@ def hold_out(
     >>> len(found[None].rows), found[None].accuracy > found["b"].accuracy > 0.5
     (60, True)
     """
-    spec = None if is_view_collection(views) else clf.views
-    dataset = validate(views, y, views=spec, present=present)
-    return hold_out_labels(
-        clf, dataset, without=without, n_folds=n_folds, random_state=random_state, n_jobs=n_jobs, progress=progress
-    )
-
-
-def hold_out_labels(
-    clf: Any,
-    dataset: Dataset,
-    *,
-    without: Sequence[str | None] = (None,),
-    n_folds: int = DEFAULT_FOLDS,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> dict[str | None, HeldOut]:
-    """`hold_out` for a validated dataset, whose views are hashed once for all fits.
-
-    Examples
-    --------
-    >>> from lmssc import GFHF
-    >>> from lmssc.datasets import make_multiview
-    >>> data = make_multiview(200, labelled=0.3, random_state=0)
-    >>> found = hold_out_labels(GFHF(), validate(data.views, data.y))
-    >>> found[None].accuracy > 0.5
-    True
-    """
+    if isinstance(views, Dataset):
+        dataset = views
+    else:
+        dataset = validate(
+            views, cast(ArrayLike, y), views=None if is_view_collection(views) else clf.views, present=present
+        )
     folds = dataset.folds(random_state)[:n_folds]
     jobs = [(name, fold) for name in without for fold in folds]
     datasets = {name: dataset if name is None else dataset.without_view(name) for name in without}

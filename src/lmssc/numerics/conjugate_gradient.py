@@ -16,21 +16,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class ColumnBatches:
-    """How arrays are cut into batches of rows.
-
-    Attributes
-    ----------
-    n_joined_rows : int
-        Rows that are reshaped to one long row, which numpy handles several times faster than short ones.
-    n_values : int
-        Entries of each array per batch: they fit into the cache.
-    n_per_task : int
-        Batches per task of a thread.
-    """
+    """How arrays are cut into batches of rows."""
 
     n_joined_rows: int = 64
+    """Rows that are reshaped to one long row, which numpy handles several times faster than short ones."""
     n_values: int = 1 << 16
+    """Entries of each array per batch: they fit into the cache."""
     n_per_task: int = 16
+    """Batches per task of a thread."""
 
 
 BATCHES = ColumnBatches()

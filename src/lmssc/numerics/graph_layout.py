@@ -16,49 +16,35 @@ from scipy import fft, sparse
 
 @dataclass(frozen=True)
 class LayoutSettings:
-    """Constants of the layout; the defaults are those of openTSNE where it has the same.
-
-    Attributes
-    ----------
-    max_nodes : int
-        A larger graph is contracted until it has no more nodes, laid out, expanded again and refined.
-    n_early, n_late, n_refine : int
-        Gradient steps with exaggerated attraction, without it, and on the expanded graph.
-    max_refined : int
-        A graph with more nodes is not refined: its nodes lie between their neighbours.
-    exaggeration : float
-        Factor of the attraction during the early steps, in which clusters find their place.
-    early_momentum, late_momentum : float
-        Share of the last step that is added to the next.
-    max_step : float
-        Largest move of a node in one step along an axis.
-    gravity, small_gravity : float
-        Pull towards the centre, so that nodes without edges stay in the picture: gravity + small_gravity / n.
-    n_projections, n_diffusion_steps : int
-        Random vectors that are smoothed along the edges for the initial positions, and how often.
-    jitter : float
-        Spread of the noise on the initial positions, in which each cluster has a standard deviation of 1: nodes that
-        coincide would stay together.
-    cell, max_cells : float, int
-        Width of a grid cell (the kernel has a width of 1) and the most cells along an axis.
-    """
+    """Constants of the layout; the defaults are those of openTSNE where it has the same."""
 
     max_nodes: int = 10_000
+    """A larger graph is contracted until it has no more nodes, laid out, expanded again and refined."""
     n_early: int = 60
-    n_late: int = 140
-    n_refine: int = 15
-    max_refined: int = 200_000
     exaggeration: float = 12.0
     early_momentum: float = 0.5
+    """The first gradient steps, in which clusters find their place: how many, the factor of the attraction, and the
+    share of the last step that is added to the next."""
+    n_late: int = 140
     late_momentum: float = 0.8
+    """The same for the other steps, without a factor."""
+    n_refine: int = 15
+    max_refined: int = 200_000
+    """Steps on the expanded graph. One with more nodes is not refined: its nodes lie between their neighbours."""
     max_step: float = 2.0
+    """Largest move of a node in one step along an axis."""
     gravity: float = 1e-4
     small_gravity: float = 0.1
+    """Pull towards the centre, so that nodes without edges stay in the picture: gravity + small_gravity / n."""
     n_projections: int = 32
     n_diffusion_steps: int = 30
+    """Random vectors that are smoothed along the edges for the initial positions, and how often."""
     jitter: float = 0.02
+    """Spread of the noise on the initial positions, in which each cluster has a standard deviation of 1: nodes that
+    coincide would stay together."""
     cell: float = 0.5
     max_cells: int = 512
+    """Width of a grid cell (the kernel has a width of 1) and the most cells along an axis."""
 
 
 def graph_layout(graph: sparse.sparray, settings: LayoutSettings | None = None) -> NDArray[np.float64]:

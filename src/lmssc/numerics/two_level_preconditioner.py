@@ -14,23 +14,16 @@ from lmssc.numerics.sparse_ops import consecutive_rows, threaded_product
 
 @dataclass(frozen=True)
 class CoarseSettings:
-    """Settings of the coarse level.
-
-    Attributes
-    ----------
-    min_block_size, max_blocks : int
-        There is a power of two of blocks, which fits the halves of `spatial_order`: at most `max_blocks`, each of at
-        least `min_block_size` samples.
-    blocks_per_task : int
-        Blocks per task of a thread.
-    ridge : float
-        Relative increase of the diagonal, which keeps the coarse matrix from being singular.
-    """
+    """Settings of the coarse level."""
 
     min_block_size: int = 150
     max_blocks: int = 2048
+    """There is a power of two of blocks, which fits the halves of `spatial_order`: at most `max_blocks`, each of at
+    least `min_block_size` samples."""
     blocks_per_task: int = 128
+    """Blocks per task of a thread."""
     ridge: float = 1e-6
+    """Relative increase of the diagonal, which keeps the coarse matrix from being singular."""
 
 
 SETTINGS = CoarseSettings()

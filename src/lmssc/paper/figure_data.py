@@ -64,7 +64,7 @@ class FigureSet:
     Attributes
     ----------
     name : str
-        Name of the data set.
+        Its name.
     data : Data
         Its views and classes.
     class_names : ndarray of str

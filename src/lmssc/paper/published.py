@@ -24,30 +24,20 @@ from lmssc.numerics.conjugate_gradient import conjugate_gradient
 
 @dataclass(frozen=True)
 class ProgramConstants:
-    """Constants of the published program, and of the solvers of this port.
-
-    Attributes
-    ----------
-    n_neighbors : int
-        Neighbours per sample.
-    max_rounds : int
-        Largest number of rounds.
-    tol : float
-        Stop when F changes by less than this share of its norm.
-    empty_column : float
-        A column of H whose norm is below this share of the largest is set to zero: it is rounding error.
-    undetermined : float
-        Eigenvalues below this share of the largest count as zero; the solution has no part along them.
-    max_samples_for_eigh : int
-        Up to this many samples H is solved by a full eigendecomposition, beyond it by conjugate gradients.
-    """
+    """Constants of the published program, and of the solvers of this port."""
 
     n_neighbors: int = 10
+    """Neighbours per sample."""
     max_rounds: int = 50
+    """Largest number of rounds."""
     tol: float = 1e-5
+    """Stop when F changes by less than this share of its norm."""
     empty_column: float = 1e-10
+    """A column of H whose norm is below this share of the largest is set to zero: it is rounding error."""
     undetermined: float = 1e-13
+    """Eigenvalues below this share of the largest count as zero; the solution has no part along them."""
     max_samples_for_eigh: int = 500
+    """Up to this many samples H is solved by a full eigendecomposition, beyond it by conjugate gradients."""
 
 
 PROGRAM = ProgramConstants()

@@ -54,21 +54,14 @@ class TypeTable:
 
 @dataclass(frozen=True)
 class DecodingLimits:
-    """Limits that keep a forged file from exhausting the memory.
-
-    Attributes
-    ----------
-    max_copied : int
-        Bytes copied while decoding, as a multiple of the file size.
-    max_length : int
-        Length of an array along one axis; no file that fits on a disk has more.
-    max_ndim : int
-        Axes of an array.
-    """
+    """Limits that keep a forged file from exhausting the memory."""
 
     max_copied: int = 4
+    """Bytes copied while decoding, as a multiple of the file size."""
     max_length: int = 1 << 48
+    """Length of an array along one axis; no file that fits on a disk has more."""
     max_ndim: int = 8
+    """Axes of an array."""
 
 
 LIMITS = DecodingLimits()

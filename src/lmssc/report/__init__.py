@@ -23,7 +23,7 @@ from lmssc.data.validation import check_rows, is_view_collection
 from lmssc.data.view import RawView
 from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.worker_results import local_model
-from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened, view_shares
+from lmssc.model_selection.refit import hold_out, sample_rows, shortened, view_shares
 from lmssc.persistence.atomic import open_atomically, readable
 from lmssc.persistence.provenance import version
 from lmssc.report import page
@@ -94,12 +94,12 @@ def write_report(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> from lmssc import LMSSC
     >>> from lmssc.datasets import make_multiview
     >>> data = make_multiview(60, labelled=0.3, random_state=0)
     >>> clf = LMSSC(max_iter=2).fit(data.views, data.y)
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
     >>> write_report(path, clf, data.views, data.y, title="Made up", ids=[f"s{i}" for i in range(60)])
     >>> "Of 12 labels that were held out" in path.read_text(encoding="utf-8")
@@ -213,7 +213,7 @@ def _hold_out_labels(
     data = make_dataset([CheckedView(raw, None) for raw in raws], clf.classes_, codes, graphs=graphs)
 
     def refit(model: Any, rows: NDArray, n_folds: int, without: Sequence[str | None], done_before: int) -> Any:
-        return hold_out_labels(
+        return hold_out(
             model,
             data.take(rows),
             without=without,

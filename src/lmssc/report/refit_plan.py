@@ -9,38 +9,26 @@ class RefitBudget:
 
     The costs are upper ends of what was measured on digits (1,797 samples, 1 to 6 views) and on 300, 5,000, 20,000
     and 200,000 synthetic samples in 1 to 3 views.
-
-    Attributes
-    ----------
-    max_cost : float
-        All refits together.
-    full_cost : float
-        One refit with a third of the labels held out.
-    short_cost : float
-        One refit with few iterations and without calibration, which is most of the work of a fit.
-    growth : float
-        The cost of a refit on a share s of the samples is s**growth.
-    short_max_iter : int
-        Iterations of a short refit: the labels hardly change after the first few.
-    max_samples : int
-        Refits use at most this many samples.
-    samples_per_refit : int
-        Beyond `max_samples`, so many more samples of the fit take as long as a refit: the solvers are less exact.
-    min_samples : int
-        A refit on fewer samples saves no time worth having.
-    min_hidden : int
-        If one fold holds out fewer labels than this, a second one is held out, whatever it costs.
     """
 
     max_cost: float = 3.0
+    """All refits together."""
     full_cost: float = 1.1
+    """One refit with a third of the labels held out."""
     short_cost: float = 0.42
+    """One refit with few iterations and without calibration, which is most of the work of a fit."""
     growth: float = 0.7
+    """The cost of a refit on a share s of the samples is s**growth."""
     short_max_iter: int = 5
+    """Iterations of a short refit: the labels hardly change after the first few."""
     max_samples: int = 5000
+    """Refits use at most this many samples."""
     samples_per_refit: int = 35_000
+    """Beyond `max_samples`, so many more samples of the fit take as long as a refit: the solvers are less exact."""
     min_samples: int = 100
+    """A refit on fewer samples saves no time worth having."""
     min_hidden: int = 20
+    """If one fold holds out fewer labels than this, a second one is held out, whatever it costs."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 from lmssc.data.dataset import Dataset
 from lmssc.estimators.lmssc import LMSSC
 from lmssc.model_selection.intervals import wilson
-from lmssc.model_selection.refit import hold_out_labels, sample_rows, shortened
+from lmssc.model_selection.refit import hold_out, sample_rows, shortened
 
 # Iterations, folds and samples of the fits.
 N_ITERATIONS, N_FOLDS, MAX_SAMPLES = 5, 3, 5000
@@ -38,7 +38,7 @@ def held_out_accuracy(clf: LMSSC, dataset: Dataset) -> dict[str, Any] | None:
     rows = sample_rows(dataset.codes, min(dataset.n_samples, MAX_SAMPLES), 0)
     short = shortened(clf, N_ITERATIONS).set_params(calibrate=False)
     with quiet():
-        found = hold_out_labels(short, dataset.take(rows), n_folds=N_FOLDS, random_state=0)[None]
+        found = hold_out(short, dataset.take(rows), n_folds=N_FOLDS, random_state=0)[None]
     if not len(found.rows):
         return None
     low, high = wilson(found.accuracy, len(found.rows))

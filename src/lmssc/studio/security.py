@@ -73,7 +73,7 @@ class Access:
     token : str
         What each request has to bring.
     host : str
-        The address that the server listens on.
+        Address that the server listens on.
     port : int
         Its port.
     """

@@ -139,7 +139,7 @@ def open_studio(data: FilesToLabel, options: StudioOptions, *, background: bool 
         for path in options.imports:
             store.add_imported(read_answers(path, dict.fromkeys(ids), IMPORTED, now))
         engine = Engine(
-            {**data.joined.views, **data.graphs},
+            data.views,
             data.joined.sparse_masks,
             estimator=LMSSC(scaling=data.scaling, impute=options.impute),
             background=background,

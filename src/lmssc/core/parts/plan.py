@@ -21,24 +21,16 @@ UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**1
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """Bytes that a fit holds in memory, on the safe side: with a limit of 1.5 GB, a million samples took 1.0 GB.
-
-    Attributes
-    ----------
-    base : int
-        Python and its libraries, and buffers that do not grow.
-    per_sample : int
-        What every sample has, wherever its part is: its number in several orders, hash and label.
-    halo_factor : float
-        Candidates of a neighbour search, relative to the samples of the part.
-    min_part : int
-        Smaller parts are almost nothing but halo.
-    """
+    """Bytes that a fit holds in memory, on the safe side: with a limit of 1.5 GB, a million samples took 1.0 GB."""
 
     base: int = 400_000_000
+    """Python and its libraries, and buffers that do not grow."""
     per_sample: int = 130
+    """What every sample has, wherever its part is: its number in several orders, hash and label."""
     halo_factor: float = 3.0
+    """Candidates of a neighbour search, relative to the samples of the part."""
     min_part: int = 1000
+    """Smaller parts are almost nothing but halo."""
 
     def per_row(self, row_bytes: float, itemsize: int, r: int, c: int, k: int) -> float:
         """Bytes of each sample of the part that is in memory: the most of any step.

@@ -28,35 +28,24 @@ TARGET = 0.95
 
 @dataclass(frozen=True)
 class ApproximateSettings:
-    """Settings of the approximate search.
-
-    Attributes
-    ----------
-    missed_by_probes : float
-        The clusters nearest to a query may miss this many times the neighbours that may be missed in the end. The
-        clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves.
-    n_measured : int
-        Number of queries on which the recall is measured.
-    sample_per_neighbor : int
-        The exact search first bounds the distance of the farthest neighbour, in a sample of this many points per
-        neighbour.
-    exact_batch_size : int
-        Number of points per batch of the exact search.
-    sort_batch_size : int
-        Number of lists that are sorted at a time: they fit into the cache.
-    list_factor : int
-        Length of the stored lists, relative to the number of neighbours needed.
-    max_exact_rows : int
-        `search_more` searches up to this many rows exactly.
-    """
+    """Settings of the approximate search."""
 
     missed_by_probes: float = 3.0
+    """The clusters nearest to a query may miss this many times the neighbours that may be missed in the end. The
+    clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves."""
     n_measured: int = 100
+    """Number of queries on which the recall is measured."""
     sample_per_neighbor: int = 500
+    """The exact search first bounds the distance of the farthest neighbour, in a sample of this many points per
+    neighbour."""
     exact_batch_size: int = 4096
+    """Number of points per batch of the exact search."""
     sort_batch_size: int = 4096
+    """Number of lists that are sorted at a time: they fit into the cache."""
     list_factor: int = 3
+    """Length of the stored lists, relative to the number of neighbours needed."""
     max_exact_rows: int = 100
+    """`search_more` searches up to this many rows exactly."""
 
 
 SETTINGS = ApproximateSettings()

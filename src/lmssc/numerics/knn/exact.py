@@ -15,18 +15,12 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """Sizes of the arrays that a search works on at a time; larger ones leave the cache and are slower.
-
-    Attributes
-    ----------
-    n_bytes : int
-        Bytes of the differences between queries and their listed points.
-    n_distances : int
-        Entries of a matrix of distances.
-    """
+    """Sizes of the arrays that a search works on at a time; larger ones leave the cache and are slower."""
 
     n_bytes: int = 1 << 20
+    """Bytes of the differences between queries and their listed points."""
     n_distances: int = 1 << 21
+    """Entries of a matrix of distances."""
 
     def rows_of_distances(self, n_points: int) -> int:
         """Number of queries whose distances to `n_points` points are computed at a time."""
@@ -35,38 +29,26 @@ class BatchSizes:
 
 @dataclass(frozen=True)
 class BruteForceSettings:
-    """When a search by matrix products beats scikit-learn's, and how it selects the smallest distances.
-
-    Attributes
-    ----------
-    max_tree_features : int
-        Up to this dimension scikit-learn's trees are used (its own limit) for many points.
-    max_dense_points : int
-        Among fewer points a tree does not pay.
-    n_spare : int
-        Neighbours fetched beyond those asked for, to prove that rounding lost none of them.
-    min_group_size, max_groups_per_neighbor : int
-        `argtopk` takes the minima of groups of at least `min_group_size` columns, with at most
-        `max_groups_per_neighbor` groups for each neighbour, and at least two.
-    min_few_columns : int
-        Among few columns groups may be smaller, but no smaller than this.
-    max_precise_points : int
-        All distances between at most this many points are computed in double precision, and only once.
-    min_precise_share : float
-        A squared distance that is a smaller share of the squared norms is computed from the differences.
-    n_precise_distances : int
-        Distances in double precision that are computed at a time: they stay in the cache.
-    """
+    """When a search by matrix products beats scikit-learn's, and how it selects the smallest distances."""
 
     max_tree_features: int = 15
+    """Up to this dimension scikit-learn's trees are used (its own limit) for many points."""
     max_dense_points: int = 2000
+    """Among fewer points a tree does not pay."""
     n_spare: int = 6
+    """Neighbours fetched beyond those asked for, to prove that rounding lost none of them."""
     min_group_size: int = 8
     max_groups_per_neighbor: int = 6
+    """`argtopk` takes the minima of groups of at least `min_group_size` columns, with at most `max_groups_per_neighbor`
+    groups for each neighbour, and at least two."""
     min_few_columns: int = 3
+    """Among few columns groups may be smaller, but no smaller than this."""
     max_precise_points: int = 600
+    """All distances between at most this many points are computed in double precision, and only once."""
     min_precise_share: float = 1e-5
+    """A squared distance that is a smaller share of the squared norms is computed from the differences."""
     n_precise_distances: int = 1 << 17
+    """Distances in double precision that are computed at a time: they stay in the cache."""
 
 
 BATCHES = BatchSizes()

@@ -14,24 +14,17 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class IVFSettings:
-    """Settings of `IVFIndex`.
-
-    Attributes
-    ----------
-    clusters_per_root, min_cluster_size : int
-        n_clusters = min(clusters_per_root·√n, n / min_cluster_size).
-    n_near : int
-        A query's nearest centroid is looked for among this many centroids that are nearest to the one that two-level
-        k-means found. With 32, neighbours are spread over as few clusters as with flat k-means.
-    n_near_per_probe : int
-        The `n_probe` clusters nearest to a query are looked for among `n_near_per_probe · n_probe` clusters that are
-        nearest to its own.
-    """
+    """Settings of `IVFIndex`."""
 
     clusters_per_root: int = 10
     min_cluster_size: int = 150
+    """n_clusters = min(clusters_per_root·√n, n / min_cluster_size)."""
     n_near: int = 32
+    """A query's nearest centroid is looked for among this many centroids that are nearest to the one that two-level
+    k-means found. With 32, neighbours are spread over as few clusters as with flat k-means."""
     n_near_per_probe: int = 16
+    """The `n_probe` clusters nearest to a query are looked for among `n_near_per_probe · n_probe` clusters that are
+    nearest to its own."""
 
 
 SETTINGS = IVFSettings()

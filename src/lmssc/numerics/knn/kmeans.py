@@ -13,21 +13,14 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class KMeansSettings:
-    """Settings of `TwoLevelKMeans`.
-
-    Attributes
-    ----------
-    samples_per_cluster : int
-        Size of the training sample, per cluster.
-    n_iter : int
-        Lloyd iterations at each level. The clusters have to be compact, not optimal.
-    batch_size : int
-        Number of queries whose distances to all centroids are computed at a time.
-    """
+    """Settings of `TwoLevelKMeans`."""
 
     samples_per_cluster: int = 25
+    """Size of the training sample, per cluster."""
     n_iter: int = 4
+    """Lloyd iterations at each level. The clusters have to be compact, not optimal."""
     batch_size: int = 4096
+    """Number of queries whose distances to all centroids are computed at a time."""
 
 
 SETTINGS = KMeansSettings()

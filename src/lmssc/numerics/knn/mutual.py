@@ -16,24 +16,16 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class MutualSettings:
-    """Settings of `near_pairs`.
-
-    Attributes
-    ----------
-    sample_per_neighbor : int
-        The distance of the farthest neighbour is bounded in a sample of this many points per neighbour.
-    n_cells : int
-        Cells of the approximate search: each point belongs to the nearest of so many of the points.
-    min_pairs : int
-        Up to so many pairs of a point and a query are all compared: that takes less time than cells.
-    n_measured : int
-        Number of queries on which the recall is measured.
-    """
+    """Settings of `near_pairs`."""
 
     sample_per_neighbor: int = 100
+    """The distance of the farthest neighbour is bounded in a sample of this many points per neighbour."""
     n_cells: int = 256
+    """Cells of the approximate search: each point belongs to the nearest of so many of the points."""
     min_pairs: int = 20_000_000
+    """Up to so many pairs of a point and a query are all compared: that takes less time than cells."""
     n_measured: int = 100
+    """Number of queries on which the recall is measured."""
 
 
 SETTINGS = MutualSettings()

@@ -12,27 +12,18 @@ from lmssc.numerics.parallel import threaded_map
 
 @dataclass(frozen=True)
 class ListSettings:
-    """When lists of neighbours by some coordinates are kept, and how long they are.
-
-    Attributes
-    ----------
-    factor : int
-        Length of the lists, relative to the number of neighbours asked for.
-    n_without : int
-        Searches before the lists are made, which takes as long as two or three.
-    max_points : int
-        Lists of more points are not kept: they take too much memory.
-    max_too_short : float
-        Lists that are too short for a larger share of the points are not used again.
-    min_gap : float
-        Relative difference between the last neighbour and the next that rounding cannot hide.
-    """
+    """When lists of neighbours by some coordinates are kept, and how long they are."""
 
     factor: int = 6
+    """Length of the lists, relative to the number of neighbours asked for."""
     n_without: int = 2
+    """Searches before the lists are made, which takes as long as two or three."""
     max_points: int = 10_000
+    """Lists of more points are not kept: they take too much memory."""
     max_too_short: float = 0.5
+    """Lists that are too short for a larger share of the points are not used again."""
     min_gap: float = 1e-12
+    """Relative difference between the last neighbour and the next that rounding cannot hide."""
 
 
 LISTS = ListSettings()
