@@ -23,7 +23,7 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type",
+        help="file with the known labels; repeat to use several files. For AnnData, also a column: obs:cell_type",
     )
 
 
@@ -49,7 +49,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="VIEW",
-        help="this file or matrix has one column per sample",
+        help="view whose file or matrix has one column per sample",
     )
     parser.add_argument(
         "--type",
@@ -62,7 +62,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--impute",
         choices=("median", "mean", "none"),
         default="median",
-        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
+        help="fill blank cells with this value of their column; 'none' makes them an error (default: %(default)s)",
     )
 
 
@@ -82,7 +82,7 @@ def _add_views(parser: argparse.ArgumentParser) -> None:
         type=readable,
         default="",
         metavar="NAMES",
-        help="matrices or columns of the file, each a view of its own, such as 'obsm:X_pca,X'",
+        help="matrices or columns of the file to use as views, such as 'obsm:X_pca,X'",
     )
     parser.add_argument(
         "--prefix-sep",

@@ -132,9 +132,9 @@ class ViewContributionDisplay(AxesDisplay):
         if self.accuracy is not None and self.without is not None:
             style = {**LINES[2], "ls": "none"}
             found = 100 * np.array([self.without[name] for name in names], dtype=float)
-            (self.marks_,) = ax.plot(found, rows, ms=7, label="found again without the view", **style)
-            ax.axvline(100 * self.accuracy, color="black", lw=1, ls="--", label="found again with all views")
-            xlabel = "share; held-out labels found again (%)"
+            (self.marks_,) = ax.plot(found, rows, ms=7, label="accuracy without the view", **style)
+            ax.axvline(100 * self.accuracy, color="black", lw=1, ls="--", label="accuracy with all views")
+            xlabel = "share; accuracy on held-out labels (%)"
         ax.set_yticks(rows, names)
         ax.invert_yaxis()  # the first view on top
         ax.set(xlim=(0, 100), xlabel=xlabel, title="What each view contributes")
