@@ -204,13 +204,13 @@ def test_homophily_of_the_graph(report, model, data):
     text, _, _ = report
     graph = model.graph_.toarray()
     same = model.transduction_[:, None] == model.transduction_
-    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight links two samples of the same class" in text
+    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight joins two samples of the same class" in text
     known = data.y >= 0
     among = graph[np.ix_(known, known)]
     truth = among[data.y[known][:, None] == data.y[known]].sum() / among.sum()
     assert f"whose label was given it is {100 * truth:.1f} %" in text
     linked = int((among + among.T).any(axis=1).sum())
-    assert f"It comes from the labels of {linked} samples" in text
+    assert f"It rests on the labels of {linked} samples" in text
 
 
 def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
@@ -326,7 +326,7 @@ def test_one_view_one_label_a_class_and_sparse_with_masks(tmp_path, data, views,
         few[np.flatnonzero(y == name)[0]] = name
     text, _ = write(tmp_path, LMSSC(max_iter=2).fit(alone, few), alone, few)
     assert "Nothing could be checked" in text
-    assert "There is one view only" in text
+    assert "There is only one view" in text
     text, _ = write(tmp_path, LMSSC(max_iter=2).fit(views, few), views, few)
     assert "Nothing could be checked" in text
     words = {"words": sparse.csr_array(np.maximum(views["image"], 0)), "noise": views["noise"].astype(np.float32)}
