@@ -189,7 +189,7 @@ def add_reading(parser: argparse.ArgumentParser, *, formats: bool = True) -> Non
     parser.add_argument(
         "--delimiter",
         metavar="WORD",
-        help="delimiter of text files: comma, tab, semicolon or bar (default: by file ending, or detected)",
+        help="delimiter of text files: comma, tab, semicolon or bar (default: by file ending; semicolons are detected)",
     )
     parser.add_argument(
         "--decimal",
