@@ -327,7 +327,7 @@ def test_in_place_checks_the_space_first(tmp_path, clf, monkeypatch):
     path = tmp_path / "cells.h5ad"
     FILES["dense"](path)
     monkeypatch.setattr("lmssc.io.in_place.shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
-    with pytest.raises(CommandError, match="beside it for a copy, but only 100 bytes are free"):
+    with pytest.raises(CommandError, match="of disk space for a copy, but only 100 bytes are free"):
         TargetFile(str(path)).write(annotation(clf, clf.ids_))
 
 

@@ -490,7 +490,7 @@ def test_bars_on_a_terminal():
         run("classify a.csv b.csv --labels labels.csv --out out")
         run("predict out/model.lmssc a.csv b.csv --out p.csv")
     shown = terminal.getvalue()
-    assert all(word in shown for word in ("LMSSC", "Holding out labels to see how many are found again", "predict"))
+    assert all(word in shown for word in ("LMSSC", "Holding out labels to measure the accuracy", "predict"))
 
 
 def test_ids_and_labels_are_kept_as_written():
@@ -514,7 +514,7 @@ def test_whole_numbers_that_pandas_wrote_with_a_point(capsys):
     rows = [[n % 2 + n / 100, ["-1.0", "1.0", "2.0", ""][n % 4]] for n in range(12)]
     Path("a.csv").write_text(table_text(["x", "label"], rows))
     run("classify a.csv --dry-run")
-    assert "2 classes, with their numbers of labels: 1 (3), 2 (3)." in capsys.readouterr().out
+    assert "2 classes, with the number of labels of each: 1 (3), 2 (3)." in capsys.readouterr().out
 
 
 def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
@@ -525,9 +525,9 @@ def test_minus_one_is_unlabelled_unless_said_otherwise(capsys):
     assert "8 samples labelled" in text
     assert "4 labels are -1, taken as unlabelled" in text
     main(["classify", "a.csv", "--dry-run", "--unlabelled", ""])
-    assert "3 classes, with their numbers of labels: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
+    assert "3 classes, with the number of labels of each: -1 (4), 1 (4), 2 (4)." in capsys.readouterr().out
     run("classify a.csv --dry-run --unlabelled 2", code=0)
-    assert "2 classes, with their numbers of labels: -1 (4), 1 (4)." in capsys.readouterr().out
+    assert "2 classes, with the number of labels of each: -1 (4), 1 (4)." in capsys.readouterr().out
 
 
 def test_a_column_named_id_is_a_feature_if_the_ids_are_elsewhere(capsys):
@@ -592,7 +592,7 @@ def test_without_a_report_the_rest_is_the_same(capsys):
     Path("all.csv").write_text(joined_text(label=LABELS))
     call = "classify all.csv --prefix-sep _ --out"
     run(f"{call} with")
-    assert "Holding out labels to see how many are found again" in capsys.readouterr().out
+    assert "Holding out labels to measure the accuracy" in capsys.readouterr().out
     run(f"{call} without --no-report")
     printed = capsys.readouterr().out
     assert "Holding out labels" not in printed
@@ -619,7 +619,7 @@ def test_no_report_is_told_in_the_command_to_run_again(monkeypatch):
     )
     run("classify all.csv --prefix-sep _ --out out --no-report -q")
     assert commands[0].endswith(" classify all.csv --prefix-sep _ --out out --no-report -q --force")
-    assert "--no-report leaves it out" in classify_command.EPILOG
+    assert "--no-report skips it" in classify_command.EPILOG
 
 
 def test_full_report_on_the_demo_files(monkeypatch, capsys, tmp_path):

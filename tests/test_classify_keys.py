@@ -134,7 +134,7 @@ def test_a_forgotten_id_is_suggested(capsys):
     write_labels(mouse_id=MICE)
     message = understood(capsys, code=2)
     assert "both have a column 'mouse_id', with 50 values in common and 10 that only one of them has" in message
-    assert "say --id mouse_id, else --drop mouse_id" in message
+    assert "pass --id mouse_id, else --drop mouse_id" in message
     found = understood(capsys, "a.csv b.csv --labels labels.csv --id mouse_id")
     assert [view["samples_without"] for view in found["views"]] == [0, 10]
 
@@ -144,7 +144,7 @@ def test_a_forgotten_id_with_repeated_values_is_suggested(capsys):
     write_view("a", cage_id=cages)
     write_view("b", SHUFFLED, cage_id=cages)
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "different values in the same rows; if it has the ids of the samples, say --id cage_id" in understood(
+    assert "different values in the same rows; if it has the ids of the samples, pass --id cage_id" in understood(
         capsys, code=2
     )
 
@@ -154,7 +154,7 @@ def test_a_forgotten_id_of_text_is_suggested_where_views_would_get_its_name(caps
     write_view("a", note=notes)
     write_view("b", note=[f"another note on number {row}" for row in range(N)])
     Path("labels.csv").write_text(table_text(["label"], [[label] for label in LABELS]))
-    assert "two views would be named 'note', from a.csv and b.csv; say --id note if that column has" in understood(
+    assert "two views would be named 'note', from a.csv and b.csv; pass --id note if that column has" in understood(
         capsys, code=2
     )
 

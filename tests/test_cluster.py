@@ -101,7 +101,7 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
     monkeypatch.setattr(MappedRows, "blocks", refuse)
     monkeypatch.setattr("lmssc.core.parts.partition.dot_on_disk", refuse)
     clf = LMSSC(callback=kill_a_worker, **OPTIONS)
-    with pytest.warns(UserWarning, match="goes on from its last checkpoint"):
+    with pytest.warns(UserWarning, match="continues from its last checkpoint"):
         clf.fit(as_dask(data.views), data.y)
     assert killed
     assert_same_answers(clf, fitted)
@@ -197,7 +197,10 @@ def test_classify_reads_and_writes_parquet_on_the_cluster(client, data, tmp_path
     assert (found["label"] == here.transduction_).mean() > 0.99  # on the cluster without the views' own graphs
     np.testing.assert_allclose(found[["p_k0", "p_k1", "p_k2"]].sum(axis=1), 1, atol=1e-5)
     assert found["given"].sum() == sum(label is not None for label in labels)
-    for wrong, words in [(["--force"], "--force is not for --dask"), (["--id", "who"], "no column 'who', which --id")]:
+    for wrong, words in [
+        (["--force"], "--force cannot be combined with --dask"),
+        (["--id", "who"], "no column 'who', which --id"),
+    ]:
         assert main([*command, *wrong]) == 2
         assert words in capsys.readouterr().err
     for path in (tmp_path / "text.parquet", tmp_path / "image" / "0.parquet", tmp_path / "image" / "1.parquet"):

@@ -334,7 +334,7 @@ def test_predict_tells_of_thousands_and_doubts_them(capsys):
     assert main(call) == 2
     message = "t.csv, column 'x': read with separated thousands, its numbers go up to"
     assert message in (told := capsys.readouterr().err)
-    assert "if the commas are decimal commas say --decimal ," in told
+    assert "if the commas are decimal commas, pass --decimal ," in told
     assert not Path("p.csv").exists()
     assert main([*call, "--decimal", "."]) == 0
     assert "t.csv: numbers with separated thousands: x." in capsys.readouterr().out

@@ -385,7 +385,7 @@ def test_what_a_frame_lacks_or_adds_is_told():
         clf.predict(frame.assign(color=["green", *frame["color"][1:]]))
     with pytest.raises(ValueError, match="lacks columns of the model's view 'kind': color"):
         clf.predict(frame.drop(columns="color"))
-    with pytest.raises(ValueError, match="present is not for a data frame"):
+    with pytest.raises(ValueError, match="present cannot be combined with a data frame"):
         clf.predict(frame, present={"kind": np.ones(60, bool)})
 
 

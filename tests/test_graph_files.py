@@ -76,7 +76,7 @@ def test_new_samples_by_their_links(folder, tmp_path, capsys):
     assert np.mean(right) > 0.6
     assert main([*words, str(tmp_path / "x.csv")]) == 0
     said = capsys.readouterr()
-    assert "No file has the graph 'cites': samples count as without links there (--graph cites=FILE)." in said.out
+    assert "No file has the graph 'cites': samples are treated as without links (--graph cites=FILE)." in said.out
     assert not said.err
     assert main([*words, str(tmp_path / "y.csv"), "--graph", str(where / "new_cites.csv")]) == 2
     assert f"its graphs are: 'cites'; name it with --graph cites={where / 'new_cites.csv'}" in capsys.readouterr().err

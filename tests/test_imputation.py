@@ -221,5 +221,5 @@ def test_gaps_are_stacked_and_filled_in(data):
 
 def test_a_precomputed_graph_has_nothing_to_impute(data):
     graph = GFHF().fit(same_views(data), data.y).graph_
-    with pytest.raises(ValueError, match="without views, view and impute"):
+    with pytest.raises(ValueError, match="leave out views, view and impute"):
         GFHF(graph="precomputed", impute="mean").fit(graph, data.y)

@@ -87,7 +87,7 @@ class TestLabels:
         else:
             message = refused(capsys, self.CALL)
             assert f"rows differ in {ours!r}, {theirs!r}, which may identify the samples" in message
-            assert f"give them the same name and say --id {ours}" in message
+            assert f"give them the same name and pass --id {ours}" in message
 
     def test_keys_that_are_written_in_another_way(self, capsys):
         write_view("a", label=False, name=NAMES)
@@ -145,7 +145,7 @@ class TestViews:
         message = refused(capsys, "a.csv b.csv")
         assert "a.csv and b.csv would be joined by position, but their rows differ in" in message
         if ours == theirs:
-            assert f"say --id {ours}, else --drop {ours}" in message
+            assert f"pass --id {ours}, else --drop {ours}" in message
         assert re.search(fault, message)
 
     @pytest.mark.parametrize("theirs", ["Subject", "participant"])
@@ -154,7 +154,7 @@ class TestViews:
         write_view("b", SHUFFLED, **{theirs: shuffled(NUMBERS)})
         message = refused(capsys, "a.csv b.csv")
         assert f"rows differ in 'subject', {theirs!r}" in message
-        assert "give them the same name and say --id subject" in message
+        assert "give them the same name and pass --id subject" in message
         assert understood(capsys, "a.csv b.csv --drop subject")["id_columns"] == []
 
     @pytest.mark.parametrize("keys", [NAMES, NUMBERS], ids=["text", "numbers"])
@@ -162,7 +162,7 @@ class TestViews:
         other = [f"S{row + 36}" if keys is NAMES else str(1001 + row + 36) for row in range(N)]
         write_view("a", subject=keys)
         write_view("b", subject=other)
-        assert "say --id subject" in refused(capsys, "a.csv b.csv")
+        assert "pass --id subject" in refused(capsys, "a.csv b.csv")
         assert understood(capsys, "a.csv b.csv --id subject")["samples"] == N + 36
 
     def test_long_whole_numbers_keep_their_digits(self, capsys):
@@ -227,7 +227,7 @@ class TestRanks:
         for name in VIEWS:
             write_view(name, rank=VIEWS[name][:, 0].argsort().argsort() + first)
         message = refused(capsys, "a.csv b.csv")
-        assert "'rank', but not in the same rows: are they ids or ranks? If ids, say --id rank, else --drop" in message
+        assert "'rank', but not in the same rows: are they ids or ranks? If ids, pass --id rank, else --drop" in message
         assert understood(capsys, "a.csv b.csv --type rank=number")["id_columns"] == []
         assert understood(capsys, "a.csv b.csv --id rank")["id_columns"] == ["rank"]
 

@@ -131,7 +131,7 @@ def test_held_out_labels_are_counted_right(report, model, views, y, data):
     found = hold_out(model, views, y, n_folds=2)[None]
     right = found.distributions.argmax(axis=1) == data.y[found.rows]
     assert "30 of the 45 given labels were held out" in text
-    assert f"{right.sum()} of 30 were found, {100 * right.mean():.1f} %" in text
+    assert f"{right.sum()} of 30 were predicted correctly, {100 * right.mean():.1f} %" in text
     for code, name in enumerate(["ant", "bee <b>", "cow"]):
         mine = right[data.y[found.rows] == code]
         assert rows_of(parsed, name)[1][1:3] == [str(len(mine)), f"{100 * mine.mean():.1f} %"]
@@ -204,13 +204,13 @@ def test_homophily_of_the_graph(report, model, data):
     text, _, _ = report
     graph = model.graph_.toarray()
     same = model.transduction_[:, None] == model.transduction_
-    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight links two samples of the same class" in text
+    assert f"{100 * graph[same].sum() / graph.sum():.1f} % of their weight joins two samples of the same class" in text
     known = data.y >= 0
     among = graph[np.ix_(known, known)]
     truth = among[data.y[known][:, None] == data.y[known]].sum() / among.sum()
     assert f"whose label was given it is {100 * truth:.1f} %" in text
     linked = int((among + among.T).any(axis=1).sum())
-    assert f"It comes from the labels of {linked} samples" in text
+    assert f"It rests on the labels of {linked} samples" in text
 
 
 def test_samples_to_look_at_first_are_listed_and_on_the_map(report, model):
@@ -256,8 +256,8 @@ def test_the_first_screen_says_what_was_found_and_whether_to_trust_it(report, mo
     found = hold_out(model, views, y, n_folds=2)[None]
     first = text[text.index('id="short"') : text.index('id="input"')]
     assert "labels were predicted." in first
-    assert "What was found: samples with each label" in first
-    assert f"Of {len(found.rows)} labels that were held out, {100 * found.accuracy:.1f} % were found again" in first
+    assert ">Samples with each label<" in first
+    assert f"Of {len(found.rows)} held-out labels, {100 * found.accuracy:.1f} % were predicted correctly" in first
     ids = [a.get("id") for _, a in parsed.tags]
     assert ids.index("short") < ids.index("input")
 
@@ -297,7 +297,7 @@ def test_many_samples_are_drawn_and_refitted_in_part(tmp_path, monkeypatch, mode
     assert {names[row] for row in model.most_informative(page.LISTED)} <= set(drawn["ids"])
     assert "A random 60 of the 150 samples are shown" in text
     assert "this was done on 100 of the 150 samples" in text
-    assert "of 21 were found" in text
+    assert "of 21 were predicted correctly" in text
 
 
 def test_methods_without_latent_positions_or_weights(tmp_path, views, y):
@@ -314,7 +314,7 @@ def test_methods_without_latent_positions_or_weights(tmp_path, views, y):
 def test_a_search_is_refitted_with_what_it_chose(tmp_path, views, y):
     clf = LMSSCCV(param_grid=[{}, {"n_neighbors": [5]}], n_repeats=1, estimator=LMSSC(max_iter=2)).fit(views, y)
     text, _ = write(tmp_path, clf, views, y)
-    assert "parameters had been chosen with these labels in view" in text
+    assert "These labels were also used to choose the parameters" in text
     assert len(map_data(text)["ids"]) == 150
 
 
@@ -326,7 +326,7 @@ def test_one_view_one_label_a_class_and_sparse_with_masks(tmp_path, data, views,
         few[np.flatnonzero(y == name)[0]] = name
     text, _ = write(tmp_path, LMSSC(max_iter=2).fit(alone, few), alone, few)
     assert "Nothing could be checked" in text
-    assert "There is one view only" in text
+    assert "There is only one view" in text
     text, _ = write(tmp_path, LMSSC(max_iter=2).fit(views, few), views, few)
     assert "Nothing could be checked" in text
     words = {"words": sparse.csr_array(np.maximum(views["image"], 0)), "noise": views["noise"].astype(np.float32)}
@@ -349,7 +349,7 @@ def test_all_labelled_and_unreached(tmp_path, data, views):
     lost = len(clf.unreached_)
     assert lost >= 60
     text, _ = write(tmp_path, clf, apart, y)
-    assert f"{lost} samples are reached by no label" in text
+    assert f"No label reaches {lost} samples" in text
     assert sum(map_data(text)["unreached"]) == lost
 
 
@@ -416,7 +416,7 @@ def test_models_of_all_forms_of_input_report(tmp_path, data, model, form):
     for given in [(), (X, data.y)]:
         clf.report(tmp_path / "report.html", *given)
         text = read(tmp_path / "report.html")
-        assert ("Of 30 labels that were held out" in text) == bool(given)
+        assert ("Of 30 held-out labels" in text) == bool(given)
     if form == "frames":
         assert map_data(text)["ids"] == X[0].index.tolist()
 

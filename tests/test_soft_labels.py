@@ -100,7 +100,11 @@ def rows(data, **changes):
     [
         (lambda d: rows(d, r3=[0.5, 0.2, 0.0]), None, "row 3 of y is not a distribution"),
         (lambda d: rows(d, r3=[1.5, -0.5, 0.0]), None, "row 3 of y is not a distribution"),
-        (lambda d: np.hstack([one_hot(d.y), np.zeros((150, 1))]), None, "class 3 is the likeliest one in no row"),
+        (
+            lambda d: np.hstack([one_hot(d.y), np.zeros((150, 1))]),
+            None,
+            "class 3 is not the most likely class in any row",
+        ),
         (lambda d: one_hot(d.y)[:-1], None, "150 rows, y has 149"),
         (lambda d: d.y, np.ones(149), "sample_weight has the shape"),
         (lambda d: d.y, ["high"] * 150, "sample_weight must be numbers"),

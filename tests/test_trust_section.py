@@ -59,7 +59,7 @@ def test_confidence_by_class_has_intervals(tmp_path):
     clf = LMSSC(max_iter=1).fit(data.views, data.y)
     clf.report(tmp_path / "report.html", data.views, data.y)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "right when named (95 % interval)" in text
+    assert "right when predicted (95 % interval)" in text
     row = re.search(r'id="by-class".*?<tbody><tr>(.*?)</tr>', text, re.S).group(1)
     assert re.search(r"\d %</td><td>[\d.]+ % \([\d.]+ % to [\d.]+ %\)</td>", row)
 

@@ -52,7 +52,7 @@ start here:
   lmssc demo              label 1,797 digits from 5 % of the labels; compare three simple methods
   lmssc demo --rate 0.01  the same with 1 % of the labels
   lmssc demo --files DIR  write the digits as example files for classify and predict
-  lmssc label --help      label your own samples in the browser; every label moves all answers
+  lmssc label --help      label your own samples in the browser; every label updates all predictions
   lmssc classify --help   label the samples in your own files: CSV, Parquet, MATLAB, ...
   lmssc predict --help    label new samples with a model that classify wrote
   lmssc explain --help    say which given labels are behind an answer

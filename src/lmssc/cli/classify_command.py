@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from lmssc.io.in_place import TargetFile
 
 DESCRIPTION = """\
-Label every sample in your files, from labels for a few of them. Each file or group of columns
-is a view of the samples. Before it starts, it prints what it understood of the files."""
+Label every sample in your files, given labels for a few of them. Each file or group of columns
+is a view of the samples. The command first prints how it understood the files."""
 EPILOG = f"""\
 examples:
   lmssc demo --files digits
@@ -39,7 +39,7 @@ examples:
   lmssc classify image.csv text.csv --labels labels.csv --out result
       two views in two files; labels.csv has the columns id and label, for some of the samples
   lmssc classify all.csv --label-column kind --view 'image=px*' --view 'sound=f1..f40' --out result
-      one file: views by column names (* matches anything, A..B is a range), labels in the column "kind"
+      one file; views chosen by column names (* matches anything, A..B is a range), labels in the column "kind"
   lmssc classify all.parquet --prefix-sep _ --out result
       columns image_1, image_2, text_1, ... become the views "image" and "text"; labels in the column "label"
   lmssc classify papers.csv --graph cites.csv --labels labels.csv --out result
@@ -47,22 +47,22 @@ examples:
   lmssc classify features.csv --labels labels.csv --show 'image=photos/{{id}}.jpg' --out result
       a click on the map of the report shows the photo
   lmssc classify reviews.csv --out result --dry-run
-      read the files, print what was understood, and stop
+      read the files, print how they were understood, and stop
   lmssc classify features.mat --label-column y --transpose X1 --out result
       the matrices of a MATLAB file, X1 transposed; y has the labels 0, 1, 2, ... and -1 for unlabelled samples
   lmssc classify cells.h5ad --views obsm:X_pca,X --label-column obs:cell_type --in-place
-      AnnData: two matrices as views; the labels found are written into the file itself
+      AnnData: two matrices as views; the predicted labels are written into the file itself
   lmssc classify embeddings.npy --labels labels.csv --memory-limit 6GB --out result
-      more samples than fit into memory: the fit works on disk
+      more samples than fit into memory: the fit runs on disk
   lmssc classify image=images/ text=texts.parquet --dask tcp://host:8786 --out /shared/result
-      on a Dask cluster: folders of Parquet files in, a folder of Parquet files out
+      on a Dask cluster: reads folders of Parquet files and writes a folder of Parquet files
   lmssc classify image.csv text.csv --labels labels.csv --labels result/to_label.csv --out result --force
-      again, with the labels that you typed into to_label.csv; that file is not overwritten
+      run again with the labels that you typed into to_label.csv; that file is not overwritten
 
 views:
   Each row of a file is a sample. The ending of the file name gives the format:
     .csv .tsv .tab       the first line names the columns (also .gz, .xz, .zst; see --delimiter)
-    .jsonl .ndjson       a JSON object per line, its keys are the columns (also packed)
+    .jsonl .ndjson       a JSON object per line; its keys are the columns (also compressed)
     .parquet .pq         Parquet; needs pip install 'lmssc[files]'
     .feather .arrow      Feather; needs pip install 'lmssc[files]'
     .xlsx                the first sheet of a workbook; needs pip install 'lmssc[excel]'
@@ -70,48 +70,48 @@ views:
                          mod:NAME or mod:NAME/obsm:NAME (default: X). Needs 'lmssc[files]', .zarr 'lmssc[zarr]'
     a folder             parts of embeddings in .npy files, or a data set that Hugging Face datasets saved
     .npy .npz            plain arrays; every matrix in an .npz file is a view
-    .mat                 every matrix, and every matrix in a cell; version 7.3 needs 'lmssc[files]'
+    .mat                 every matrix is a view, also inside cells; version 7.3 needs 'lmssc[files]'
     .svm .svmlight .libsvm .mtx
-                         SVMlight and MatrixMarket, for sparse views (also packed)
+                         SVMlight and MatrixMarket, for sparse views (also compressed)
   The numeric columns of a file form one view, named after the file (or by NAME=FILE). Each column of
-  text, and each column of lists of numbers (embeddings), is a view of its own. A table with a column for
-  each sample is turned by --transpose VIEW.
+  text, and each column of lists of numbers (embeddings), is a view of its own. If a table has a column for
+  each sample, transpose it with --transpose VIEW.
   A compressed file may unpack to 1 GiB, or to 100 times its size up to 64 GiB; the environment
   variable LMSSC_MAX_UNPACKED changes the limit (LMSSC_MAX_UNPACKED=16G).
 
-columns of tables (anything but plain numbers and text is reported):
+columns of tables (the output reports everything except plain numbers and text):
   numbers              also 1,234.50, 12%, $12 and 5 kg, if all cells have the same unit. Decimal commas
                        are detected in files delimited by ';' or tabs; otherwise use --decimal
   times                5:00 or 1:05:00, as numbers of seconds
   yes/no, true/false   become 1 and 0
-  categories           few values, each in several rows: one feature for each of the 20 most frequent. Upper
-                       and lower case are the same; blank cells are a value of their own
+  categories           few values, each in several rows; the 20 most frequent values become one feature each.
+                       Case does not matter; blank cells are a value of their own
   text                 word counts with tf-idf weights
   dates, ids, codes    not used, nor are columns with a single value
-  --type NAMES=KIND overrides this: number, category or text. Blank cells among numbers, also '?', '-' and
+  --type NAMES=KIND (number, category or text) overrides this. Blank cells among numbers, and '?', '-' and
   '#DIV/0!', are filled in with the median of their column (--impute).
 
 rows:
-  Rows with the same "id" (or the column given by --id) are the same sample, whatever their order. Without
-  such a column, another column that the files share and whose values are all different is used. A sample
-  may be missing from some views: it has no row there, or a blank one. Files without any ids must have the
-  same samples in the same order.
+  Rows with the same "id" (or the same value in the column given by --id) are the same sample, in any order.
+  Without such a column, lmssc uses another column that the files share, if its values are all different. A
+  sample may be missing from some views: then it has no row there, or a blank one. Files without any ids must
+  have the same samples in the same order.
 
 links:
   --graph names a file of links between the samples, such as citations or friendships. A table has a line for
-  each link: source and target, which are ids of samples, and a weight if links differ. Its first two columns
-  are taken if they have other names. Without ids, samples are numbered from 1. A matrix (.npz, .mtx, .npy) has
-  a row and a column for each sample. How much the links count is learned from the data.
+  each link: source and target, which are ids of samples, and a weight if links are weighted. If no columns have
+  these names, the first two are used. Without ids, samples are numbered from 1. A matrix (.npz, .mtx, .npy) has
+  a row and a column for each sample. lmssc learns from the data how much the links count.
 
 labels:
-  Either --labels FILE with the columns id and label, for some of the samples; or a column of a view
-  (--label-column, or the column "label"), blank for unlabelled samples. Among whole numbers, -1 means
+  Labels are in --labels FILE, with the columns id and label for some of the samples, or in a column of a
+  view (--label-column, or the column "label"), blank for unlabelled samples. Among whole numbers, -1 means
   unlabelled. With several --labels, all labels count; two different labels for one sample are an error.
 
 output, written all at once or not at all:
   predictions.csv   one row per sample: id, label, confidence, runner_up, p_<class> for each class, given,
-                    unreached, novelty (a p-value, small if the sample is like none of the classes), because
-                    (the ids of the three labelled samples that count most; not for very large data)
+                    unreached, novelty (a p-value, small if the sample is unlike every class), because (the
+                    ids of the three labelled samples that count most; not for very large data)
   check_labels.csv  given labels that are more likely wrong than right, if there are any
   to_label.csv      the samples to label next, most useful first: 100, or down to 20 for more than 100,000
                     samples. Type labels into it and pass it to --labels. --force never overwrites a list
@@ -119,13 +119,14 @@ output, written all at once or not at all:
   model.lmssc       for 'lmssc predict', 'lmssc explain', 'lmssc info', and lmssc.load in Python
   report.html       how reliable the labels are, and why; open it in a browser. To find out, some labels are
                     held out and the model is fitted again, which takes up to three times as long as the fit;
-                    --no-report leaves it out. A click on its map shows the columns of a sample, or what --show names:
-                    image=..., text=... name a column, or files with {{id}} or {{column}} in their name, which come from
-                    that folder only. The report has at most 8 MB of small pictures, of the least certain samples
-                    first; they need pip install 'lmssc[images]', without which files of up to 64 kB are taken
-  A file that is read is never replaced, not even with --force.
-  Ids and labels that a spreadsheet would evaluate (=A1) are written with an apostrophe before them, which is
-  removed when the file is read again.
+                    --no-report skips it. A click on the map shows the columns of a sample, or what --show
+                    names: image=... or text=... is a column, or files with {{id}} or {{column}} in their name,
+                    which come from that folder only. The report holds up to 8 MB of small pictures, of the
+                    least certain samples first. To shrink pictures it needs pip install 'lmssc[images]';
+                    without it, only files of up to 64 kB are used
+  An input file is never replaced, not even with --force.
+  Ids and labels that a spreadsheet would evaluate (=A1) are written with an apostrophe in front, which lmssc
+  removes when it reads the file.
 
 {EXIT_CODES}"""
 
@@ -143,34 +144,34 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace results that are already in the folder, except lists into which labels were typed",
+        help="replace results that are already in the folder, except lists into which you typed labels",
     )
     parser.add_argument(
         "--in-place",
         action="store_true",
-        help="write the labels into the .h5ad or .h5mu file itself; nothing else in it changes, and it is whole at any "
-        "moment (--out is then not needed)",
+        help="write the labels into the .h5ad or .h5mu file itself, in one step; nothing else in it changes (--out is "
+        "then not needed)",
     )
-    add_show(parser, "what the report shows of a sample, such as 'image=photos/{id}.jpg' or text=body")
+    add_show(parser, "what the report shows for a sample, such as 'image=photos/{id}.jpg' or text=body")
     parser.add_argument("--no-report", action="store_true", help="skip report.html and the refits that it needs")
     add_columns(parser)
     parser.add_argument("--cv", action="store_true", help="choose parameters by cross-validation on the labels; slower")
     add_seed(parser, "random seed: decides which labels are held out")
-    add_jobs(parser, "fits, for --cv and the report,")
+    add_jobs(parser, "fits (of --cv and the report)")
     parser.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="memory that the fit may take besides the data, such as 6GB. A fit that would need more works on disk, in "
-        "parts; report.html, check_labels.csv and some columns are then left out, and the output says so",
+        help="memory that the fit may use in addition to the data, such as 6GB. A fit that would need more runs on "
+        "disk, in parts; report.html, check_labels.csv and some columns are then left out, and the output says so",
     )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
         help="fit on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786. Each VIEW is a Parquet "
         "file or a folder of them, with the same samples in the same order; one has the labels in a column. The "
-        "workers write the answers to --out, a new folder of Parquet files that they share with this machine",
+        "workers write the answers to --out, a new folder that they must share with this machine",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print what was understood of the files, and stop")
+    parser.add_argument("--dry-run", action="store_true", help="print how the files were understood, and stop")
     add_reading(parser)
 
 

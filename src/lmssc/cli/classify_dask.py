@@ -47,8 +47,8 @@ def check(args: argparse.Namespace) -> None:
     ):
         if given:
             raise CommandError(
-                f"{name} is not for --dask, which takes Parquet files with the same samples in the same order, labels "
-                "in a column of them, and a new folder for --out"
+                f"{name} cannot be combined with --dask, which takes Parquet files with the same samples in the same "
+                "order, labels in a column of them, and a new folder for --out"
             )
 
 
@@ -83,7 +83,7 @@ def classify_on_cluster(args: argparse.Namespace, *, show: bool) -> dict[str, An
         found["outcome"] = _outcome(clf, y)
         del clf
     lines = [
-        f"{counted(found['outcome']['found'], 'label')} found, with a mean confidence of "
+        f"{counted(found['outcome']['found'], 'label')} predicted, with a mean confidence of "
         f"{100 * found['outcome']['mean_confidence']:.1f} %.",
         f"Written to {args.out}: {counted(n_parts, 'Parquet file')}.",
         *LEFT_OUT,
@@ -114,8 +114,8 @@ def _check_keys(views: list[ParquetView]) -> None:
         for name in sorted({*first.columns} & {*second.columns}):
             if first.names_samples(name) and second.names_samples(name):
                 raise CommandError(
-                    f"the column {name!r} of {first.name} and {second.name} has another whole number in every row: if "
-                    f"it names the samples, use --id {name}; if not, rename it in one of them, or --drop {name}"
+                    f"the column {name!r} of {first.name} and {second.name} has a different whole number in every row: "
+                    f"if it names the samples, use --id {name}; if not, rename it in one of them, or --drop {name}"
                 )
 
 

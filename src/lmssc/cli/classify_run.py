@@ -38,7 +38,7 @@ LEFT_OUT_ON_DISK = (
     "check_labels.csv and the columns novelty and because are left out: they need the graph in memory.",
 )
 NO_REPORT = "report.html is left out: its refits need all samples in memory."
-REFITS = "Holding out labels to see how many are found again"
+REFITS = "Holding out labels to measure the accuracy"
 
 
 @dataclass(frozen=True)
@@ -384,13 +384,13 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
     listed = written[1].name if written else ""
     if found.any():
         lines.append(
-            f"{counted(int(found.sum()), 'label')} found, with a mean confidence of {100 * confidence.mean():.1f} %; "
-            f"{n_unsure:,} below {100 * SURE:.0f} %."
+            f"{counted(int(found.sum()), 'label')} predicted, with a mean confidence of "
+            f"{100 * confidence.mean():.1f} %; {n_unsure:,} below {100 * SURE:.0f} %."
         )
     else:
         lines.append(
-            "All samples already had a label: there was nothing to find. Use the model to predict new samples, or "
-            "'lmssc compare' with the same files to see how well labels are found."
+            "All samples already had a label, so there was nothing to predict. Use the model to predict new samples, "
+            "or 'lmssc compare' with the same files to measure the accuracy."
         )
     if n_unreached:
         lines.append(

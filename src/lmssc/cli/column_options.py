@@ -18,7 +18,7 @@ COLUMNS_OF_CELLS = ("obs:", "mod:")
 
 def add_labels(parser: argparse.ArgumentParser) -> None:
     """Add --labels."""
-    about = "file with the known labels; may be repeated, all labels count. For AnnData also a column: obs:cell_type"
+    about = "file with the known labels; repeat to use several files. For AnnData, also a column: obs:cell_type"
     add_repeated(parser, "--labels", "FILE", about)
 
 
@@ -38,14 +38,14 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "like, and -1)",
     )
     _add_views(parser)
-    add_repeated(parser, "--transpose", "VIEW", "this file or matrix has one column per sample", type=readable)
+    add_repeated(parser, "--transpose", "VIEW", "view whose file or matrix has one column per sample", type=readable)
     kinds = "say what columns hold: number, category or text, such as 'zip,ward=category'"
     add_repeated(parser, "--type", "NAMES=KIND", kinds)
     parser.add_argument(
         "--impute",
         choices=("median", "mean", "none"),
         default="median",
-        help="how to fill in blank cells, by column; 'none' refuses them (default: %(default)s)",
+        help="fill blank cells with this value of their column; 'none' makes them an error (default: %(default)s)",
     )
 
 
@@ -59,7 +59,7 @@ def _add_views(parser: argparse.ArgumentParser) -> None:
         type=readable,
         default="",
         metavar="NAMES",
-        help="matrices or columns of the file, each a view of its own, such as 'obsm:X_pca,X'",
+        help="matrices or columns of the file to use as views, such as 'obsm:X_pca,X'",
     )
     parser.add_argument(
         "--prefix-sep",

@@ -14,8 +14,8 @@ examples:
   lmssc explain result/model.lmssc --id sample-17 --format json
 
 With the graph of the model fixed, the scores of a sample are a weighted mean of the given labels. The
-labelled samples with most weight are named, with their labels; so are the views in which the sample is
-close to its neighbours, and a weak edge if the sample hangs on one."""
+command names the labelled samples with the most weight, with their labels, the views in which the sample is
+close to its neighbours, and a weak edge if the sample is connected by one only."""
 
 
 def add(commands: Any) -> None:
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
         "explain",
         run=run,
         help="say why samples have their labels",
-        description="Say why samples have the labels that 'lmssc classify' gave them: which given labels count most.",
+        description="Say why 'lmssc classify' gave samples their labels: which given labels count most.",
         epilog=EPILOG,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="model file written by 'lmssc classify'")
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "--id", action="append", required=True, dest="ids", metavar="ID", help="id of a sample; may be repeated"
     )
     parser.add_argument(
-        "--top", type=int, default=5, metavar="N", help="labelled samples to name (default: %(default)s)"
+        "--top", type=int, default=5, metavar="N", help="number of labelled samples to name (default: %(default)s)"
     )
     add_format(parser)
 

@@ -15,39 +15,39 @@ from lmssc.persistence.atomic import readable
 from lmssc.persistence.signals import until_stopped
 
 DESCRIPTION = """\
-Label your samples on a page of this machine. It asks for the samples that tell most about all others,
-and works from the first label on. Nothing is sent anywhere. Needs pip install 'lmssc[studio]'."""
+Label your samples in the browser, on this machine. The page asks for the samples whose labels help
+most, and can start without any label. Nothing is sent anywhere. Needs pip install 'lmssc[studio]'."""
 EPILOG = """\
 examples:
   lmssc demo --files digits
   lmssc label digits/views/* --show 'image=digits/images/{id}.png'
-      label digits from the first one on; the classes are typed as they come up
+      label digits, starting with no labels; type each class when you first see it
   lmssc label reviews.csv --show text=body --classes good,bad
       show the column "body", and begin with two classes
   lmssc label features.csv --show 'image=photos/{id}.jpg' --labels labels.csv --out session
-      show photos; go on from the labels in labels.csv
+      show photos; start with the labels in labels.csv
   lmssc label features.csv --annotators ann,bob
-      two people; one sample of five is shown to both, and the page says how well they agree
+      two people; one sample in five is shown to both, and the page says how well they agree
   lmssc classify reviews.csv --labels lmssc-labels/labels.csv --out result
-      afterwards: labels.csv is as classify wants it
+      afterwards, use the labels: classify reads labels.csv as it is
 
 the page:
-  It shows the sample that tells most about all others, what the model thinks of it and which labelled samples
-  that comes from. Digits and letters give a class (its key is on its button; the class "3" has the key 3), u takes
-  the last answer back, s skips, n is "none of these", ? lists all keys. Every answer moves all others at once; a
-  full fit runs in the background.
+  It shows the sample whose label would help most, what the model predicts for it, and the labelled samples behind
+  that prediction. Press a digit or letter to choose a class (each button shows its key; the class "3" has the key
+  3), u to undo the last answer, s to skip, n for "none of these", ? for all keys. Every label updates all predictions
+  at once; a full fit runs in the background.
 
 what is shown:
-  --show image=..., text=..., audio=... names a column, or files with {id} or {column} in their name. Files come
-  from that folder only; links that lead out of it are not followed. Without --show, the columns of the files.
+  --show image=..., text=... or audio=... names a column, or files with {id} or {column} in their name. Files come
+  from that folder only; links out of it are not followed. Without --show, the page shows the columns of the files.
 
 nothing is lost:
-  Each answer is in DIR/answers.sqlite before the page shows it as taken. Stop with Ctrl-C and start again to go
-  on; at the end DIR/labels.csv has the labels. The page also exports for Label Studio and Argilla.
+  Each answer is saved in DIR/answers.sqlite before the page confirms it. Stop with Ctrl-C, and run the command again
+  to continue; at the end DIR/labels.csv has the labels. The page also exports for Label Studio and Argilla.
 
 nobody else gets in:
   The server listens on this machine only, and each request needs the token in the address. --host lets other
-  machines in; it wants --i-know-it-is-public, and the token is then sent without encryption.
+  machines in; it needs --i-know-it-is-public, and the token is then sent unencrypted.
 
 programs:
   The API is described at https://github.com/lmssc/lmssc/blob/main/docs/guide/studio.md. For Label Studio, add the
@@ -56,29 +56,33 @@ programs:
 
 def add(commands: Any) -> None:
     """Describe the command to the parser."""
-    about = "label your samples in the browser: every label moves all answers at once"
+    about = "label your samples in the browser; every label updates all predictions at once"
     parser = add_command(commands, "label", run=run, help=about, description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("views", nargs="+", metavar="VIEW", help="a file, or NAME=FILE; see 'lmssc classify --help'")
-    add_repeated(parser, "--labels", "FILE", "labels so far; may be repeated")
+    add_repeated(parser, "--labels", "FILE", "labels that you already have; may be repeated")
     add_graphs(parser, "links between the samples")
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("lmssc-labels"),
         metavar="DIR",
-        help="folder of the answers (default: %(default)s)",
+        help="folder for the answers (default: %(default)s)",
     )
-    add_show(parser, "what to show of a sample, such as 'image=photos/{id}.jpg', text=body or 'audio=clips/{id}.wav'")
+    add_show(parser, "what to show for a sample, such as 'image=photos/{id}.jpg', text=body or 'audio=clips/{id}.wav'")
     parser.add_argument(
         "--classes", type=readable, default="", metavar="NAMES", help="classes to begin with, separated by commas"
     )
     parser.add_argument(
-        "--annotators", type=readable, default="", metavar="NAMES", help="who labels, separated by commas"
+        "--annotators",
+        type=readable,
+        default="",
+        metavar="NAMES",
+        help="names of the people who label, separated by commas",
     )
     answers = "answers from elsewhere: .csv, .json of Label Studio or .jsonl of Argilla; may be repeated"
     add_repeated(parser, "--import", "FILE", answers, dest="imports", type=Path)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port of the server (default: any free one)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, but open no browser")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: %(default)s)"
     )

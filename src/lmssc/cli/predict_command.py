@@ -15,20 +15,20 @@ examples:
   lmssc predict result/model.lmssc image=new-image.csv text=new-text.csv --out new.csv
   lmssc predict result/model.lmssc new.parquet --out new.csv
 
-A file belongs to the view of the same name (or NAME=FILE), else to the view whose columns it has. Columns
-may come in any order; further columns are ignored. Rows are joined as by 'lmssc classify'. Columns are read
-the same way, too: an unknown category value counts as none of the known ones, and a blank cell among
-numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not all; a
-view that no file has is missing for all samples. Samples that the model was fitted to get the labels they
-got then, if they come with all their views and links.
+A file belongs to the view of the same name (or NAME=FILE), otherwise to the view with the same columns.
+Columns may come in any order; additional columns are ignored. Rows are joined, and columns are read, as by
+'lmssc classify'. A category that the model has not seen counts as none of the known ones, and a blank cell
+among numbers is filled in with the value learned by the fit. A sample may lack some of the views, but not
+all; a view without a file is missing for all samples. If a sample of the fit comes again with all its views
+and links, it gets the same label as in the fit.
 
-A model with links (--graph of 'lmssc classify') also takes those of new samples: a table with the columns
-source and target, ids of a new and of a known sample in either order, or a matrix with a row for each new
+A model with links (--graph of 'lmssc classify') also takes the links of new samples: a table with the columns
+source and target, the ids of a new and of a known sample in either order, or a matrix with a row for each new
 and a column for each known sample. Links between new samples are not used. A sample may have no links.
 
 The output has the columns id (under its name in the files), label, confidence, runner_up, p_<class> for
-each class, and novelty: a p-value, small for samples that are like none of the classes. It cannot be one of
-the files that are read, not even with --force.
+each class, and novelty: a p-value, small for samples unlike every class. The output never replaces an input
+file, not even with --force.
 
 {EXIT_CODES}"""
 

@@ -64,7 +64,7 @@ def read_new_samples(arguments: Sequence[str], model: Any, options: Options, gra
     fitted = {name: model._link_columns.get(name, numbers) for name in model.graph_names_}
     links, lines = read_new_links(graphs, Ids(joined.ids, joined.one_order), fitted, options)
     lines += [
-        f"No file has the graph {name!r}: samples count as without links there (--graph {name}=FILE)."
+        f"No file has the graph {name!r}: samples are treated as without links (--graph {name}=FILE)."
         for name in fitted
         if name not in links
     ]

@@ -70,7 +70,7 @@ def add_jobs(parser: argparse.ArgumentParser, what: str = "runs") -> None:
         type=int,
         default=1,
         metavar="N",
-        help=f"number of {what} in parallel; -1 for one per core (default: %(default)s)",
+        help=f"number of {what} to run in parallel; -1 for one per core (default: %(default)s)",
     )
 
 
@@ -98,7 +98,7 @@ def add_rates(parser: argparse.ArgumentParser, default: Sequence[float]) -> None
         type=float,
         default=list(default),
         metavar="SHARE",
-        help=f"shares of the labels that are given (default: {' '.join(f'{rate:g}' for rate in default)})",
+        help=f"shares of the labels that the methods see (default: {' '.join(f'{rate:g}' for rate in default)})",
     )
 
 
@@ -109,7 +109,7 @@ def add_repeats(parser: argparse.ArgumentParser, default: int) -> None:
         type=int,
         default=default,
         metavar="N",
-        help="random splits for each share of labels (default: %(default)s)",
+        help="number of random splits for each share of labels (default: %(default)s)",
     )
 
 
@@ -178,8 +178,8 @@ def add_graphs(parser: argparse.ArgumentParser, what: str) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help=f"{what}: a table with the columns source, target (ids) and, if there are any, weight; or a matrix "
-        "(.npz, .mtx and the like); FILE or NAME=FILE, repeat for each graph",
+        help=f"{what}: a table with the columns source and target (ids) and, for weighted links, weight; or a "
+        "matrix (.npz, .mtx and the like). Give FILE or NAME=FILE; repeat for each graph",
     )
 
 

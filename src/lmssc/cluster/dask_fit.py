@@ -153,7 +153,7 @@ def fit_on_cluster(
             try:
                 return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
-                warnings.warn(f"{error}: the fit goes on from its last checkpoint", UserWarning, stacklevel=2)
+                warnings.warn(f"{error}: the fit continues from its last checkpoint", UserWarning, stacklevel=2)
                 with suppress(TimeoutError):
                     opened.wait_for_workers(max(1, n_workers), timeout=RESTART_SECONDS)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")

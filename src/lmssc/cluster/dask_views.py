@@ -142,7 +142,7 @@ def map_blocks(model: Any, method: str, X: Any, options: Mapping[str, Any]) -> A
         "transform": ((getattr(model, "n_components_", 0),), getattr(model, "latent_", np.empty(0)).dtype),
     }[method]
     if options.get("present") is not None:
-        raise ValueError("present is not for dask arrays: rows of NaN say which samples lack a view")
+        raise ValueError("present cannot be combined with dask arrays: rows of NaN say which samples lack a view")
     # What belongs to this process alone does not travel.
     light = copy(model)
     vars(light).update({name: None for name in RUNTIME_PARAMS if name in vars(light) and name != "verbose"})

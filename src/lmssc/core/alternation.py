@@ -118,7 +118,7 @@ def alternate(
         if not interruptible:
             raise
         warnings.warn(
-            f"interrupted after {len(records)} iterations: the model is their result and has not converged",
+            f"interrupted after {len(records)} iterations: the model is the result so far and has not converged",
             UserWarning,
             stacklevel=2,
         )

@@ -12,19 +12,18 @@ from lmssc.data.view import RawView
 
 
 class Graph:
-    """Links between the samples, as a view beside views of features.
+    """Links between the samples, to pass as a view in addition to views of features.
 
-    A graph says which samples belong together, such as papers that cite each other or people who know each other. The
-    weight that each graph gets is learned from the labels: links that do not tell the classes apart get next to none.
+    A graph says which samples belong together, such as papers that cite each other or people who know each other. `fit`
+    learns the weight of each graph: links that do not help to tell the classes apart get little or none.
 
     Parameters
     ----------
     affinity : array, sparse matrix or data frame of shape (n, n), or (m, n) for new samples
         Weights of the links, not negative; 0 is no link. Entry (i, j) links sample i to sample j, in the order of the
-        rows of the other views. Links may be directed or not, weighted or not. The direction does not count, and
-        neither do links of a sample to itself. A row of zeros is a sample without links. For new samples, rows are
-        the new samples and columns the samples of `fit`, in their order. The columns of a data frame are brought into
-        the order of its index.
+        rows of the other views. Links may be directed or not, weighted or not; directions, and links of a sample to
+        itself, are ignored. A sample without links has a row of zeros. For new samples, rows are the new samples and
+        columns the samples of `fit`, in their order. The columns of a data frame are put into the order of its index.
     ids : sequence of str, optional
         Names of the samples of the columns. If `fit` had names, the columns of new samples are matched by them.
 

@@ -76,7 +76,7 @@ def read_soft_labels(y: Any, n_samples: int) -> SoftLabels:
     absent = np.setdiff1d(np.arange(len(classes)), codes)
     if len(absent):
         raise ValueError(
-            f"class {classes.tolist()[absent[0]]!r} is the likeliest one in no row of y: leave its column out"
+            f"class {classes.tolist()[absent[0]]!r} is not the most likely class in any row of y: leave its column out"
         )
     return SoftLabels(classes, codes, shares)
 

@@ -22,7 +22,7 @@ class ActiveLearningMixin:
     _labelled: NDArray
 
     def most_uncertain(self, n: int) -> NDArray:
-        """The unlabelled samples whose labels are least certain: check them before you use the answers.
+        """The unlabelled samples whose predictions are least certain: check them before you use the predictions.
 
         Parameters
         ----------
@@ -32,8 +32,8 @@ class ActiveLearningMixin:
         Returns
         -------
         ndarray of int
-            Rows of the X of `fit`, the least certain first: samples that no label reaches, then those whose two
-            likeliest classes are closest. They are often alike: to choose samples to label, use `most_informative`.
+            Rows of the X of `fit`, the least certain first: samples that no label reaches, then those whose two most
+            likely classes are closest. They are often alike; to choose samples to label, use `most_informative`.
 
         Examples
         --------
@@ -50,9 +50,9 @@ class ActiveLearningMixin:
     def most_informative(self, n: int) -> NDArray:
         """The unlabelled samples to label next: their labels would remove most uncertainty about all samples.
 
-        They are uncertain, have many uncertain neighbours in `graph_`, and are not redundant; large parts of the graph
-        that no label reaches come first. Label them, fit again and ask again: several batches are better than a large
-        one.
+        They are uncertain, have many uncertain neighbours in `graph_`, and differ from each other; samples in large
+        components of the graph that no label reaches come first. Label them, fit again and ask again: several batches
+        are better than one large batch.
 
         Parameters
         ----------

@@ -60,14 +60,14 @@ class MultiViewClassifier(
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n, Σ d_v), or a list or dict of views
-            The parameter `views` divides one 2-D X into views. A sample that lacks a view has NaN in all its
-            columns. Links between the samples are a `lmssc.Graph` in a list or dict.
+            The parameter `views` divides one 2-D X into views. If a sample lacks a view, all its values there are NaN.
+            Pass links between the samples as a `lmssc.Graph` in a list or dict.
         y : array-like of shape (n,)
             Labels; −1 (integers), None or NaN (anything else) is unlabelled.
         present : list or dict of boolean arrays, optional
-            For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse
-            views. Or a table, an array of shape (n, v) or a data frame with a column for each view, whose rows
-            GridSearchCV takes along with the samples if metadata routing is enabled.
+            For each view, which samples have it; None for all. An alternative to rows of NaN, meant for sparse views.
+            It may also be an array of shape (n, v) or a data frame with a column for each view, which GridSearchCV
+            splits together with the samples if metadata routing is enabled.
 
         Returns
         -------
@@ -209,8 +209,8 @@ class MultiViewClassifier(
         if weak.any():
             warnings.warn(
                 f"{int(self._to_input(weak).sum())} samples have only views that few labelled samples have "
-                f"({int(n_labels[weak].min())} for some of them). Their answers rest on the samples that relate these "
-                "views to others, and may be wrong although they look certain. Label some of them",
+                f"({int(n_labels[weak].min())} for some of them). Their answers depend on the samples that also "
+                "have other views, and may be wrong although they look certain. Label some of them",
                 UserWarning,
                 stacklevel=6,
             )
@@ -311,14 +311,14 @@ class MultiViewClassifier(
     def report(
         self, path: str | os.PathLike[str], X: Any = None, y: ArrayLike | None = None, present: Masks = None
     ) -> None:
-        """Write a page about the fitted model: one HTML file that needs nothing but a browser.
+        """Write a web page about the fitted model: one HTML file that needs only a browser.
 
         `lmssc.report.write_report` does the same with names for the samples, a title and more.
 
         Parameters
         ----------
         path : str or path
-            Name of the file; it appears once it is complete.
+            Name of the file, which appears only when it is complete.
         X : as in `fit`, optional
             The X of `fit`. With it, labels are held out and predicted, which measures accuracy and calibration; that
             takes some fits. Without it, the page shows what the model itself knows: confidence, map, graph, and the

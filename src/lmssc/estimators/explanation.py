@@ -121,10 +121,16 @@ class Explanation:
             lines.append(f"  {100 * self.regression[i]:4.1f} %  the regression on the features")
         if len(self.view_shares) > 1:
             shares = sorted(((float(share[i]), name) for name, share in self.view_shares.items()), reverse=True)
-            lines.append("Close to its neighbours by " + ", ".join(f"{n} ({100 * s:.0f} %)" for s, n in shares) + ".")
+            lines.append(
+                "Views in which it is close to its neighbours: "
+                + ", ".join(f"{n} ({100 * s:.0f} %)" for s, n in shares)
+                + "."
+            )
         if 0 < self.bottleneck[i] < WEAK:
             one, other = (str(self.ids[j]) for j in self.bottleneck_edge[i])
-            lines.append(f"It hangs on a weak edge, from {one} to {other}: take the label with care.")
+            lines.append(
+                f"Only a weak edge, from {one} to {other}, connects it to the labels: do not rely on its label."
+            )
         return lines
 
     def __str__(self) -> str:

@@ -199,7 +199,7 @@ class GFHF(FixedNeighborsClassifier):
     def _read_affinity(self, raws: list[RawView], *, square: bool) -> sparse.csr_array:
         """The affinities given as X, columns in canonical order like the rows."""
         if len(raws) > 1 or self.view is not None or self.impute is not None:
-            raise ValueError("graph='precomputed' takes one affinity as X, without views, view and impute")
+            raise ValueError("graph='precomputed' takes one affinity matrix as X: leave out views, view and impute")
         (raw,) = raws
         n_rows, n_columns = raw.data.shape
         if square and n_rows != n_columns:

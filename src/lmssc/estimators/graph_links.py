@@ -56,8 +56,8 @@ class GraphLinksMixin:
         absent = [name for name in self.graph_names_ if name not in graphs]
         if absent:
             warnings.warn(
-                f"X does not have the graph{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: samples count as "
-                "without links there",
+                f"X does not have the graph{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: samples are "
+                "treated as without links",
                 UserWarning,
                 stacklevel=4,
             )

@@ -43,7 +43,7 @@ def choose_plan(
         return None
     if has_graphs:
         raise ValueError(
-            "with this memory_limit the fit would be in parts, which does not support graphs: raise it, or leave it out"
+            "memory_limit would divide the fit into parts, which does not support graphs: raise it, or leave it out"
         )
     refuse_unsupported(views, targets, config)
     return plan

@@ -50,16 +50,17 @@ class LMSSC(
 ):
     """Latent multi-view semi-supervised classification.
 
-    Learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores F that
-    are propagated over the graph, together, by minimising
+    Jointly learns latent positions H that all views share, a graph S of the neighbours of each sample, and class scores
+    F that are propagated over the graph. It minimises
 
         J = Σ_v ‖X^v − H·W^vᵀ‖² + β·( Tr(ZᵀLZ) + Tr(PᵀLP) + Σ_i α_i‖s_i‖² ) + γ·( Tr(FᵀLF) + η·Σ_u‖f_u − q_u‖² )
 
-    alternately in W, H, S and F, with F fixed to the known labels. Z are the coordinates in which the graph measures
-    distances: H itself, or its directions if all views are text. P are the class scores that a ridge regression of F on
-    Z predicts: with them in the distance, directions that separate the classes count more. P is set by a warm start of
-    up to three rounds of propagation, regression and graph, and then fixed, so that J never rises. Q is a second
-    opinion, of a kernel ridge regression on all features, and η how far held-out labels trust it: often not at all.
+    alternately in W, H, S and F, with F fixed to the known labels. The graph measures distances in the coordinates Z: H
+    itself, or its directions if all views are text. P are the class scores that a ridge regression of F on Z predicts.
+    They are part of the distance, so that directions that separate the classes count more. A warm start sets P in up to
+    three rounds of propagation, regression and graph; after that P is fixed, so that J never rises. Q is a second
+    opinion, the prediction of a kernel ridge regression on all features. Held-out labels choose its weight η, which is
+    often 0.
 
     Parameters
     ----------
@@ -67,18 +68,19 @@ class LMSSC(
         How the columns of one 2-D X are split into views: widths, slices, or column indices or names. None for a
         single view, or if X is a list or dict of views.
     n_components : int or "auto", default="auto"
-        Latent dimensions r. "auto" takes the singular values above the noise threshold of Gavish and Donoho (at least
-        10, at most 80), all of at most 20 features, or 150 if all views are text; fewer if there are fewer features or
-        fewer than four samples per component; 20 with `init="random"`.
+        Number of latent dimensions r. "auto" takes as many as there are singular values above the noise threshold of
+        Gavish and Donoho (at least 10, at most 80), all if there are at most 20 features, or 150 if all views are text.
+        It takes fewer if there are fewer features or fewer than four samples per component, and 20 with
+        `init="random"`.
     n_neighbors : int or "auto", default="auto"
-        Neighbours k of a sample in the graph, from which α is set. "auto" is the square root of the samples per class,
-        from 10 to 15 (10 with few labels), but at most half of the samples per class (or 5).
+        Number of neighbours k of a sample in the graph, from which α is set. "auto" is the square root of the number of
+        samples per class, from 10 to 15 (10 with few labels), but at most half of that number (or 5).
     beta : float, default=0.01
-        Weight β of the smoothness of H over the graph. Above 1 neighbours merge.
+        Weight β of the smoothness of H over the graph. Above 1, neighbours merge.
     gamma : float, default=0.001
         Weight γ of the smoothness of F over the graph. With `init="svd"` it is relative to the variance of Z at the
-        start, or to three times the median squared distance between neighbours if that is smaller, so that it means
-        the same on all data.
+        start, or to three times the median squared distance between neighbours if that is smaller, so that one value
+        suits all data.
     label_weight : float, default=1.5
         Weight of P in the distance, relative to the variance of Z. 0 leaves P out, as in the paper. Used with
         `init="svd"` only.
@@ -90,31 +92,30 @@ class LMSSC(
         0.5 the class scores are reweighted so that the total of each class is about proportional to the root of its
         number of labels, with 1 so that the totals are about equal; 0 does not correct, as in the paper.
     calibrate : bool, default=True
-        Calibrate the confidence: the class scores are raised to the power 1/`temperature_` and mixed with a uniform
-        distribution by `doubt_`, so that the final scores are as sure as held-out labels show those of the start may
-        be. Classes with less than a third of the labels of the largest class are lowered if they are predicted too
-        often; otherwise the most likely class does not change. Predictions for new samples that lack views or are far
-        from all samples of fit become less certain; these need `init="svd"`. Samples in components of the graph whose
-        labels are all of one class become less certain as well. False leaves the scores as propagation and `balance`
-        give them.
+        Calibrate the confidence on held-out labels: the class scores are raised to the power 1/`temperature_` and mixed
+        with a uniform distribution by `doubt_`. Classes with less than a third of the labels of the largest class are
+        lowered if they are predicted too often; otherwise the most likely class does not change. Predictions for new
+        samples that lack views or are far from all samples of fit become less certain (with `init="svd"` only), and so
+        do those in components of the graph whose labels are all of one class. False leaves the scores as propagation
+        and `balance` give them.
     label_noise : float from 0 to 1 or "auto", default=0.0
-        Share of the given labels that are wrong; "auto" estimates it. Labels are held out in turn, and one that the
-        others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0 given labels are
-        certain, as in the paper. Needs `init="svd"`.
+        Share of the given labels that are wrong; "auto" estimates it. Labels are held out in turn, and a label that the
+        others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0, given labels
+        are certain, as in the paper. Other values need `init="svd"`.
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
-        Trust in a second opinion beside the graph: a kernel ridge regression of the labels on all features. 0 leaves it
-        out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the trust that
-        makes held-out labels the most likely; none without clear evidence, or without `calibrate`. Used with
+        Trust in a second opinion besides the graph: a kernel ridge regression of the labels on all features. 0 leaves
+        it out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the value that
+        makes the held-out labels most likely, or 0 without clear evidence or without `calibrate`. Used with
         `init="svd"` only.
     scaling : "auto", None or the name of a scaling, or a list or dict of these by view
-        "auto" decides by the values of a view, without labels: "log" or "logidf" for counted words, "unit" for weighted
-        words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and "zscore" for
-        other measurements, robustly against outliers. `scaling_reasons_` says why. Other names are "tfidf"; "mixed",
-        which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which standardises the
-        rows. Scaled views are then given equal mean squared row norms. None does not scale.
+        "auto" chooses by the values of each view, without labels: "log" or "logidf" for word counts, "unit" for
+        weighted words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and
+        "zscore", robust against outliers, for other measurements. `scaling_reasons_` says why. Other names are "tfidf";
+        "mixed", which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which
+        standardises the rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
-        Replacement of single missing values (NaN in a row that has other numbers): the median or the mean of the
-        column, learned in `fit`. None raises an error if there are any.
+        What replaces single missing values (NaN in a row that has other numbers): the median or the mean of the column,
+        learned in `fit`. With None, they are an error.
     loadings : {"orthonormal", "nonnegative"}, default="orthonormal"
         Constraint on W: orthonormal columns over all views, which fixes the scale that W and H share, or W ≥ 0 as in
         the paper.
@@ -122,15 +123,15 @@ class LMSSC(
         Start from a truncated SVD, the graph on it and the warm start; or from random H and S, and F = 0 for unlabelled
         samples, as in the paper.
     alpha : {"row", "mean"}, default="row"
-        α of each row of S, the largest that gives the row at most k neighbours when it is set; or their mean for all
-        rows, as in the paper, with which rows in dense regions have many neighbours and outliers one.
+        "row" sets α for each row of S, to the largest value that gives the row at most k neighbours. "mean" uses the
+        mean of these for all rows, as in the paper; rows in dense regions then have many neighbours, and outliers one.
     freeze_alpha : bool, default=True
-        Set α only in the first iteration, so that J is one objective that never rises; or in each iteration, as in the
-        paper.
+        Whether to set α only in the first iteration, so that J is one objective that never rises. False sets it in each
+        iteration, as in the paper.
     neighbor_recall : float, default=0.95
-        Share of the nearest neighbours that the search has to find. From 10,000 samples on the search is approximate
-        and probes as many clusters as this recall takes, measured on some samples. With fewer samples, or with 1, it
-        is exact.
+        Share of the nearest neighbours that the search has to find. From 10,000 samples on, the search is approximate
+        and probes as many clusters as this recall needs, measured on some samples. With fewer samples, or with 1, it is
+        exact.
     max_iter : int, default=30
         Largest number of iterations.
     tol : float, default=2e-2
@@ -144,18 +145,19 @@ class LMSSC(
         If positive, print a line after each iteration.
     checkpoint : str or path, optional
         File to save an unfinished fit to, after the warm start and then every two minutes. A fit to the same data with
-        the same parameters resumes from it. It is removed at the end, and left if the fit is interrupted.
+        the same parameters resumes from it. The file is removed at the end, but stays if the fit is interrupted.
     memory_limit : str or int, optional
-        Memory that the fit may take, such as "8GB" or a number of bytes, besides data that are in memory already. If it
-        would need more, the samples are divided into parts that live in temporary files, one of them in memory at a
-        time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None has no limit.
-        Not for graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
+        Memory that the fit may use, such as "8GB" or a number of bytes, in addition to data that are already in memory.
+        If it would need more, the samples are divided into parts that live in temporary files, with one of them in
+        memory at a time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None
+        sets no limit. Does not support graphs, samples that lack views, uncertain labels, `label_noise` or
+        `init="random"`.
     client : distributed.Client or str, optional
-        Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples; with the same limits
-        as `memory_limit`, and without the views' own graphs, which a fit of up to 5,000 samples may use otherwise. By
-        default, dask arrays are fitted on the current client. Workers and this process share the folder of
-        `checkpoint`, or that of temporary files. The results of dask arrays stay in files there: `transduction_`,
-        `label_distributions_` and `latent_` are dask arrays, `graph_` is a memory map.
+        Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples. It has the same
+        limits as `memory_limit`, and does not use neighbour graphs of single views, which a fit of up to 5,000 samples
+        may use otherwise. By default, dask arrays are fitted on the current client. Workers and this process must share
+        the folder of `checkpoint`, or that of temporary files. The results of dask arrays stay in files there:
+        `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -168,13 +170,13 @@ class LMSSC(
         Label of each sample.
     label_distributions_ : ndarray of shape (n, c)
         Class distribution of each sample; rows sum to 1. With more than 1,000 classes and 25 million numbers, a CSR
-        array of the 64 largest of each row; what a row lacks of 1 belongs to classes that are not listed in it.
+        array of the 64 largest values of each row; the rest, up to 1, belongs to classes that are not stored.
     unreached_ : ndarray of int
         Samples in components of the graph without a label; they get the class frequencies of the labelled samples.
     overruled_ : ndarray of int
-        Labelled samples that got another label than they were given: see `label_noise`.
+        Labelled samples whose label was overruled: they got another one. See `label_noise`.
     novelty_ : ndarray of shape (n,)
-        How well each sample goes with the labelled classes, a p-value: small for "none of these". See `novelty`.
+        P-value of each sample, small if it is unlike every labelled class. See `novelty`.
     latent_ : ndarray of shape (n, r)
         H.
     loadings_ : list of ndarray of shape (d_v, r)
@@ -199,15 +201,15 @@ class LMSSC(
     neighbor_recall_ : float
         Measured recall of the last neighbour search; 1 if it is exact.
     temperature_ : float
-        Temperature of the calibration of the final scores, of samples in general (those that lack views may have
-        another): below 1 it makes predictions more certain than the scores, above 1 less.
+        Temperature of the calibration of the final scores (samples that lack views may have another). Below 1,
+        predictions are more certain than the scores; above 1, less.
     second_opinion_ : float
         Trust in the second opinion, given or chosen.
     view_graph_weight_ : float
-        Weight of the mean of the views' own neighbour graphs beside that of the latent positions, chosen by held-out
-        labels; 0 if it is not used.
+        Weight of the mean neighbour graph of the single views, relative to the graph on the latent positions, chosen by
+        held-out labels; 0 if it is not used.
     doubt_ : float
-        Share of the uniform distribution, from 0 to 1, that the same calibration mixed in.
+        Share of the uniform distribution, from 0 to 1, that the calibration mixes in.
     scalings_ : dict of str to str
         Scaling of each view.
     scaling_reasons_ : dict of str to str
@@ -219,7 +221,7 @@ class LMSSC(
     graph_names_ : list of str
         Names of the graphs.
     link_weights_ : dict of str to float
-        Weight of the links of each graph beside S; 0 for a graph that is not used.
+        Weight of the links of each graph, relative to S; 0 for a graph that is not used.
 
     See Also
     --------
@@ -326,7 +328,7 @@ class LMSSC(
         context = problem.context.for_data(self.impute, *self.scalings_.items())
         if client is not None:
             if has_graphs:
-                raise ValueError("a fit on a cluster is in parts, which does not support graphs: leave client out")
+                raise ValueError("client divides the fit into parts, which does not support graphs: leave it out")
             make_checkpoint = partial(self._open_checkpoint, problem, in_parts=True)
             shared = getattr(self, "_shared", None)
             result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint, shared)
@@ -410,8 +412,8 @@ class LMSSC(
         if unused:
             warnings.warn(
                 f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
-                "others, or held-out labels are found better without links, or labelled samples are hardly linked to "
-                "unlabelled ones. Check that rows and columns are in the order of the other views",
+                "others, or held-out labels are predicted better without links, or labelled samples are hardly "
+                "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
                 UserWarning,
                 stacklevel=6,
             )
@@ -419,7 +421,7 @@ class LMSSC(
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.
 
-        Samples that lack views have a ridge penalty, the prior of the positions of fit.
+        For samples that lack views, a ridge penalty is added: the prior of the positions in fit.
 
         Parameters
         ----------

@@ -82,28 +82,29 @@ class LMSSCCV(TrustMixin, WeightedFitMixin, LatentTransformerMixin, MultiViewCla
         The classifier whose parameters are chosen; its other parameters are kept. Any other classifier of lmssc can
         be used. Its callback is called in the final fit only.
     param_grid : dict of name → list of values, or list of such dicts, optional
-        Settings to choose among, as for scikit-learn's `GridSearchCV`. The first one wins ties, and is taken if nothing
-        can be held out: it should be the usual one (``{}`` in a list is the estimator as it is). By default, the
+        Settings to choose from, as for scikit-learn's `GridSearchCV`. The first one wins ties, and is used if nothing
+        can be held out, so put your usual setting first (``{}`` in a list is the estimator as it is). By default, the
         defaults and a few other values of `n_neighbors`, `n_components` and `label_weight`, if the data allow them.
     n_splits : int, default=3
-        Number of folds; fewer if no class has as many labels. A class with fewer labels is held out in some folds, and
-        the only label of a class in none.
+        Number of folds; fewer if no class has as many labels. A class with fewer labels is held out in some folds only,
+        and the only label of a class is never held out.
     n_repeats : int, default=2
         Number of repetitions, each with other folds.
     scoring : {"accuracy", "balanced_accuracy", "log_loss"}, default="accuracy"
         The score; the negative log-loss for "log_loss", so that larger is always better.
     margin : float or None, default=1.0
-        Standard errors of the log-likelihood by which a setting must be better than the first. None takes the best
+        By how many standard errors of the log-likelihood a setting must be better than the first. None takes the best
         score, significant or not.
     n_jobs : int, optional
-        Fits at the same time, through joblib, at most one per core; −1 for one per core. The result does not depend on
-        it.
+        Number of parallel fits, through joblib, at most one per core; −1 for one per core. The result does not depend
+        on it.
     random_state : int, default=0
         Seed of the folds.
     callback : callable, optional
         Called after each fit of the search with a `SearchProgress`: done, total, params, split, score, seconds.
     verbose : int, optional
-        Show the progress: a bar on a terminal or in a notebook, else lines on stderr. None does so in a notebook only.
+        If positive, show the progress: a bar on a terminal or in a notebook, otherwise lines on stderr. None does so in
+        a notebook only.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class NewInputMixin(OriginMixin):
             there = [name for name in blocks if name not in absent]
             warnings.warn(
                 f"X does not have the view{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: missing for all "
-                f"samples, the answers come from {', '.join(map(repr, there))} alone",
+                f"samples, so the predictions come from {', '.join(map(repr, there))} alone",
                 UserWarning,
                 stacklevel=5,
             )

@@ -28,7 +28,9 @@ class OriginMixin:
         if not (is_frame(X) and getattr(self, "files_", {}).get("views")):
             return X, present
         if present is not None:
-            raise ValueError("present is not for a data frame, whose blank cells say which views a sample lacks")
+            raise ValueError(
+                "present cannot be combined with a data frame, whose blank cells say which views a sample lacks"
+            )
         from lmssc.io.frame_views import match_frame
 
         return match_frame(X, self)

@@ -61,12 +61,12 @@ class PartialUpdateMixin:
         X: Any = None,
         X_present: Masks = None,
     ) -> Self:
-        """Let new samples and labels join the fit, in a fraction of the time of a fit.
+        """Add new samples and labels to the fit, in a fraction of the time of a fit.
 
-        New samples get a latent position from the loadings, and edges to their neighbours; they become neighbours of
-        the earlier samples that they are nearest to. Then the labels are propagated over the whole graph, from the
-        scores that it had. Scalings, loadings and calibration stay as they are. Afterwards all attributes, `predict`,
-        `explain` and `save` are about all samples: the earlier rows first, then the new ones.
+        New samples get latent positions from the loadings, and edges to and from their neighbours among the earlier
+        samples. Then the labels are propagated over the whole graph, starting from the earlier scores. Scalings,
+        loadings and calibration stay as they are. Afterwards all attributes, `predict`, `explain` and `save` cover all
+        samples: the earlier rows first, then the new ones.
 
         Parameters
         ----------
@@ -74,15 +74,15 @@ class PartialUpdateMixin:
             New samples, with the views of the fit.
         y_new : array-like, optional
             Labels of the new samples (none by default), or of all samples, the earlier ones first; with X_new=None, of
-            the samples that are there. Labels of earlier samples may be new, different, or taken back. All must be of
-            the classes of the fit.
+            the earlier samples. Labels of earlier samples may be added, changed or removed. Classes that were not in
+            the fit are an error.
         present : as in `fit`, optional
             Which of the new samples have which view.
         refit : {"auto", "always", "never"}
-            Whether to fit all samples again instead. "auto" does so when the update may be too little: more than twice
+            Whether to fit all samples again instead. "auto" does so when an update may not be enough: more than twice
             the samples of the last fit, half as many new labels as it had, new samples that the loadings do not
             describe, scores of earlier samples that change by more than a quarter, or a graph that misses neighbours.
-            "never" warns then.
+            "never" only warns then.
         X, X_present : as in `fit`, optional
             All earlier samples, which a refit needs: the model does not keep them.
 
@@ -115,7 +115,7 @@ class PartialUpdateMixin:
         if not REFIT.accepts(refit):
             raise ValueError(f"refit must be {REFIT.wanted}, got {refit!r}")
         if X_new is None and y_new is None:
-            raise ValueError("pass X_new, new samples, or y_new, labels of the samples of fit, or both")
+            raise ValueError("pass X_new (new samples), y_new (labels of the samples of fit), or both")
         with self._fitting():  # type: ignore[attr-defined]
             _update(self, X_new, y_new, present, refit, (X, X_present))
         return self
@@ -376,7 +376,7 @@ def _refit(model: Any, given: _Update, earlier: tuple[Any, Masks], reasons: list
     if X is None:
         raise ValueError(
             f"a refit is due: {why}. The model does not keep the views: pass X, the {len(model._nodes)} earlier "
-            "samples, or refit='never' to do without it"
+            "samples, or refit='never' to skip the refit"
         )
     if model._soft:
         raise ValueError(f"a refit is due: {why}. The labels of the model are soft or weighted: call fit")

@@ -49,13 +49,13 @@ class TrustMixin:
     ) -> Explanation:
         """Why samples have their labels: the labelled samples that count most, with their weights.
 
-        With the graph fixed, the scores of a sample are a weighted mean of the given labels, exactly. The answer adds
-        the prior correction and the calibration to these scores.
+        With the graph fixed, the scores of a sample are exactly a weighted mean of the given labels. The prior
+        correction and the calibration turn these scores into the final answer.
 
         Parameters
         ----------
         rows : array-like of int, optional
-            Rows of the X of `fit`; all of them if X is None, too. Not together with X.
+            Rows of the X of `fit`; all rows if both `rows` and X are None. Pass either `rows` or X, not both.
         n : int
             Number of labelled samples to name for each.
         X : as in `fit`, optional
@@ -88,10 +88,10 @@ class TrustMixin:
     def suspect_labels(self) -> Suspects:
         """Labels that the other labels contradict, the most suspect first.
 
-        Labels are held out in turn, in folds, and predicted from the latent positions of the fit, in three rounds: each
-        trusts labels less that the last one doubts. The graph of the fit has seen the labels, so leaving out one label
-        of that graph would trust each of them too much. Of more than 3,000 distinct samples without a label, 3,000 take
-        part.
+        Labels are held out in folds and predicted from the latent positions of the fit, in three rounds; each round
+        trusts the labels less that the round before doubts. The graph of the fit is not used, because it has seen the
+        labels and would support each of them too much. If there are more than 3,000 distinct samples without a label,
+        3,000 of them are used.
 
         Returns
         -------
@@ -117,12 +117,12 @@ class TrustMixin:
         return model._novelty
 
     def novelty(self, X: Any, present: Masks = None) -> NDArray:
-        """How well samples go with the labelled classes: a p-value, small for "none of these".
+        """P-values that are small for samples unlike every labelled class.
 
-        A random walk over the graph of neighbours, which knows no labels, should soon find a label if the class of the
-        sample has any. How often it does is ranked among labelled samples whose labels are held out. Of the samples of
-        labelled classes, at most about 5 % have a p-value of 0.05 or less, if the labelled samples are a random choice
-        of their classes.
+        A random walk over a graph of neighbours that knows no labels should soon reach a label if the class of the
+        sample has any. The p-value ranks how often it does among labelled samples whose labels are held out. If the
+        labelled samples are a random choice of their classes, at most about 5 % of the samples of these classes have a
+        p-value of 0.05 or less.
 
         Parameters
         ----------
@@ -157,8 +157,9 @@ class TrustMixin:
             Which samples have which view.
         reject : float, optional
             Samples whose `novelty` is at most this get no class: −1 if the classes are integers, otherwise None. 0.05
-            rejects about 5 % of the samples of labelled classes. With m labels no p-value is below 1 / (m + 1): 0.05
-            needs at least 19, and more if classes have a single label. A warning says if nothing can be rejected.
+            rejects about 5 % of the samples of labelled classes. With m labels, no p-value is below 1 / (m + 1), so
+            0.05 needs at least 19 labels, and more if classes have a single label. `predict` warns if nothing can be
+            rejected.
 
         Returns
         -------
@@ -198,10 +199,10 @@ class TrustMixin:
     ) -> NDArray:
         """Sets of classes that contain the true one with a given probability.
 
-        The labels are held out in folds, and each class is kept that is not stranger than `coverage` of the held-out
-        labels are. The promise holds on average over samples that are exchangeable with the labelled ones, whatever
-        the data. With few labels the sets are wide: with fewer than nine, no class can be left out at 90 %. Leaving out
-        labels of the final graph, which has seen them, would not be valid.
+        Conformal prediction: labels are held out in folds, and a set contains each class whose p-value, its rank among
+        the held-out labels, is above 1 − `coverage`. The coverage holds on average over samples that are exchangeable
+        with the labelled ones, for any data. With few labels the sets are large: with fewer than nine, no class can be
+        left out at 90 %. Holding out labels from the final graph would not be valid, because it has seen them.
 
         Parameters
         ----------
@@ -210,20 +211,20 @@ class TrustMixin:
         coverage : float
             Probability that the set contains the true class.
         by_class : bool
-            Whether the promise holds for each class rather than on average. Classes with few labels are then in most
+            Whether the coverage holds for each class rather than on average. Classes with few labels are then in most
             sets.
         groups : array-like of shape (n,), optional
-            Group of each sample of `fit`, such as patient or site: labels of a group are held out together, so that the
-            promise is for samples of a new group.
+            Group of each sample of `fit`, such as patient or site. Labels of a group are held out together, so that the
+            coverage holds for samples of a new group.
         present : as in `fit`, optional
             Which samples of X have which view.
 
         Returns
         -------
         ndarray of bool of shape (n, c)
-            Columns as in `classes_`. A labelled sample of `fit` has its label alone. A sample of X that is identical
-            to it may be another one: its set has that label, and what it would have without. A set may be empty: then
-            the sample is stranger than `coverage` of the held-out ones whichever class it is given.
+            Columns as in `classes_`. The set of a labelled sample of `fit` is its label alone. A sample of X that is
+            identical to it may be a different one: its set has that label in addition to the classes that it would have
+            without it. A set may be empty: then no class fits the sample well enough.
 
         Examples
         --------

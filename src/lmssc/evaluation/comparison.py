@@ -196,8 +196,8 @@ def compare(
         Folder where each finished run is saved at once, and ``runs.csv`` with all runs. A run that is there already is
         not repeated, unless the parameters or the source code of its class have changed, or the version of lmssc.
     progress : bool, optional
-        Show the number of finished runs and the remaining time: a bar in a notebook, or on a terminal if tqdm is
-        installed, else a line on stderr now and then. By default in a notebook only.
+        Whether to show the number of finished runs and the remaining time: as a bar in a notebook, or on a terminal if
+        tqdm is installed, otherwise as a line on stderr now and then. By default in a notebook only.
 
     Returns
     -------

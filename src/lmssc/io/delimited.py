@@ -117,7 +117,7 @@ def _opened(path: str, delimiter: str) -> Iterator["_Lines"]:
                 f"{path}, line {near} or soon after: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
             ) from error
         except csv.Error as error:
-            raise InputFileError(f"{path}, line {numbered.last + 1}: {error} (a quotation mark too few?)") from error
+            raise InputFileError(f"{path}, line {numbered.last + 1}: {error} (is a quotation mark missing?)") from error
 
 
 def guess_delimiter(path: str) -> str:

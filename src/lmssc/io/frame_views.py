@@ -75,9 +75,9 @@ def views_from_frame(
         categories are the view "numbers", each column of text or lists is a view; dates, ids and a column "label" are
         left out.
     types : dict of str to {"number", "category", "text"}, optional
-        What columns hold, where the values do not say it.
+        What columns hold, if their values do not show it.
     impute : {"median", "mean"} or None
-        How blank numbers are filled in; None refuses them.
+        How blank numbers are filled in; with None, they are an error.
 
     Returns
     -------

@@ -93,8 +93,8 @@ class TargetFile:
         free = shutil.disk_usage(self.real.parent).free
         if needed - os.path.getsize(self.real) > free:
             raise OutputError(
-                f"--in-place: {self.path} needs {show_size(needed - os.path.getsize(self.real))} beside it for a copy, "
-                f"but only {show_size(free)} are free"
+                f"--in-place: {self.path} needs {show_size(needed - os.path.getsize(self.real))} of disk space for a "
+                f"copy, but only {show_size(free)} are free"
             )
 
 

@@ -80,8 +80,8 @@ def _stack(values: list[Any], rows: Rows, name: str) -> NDArray:
     for row, value in enumerate(values):
         if value is not None and len(value) != width:
             raise InputFileError(
-                f"{rows.place(row)}, column {name!r}: a list of {len(value)}, but the first has {width}; a view needs "
-                "as many numbers in all rows, or leave it out with --drop"
+                f"{rows.place(row)}, column {name!r}: a list of {len(value)}, but the first has {width}; all lists "
+                "of a view must have the same length. Or leave the column out with --drop"
             )
     return stack_lists(values, f"{rows.path}, column {name!r}")
 

@@ -215,7 +215,7 @@ def _ask(group: Sequence[Key]) -> None:
     raise InputFileError(
         f"{first.table.path} and {other.table.path} both have a column {first.name!r}, with {shared:,} values in "
         f"common and {len(first.values ^ other.values):,} that only one of them has; if it has the ids "
-        f"of the samples, say --id {first.name}, else --drop {first.name}"
+        f"of the samples, pass --id {first.name}, else --drop {first.name}"
     )
 
 
@@ -230,7 +230,7 @@ def _refuse_ranks(group: Sequence[Key]) -> None:
     ):
         raise InputFileError(
             f"{some(key.table.path for key in group)} have the same numbers in a column {first.name!r}, but not in the "
-            f"same rows: are they ids or ranks? If ids, say --id {first.name}, else --drop {first.name} (or "
+            f"same rows: are they ids or ranks? If ids, pass --id {first.name}, else --drop {first.name} (or "
             f"--type {first.name}=number, if it is a feature)"
         )
 
@@ -248,7 +248,7 @@ def _refuse_other_order(sources: Sequence[Source], options: Options) -> None:
             ):
                 raise InputFileError(
                     f"{first.table.path} and {other.table.path} both have a column {name!r}, but with different values "
-                    f"in the same rows; if it has the ids of the samples, say --id {name}, else --drop {name}"
+                    f"in the same rows; if it has the ids of the samples, pass --id {name}, else --drop {name}"
                 )
 
 

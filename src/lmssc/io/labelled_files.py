@@ -292,7 +292,7 @@ def describe(data: LabelledFiles) -> list[str]:
     return [
         *describe_views(data.joined, data.facts),
         f"{counted(n_known, 'sample')} labelled ({data.labels.source}), {n_samples - n_known:,} unlabelled.",
-        f"{len(counts)} classes, with their numbers of labels: {listed}.",
+        f"{len(counts)} classes, with the number of labels of each: {listed}.",
         *data.notes,
     ]
 

@@ -225,8 +225,8 @@ def _check_thousands(table: Table, column: str, fitted: Sequence[float] | None) 
     if grouped.any() and share(values[grouped]) < 0.5 < share(values[grouped] / 1000):
         raise InputFileError(
             f"{table.path}, column {column!r}: read with separated thousands, its numbers go up to {values.max():g}, "
-            f"but those of the model are from {low:g} to {high:g}; if the commas are decimal commas say --decimal , "
-            "and if they are not --decimal ."
+            f"but those of the model are from {low:g} to {high:g}; if the commas are decimal commas, pass --decimal , "
+            "and otherwise --decimal ."
         )
 
 

@@ -32,9 +32,9 @@ def open_view(
 ) -> Matrix:
     """Open a view that stays on disk: it can be larger than memory.
 
-    `LMSSC` reads it block by block in `fit`, `predict` and `transform`; other methods load all of it. What cannot be
-    used in place (Parquet, compressed members of an npz, numbers that are not float32 or float64) is copied block by
-    block to a temporary file, in the folder given by the environment variable TMPDIR. The copy is deleted with the
+    `LMSSC` reads it block by block in `fit`, `predict` and `transform`; other methods load all of it. Data that cannot
+    be used in place (Parquet, compressed members of an npz, numbers that are not float32 or float64) are copied block
+    by block to a temporary file, in the folder given by the environment variable TMPDIR. The copy is deleted with the
     array.
 
     Parameters

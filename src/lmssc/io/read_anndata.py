@@ -54,7 +54,7 @@ def read_anndata(
 ) -> CellData:
     """Take views and labels from AnnData or MuData, in memory or in a file.
 
-    Neither anndata nor mudata is needed: objects are used by their attributes, files are read by h5py (``.zarr`` by
+    Neither anndata nor mudata is needed: objects are read through their attributes, and files with h5py (``.zarr`` with
     zarr).
 
     Parameters
@@ -70,8 +70,8 @@ def read_anndata(
     unlabelled : str, optional
         Value that marks a cell without a label, besides missing values: ``"Unknown"``.
     features : dict of str to list of str, optional
-        Columns that the views must have, by the name of the view, in this order: the `features` of the cells that a
-        model was fitted to. Views of new cells are then brought into the order of the model.
+        For each view, the columns that it must have, in this order: pass the `features` of the cells that a model was
+        fitted to, and the views of new cells are put into the order of the model.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def annotate(adata: Any, clf: Any, key_added: str = "lmssc", *, ids: Sequence[st
     clf : classifier
         Fitted to the views of :func:`read_anndata`.
     key_added : str
-        Beginning of the names of all that is added.
+        Prefix of all names that are added.
     ids : sequence of str, optional
         Names of the samples that `clf` was fitted to; needed if it was fitted to other arrays.
 

@@ -346,9 +346,9 @@ def _describe(ours: Sequence[_Column], theirs: Sequence[_Column]) -> str:
     if len(ours) > 1:
         return f"{start} together; put the key into one column of both files and name it with --id NAME, else {drop}"
     if first.name == other.name:
-        ask = f"if it has their ids, say --id {first.name}"
+        ask = f"if it has their ids, pass --id {first.name}"
     else:
-        ask = f"if they have their ids, give them the same name and say --id {first.name}"
+        ask = f"if they have their ids, give them the same name and pass --id {first.name}"
     return f"{start}; {ask}, else {drop}{_fault(first) or _fault(other)}"
 
 

@@ -45,8 +45,8 @@ def transpose_table(table: Table, name: str, drop: Sequence[str] = ()) -> Table:
     if wrong or not samples:
         what = f"column {wrong[0]!r} is not numbers" if wrong else "it has no column of numbers"
         raise InputFileError(
-            f"--transpose {name}: {what}; beside a column with the names of the features, all columns of {table.path} "
-            "must be samples (leave others out with --drop)"
+            f"--transpose {name}: {what}; except for a column with the names of the features, all columns of "
+            f"{table.path} must be samples (leave others out with --drop)"
         )
     features = list(table.texts(texts[0])) if texts else [str(number) for number in range(1, table.rows.count + 1)]
     if len(set(features)) < len(features) or None in features:

@@ -134,7 +134,7 @@ def _check_names(plans: Sequence[ViewPlan], options: Options) -> None:
         homes = [plan.source.table for plan in plans if plan.name == name]
         if len(homes) > 1:
             ids = (
-                f"say --id {name} if that column has the ids, else "
+                f"pass --id {name} if that column has the ids, else "
                 if all(name in table.columns for table in homes)
                 else ""
             )

@@ -25,8 +25,8 @@ class LabelledKFold(BaseCrossValidator):
     Parameters
     ----------
     n_splits : int
-        Number of folds, at least 2; it is reduced to the number of labels of the smallest class with at least 2. The
-        label of a class with only one is in every training set.
+        Number of folds, at least 2. If a class has fewer labels, but at least 2, there are only as many folds as that.
+        The label of a class with only one is in every training set.
     shuffle : bool
         Whether to shuffle the labelled samples first; the rows of most data are sorted in some way.
     random_state : int, RandomState or None

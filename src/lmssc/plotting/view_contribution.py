@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 class ViewContributionDisplay(AxesDisplay):
     """Share of each view in what the method learned, and what is lost without the view.
 
-    A share is how much of what the latent positions reproduce of the data lies in the view (`LMSSC`), or the weight
-    that the view got (`AMGL`, `MLAN`). It is about the data; what a view is worth for the labels is what accuracy on
-    held-out labels loses without it.
+    The share of a view is its part of all that the latent positions reproduce of the data (`LMSSC`), or its weight
+    (`AMGL`, `MLAN`). It describes the data. What a view contributes to the labels is the accuracy on held-out labels
+    that is lost without it.
 
     Parameters
     ----------
     shares : mapping of str to float
         Share of each view, from 0 to 1.
     accuracy : float, default=None
-        Share of held-out labels that are found with all views.
+        Accuracy on held-out labels with all views.
     without : mapping of str to float, default=None
         The same without each view; drawn if it is given.
 
@@ -132,9 +132,9 @@ class ViewContributionDisplay(AxesDisplay):
         if self.accuracy is not None and self.without is not None:
             style = {**LINES[2], "ls": "none"}
             found = 100 * np.array([self.without[name] for name in names], dtype=float)
-            (self.marks_,) = ax.plot(found, rows, ms=7, label="found again without the view", **style)
-            ax.axvline(100 * self.accuracy, color="black", lw=1, ls="--", label="found again with all views")
-            xlabel = "share; held-out labels found again (%)"
+            (self.marks_,) = ax.plot(found, rows, ms=7, label="accuracy without the view", **style)
+            ax.axvline(100 * self.accuracy, color="black", lw=1, ls="--", label="accuracy with all views")
+            xlabel = "share; accuracy on held-out labels (%)"
         ax.set_yticks(rows, names)
         ax.invert_yaxis()  # the first view on top
         ax.set(xlim=(0, 100), xlabel=xlabel, title="What each view contributes")

@@ -53,10 +53,10 @@ def write_report(
     progress: Callable[[int, int], object] | None = None,
     details: Callable[[int], Mapping[str, str | Path]] | None = None,
 ) -> None:
-    """Write a page about a fitted model: one file that needs nothing but a browser.
+    """Write a web page about a fitted model: one file that needs only a browser.
 
-    With `views` and `y` it also measures how right the labels are: it holds out some of the given labels, a third at a
-    time, and fits again; then the same without each view, with few iterations. These refits take at most about three
+    With `views` and `y` it also measures the accuracy: it holds out some of the given labels, a third at a time, and
+    fits again; then it does the same without each view, with few iterations. These refits take at most about three
     times as long as the fit. Without `views` and `y` the page shows what the model itself knows.
 
     Parameters
@@ -88,9 +88,10 @@ def write_report(
     progress : callable, optional
         Called after each refit with the number done and the total.
     details : callable, optional
-        Row of a sample ↦ what to show of it by name when its dot on the map is marked: its cells, its text, or the
-        path of an image. Images become small pictures inside the page (with Pillow; without it, files of up to
-        64 kB are taken as they are). The page has at most 8 MB of them, of the least certain samples first.
+        Function of a row number that returns what to show, by name, when the dot of that sample on the map is marked:
+        its cells, its text, or the path of an image. Images become small pictures inside the page (with Pillow; without
+        it, files of up to 64 kB are used as they are). The page has at most 8 MB of them, of the least certain samples
+        first.
 
     Examples
     --------

@@ -76,15 +76,15 @@ def verdict(subject: Subject) -> dict[str, Any]:
         trust = "How often they are right cannot be checked: every class has one label only."
     else:
         n = len(found.rows)
-        trust = f"Of {n:,} labels that were held out, {percent(found.accuracy)} were found again"
-        trust += f" (95 % interval: {between(found.accuracy, n)}): trust the predicted labels about as far."
+        trust = f"Of {n:,} held-out labels, {percent(found.accuracy)} were predicted correctly"
+        trust += f" (95 % interval: {between(found.accuracy, n)}): expect about the same of the predicted labels."
         constant = np.bincount(found.codes).max() / n
         if wilson(found.accuracy, n)[0] <= constant:
-            doubts.append("These labels do not show that the model is better than always answering the largest class.")
+            doubts.append("These labels do not show that the model is better than always predicting the largest class.")
         if judge_confidence(float(found.confidence.mean()), found.accuracy, n) == "too sure":
             doubts.append("The model is too sure of itself: its answers are right less often than its confidence says.")
     if len(subject.clf.unreached_):
-        doubts.append(f"{len(subject.clf.unreached_):,} samples are reached by no label; their answers say nothing.")
+        doubts.append(f"No label reaches {len(subject.clf.unreached_):,} samples; their predictions mean nothing.")
     return {"n": f"{unknown:,}", "trust": trust, "doubts": doubts, "checked": measured}
 
 

@@ -153,7 +153,7 @@ def _read_label_studio(content: str) -> Iterable[Row]:
             if len(choices) > 1:
                 raise ValueError(f"the task {sample!r} has several choices: {choices}")
             if choices and not isinstance(choices[0], str):
-                raise ValueError(f"the task {sample!r} has a choice that is no text: {choices[0]!r}")
+                raise ValueError(f"the task {sample!r} has a choice that is not text: {choices[0]!r}")
             if choices:
                 yield sample, choices[0], LABEL, _text(who), _text(when)
 

@@ -128,7 +128,7 @@ def refuse_unsupported(views: Views, targets: Targets, config: FitConfig) -> Non
     ):
         if wrong:
             raise ValueError(
-                f"with this memory_limit or client the fit would be in parts, which does not support {what}: raise the "
+                f"memory_limit or client would divide the fit into parts, which does not support {what}: raise the "
                 "limit, or leave both out"
             )
 
