@@ -21,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -29,6 +30,9 @@ from lmssc import LMSSC, open_view
 from lmssc.cluster.dask_executor import parts_here
 
 N_CLASSES = 10
+# On a busy machine, a worker that was killed takes longer to start again than the 15
+# seconds after which a LocalCluster gives it up.
+LOST_WORKER_TIMEOUT = "10 minutes"
 
 
 def make_block(numbers, width, seed):
@@ -222,6 +226,7 @@ def main():
         found = compare(args, make_views(args), y, np.load(args.compare_with))
         write(args, found)
         return
+    dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT})
     cluster = LocalCluster(
         n_workers=args.workers,
         threads_per_worker=1,

@@ -267,7 +267,7 @@ class BruteForceL2(NamedTuple):
         rounding = 4 * float(np.finfo(np.float32).eps) * (8 + np.sqrt(points.shape[1]))
         return cls(extended, centre, rounding)
 
-    def take(self, rows: NDArray) -> "BruteForceL2":
+    def take(self, rows: NDArray | slice) -> "BruteForceL2":
         """Some of the points, with the same centre."""
         return self._replace(extended=self.extended[rows])
 
