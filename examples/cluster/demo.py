@@ -4,9 +4,9 @@
 
 The views are dask arrays, which the workers make and write to files. `--kill N` ends a
 worker that holds parts with SIGKILL, N times, each at a random moment of an iteration.
-`--compare` fits the same on disk, in this process, and compares the answers; or later:
-`--save` writes them to a file, and `--compare-with` takes them from there, without a
-cluster. `--json` names a file for the numbers.
+`--compare` fits the same on disk, in this process, and compares the answers; or in
+another process: `--save` writes them to a file, and `--compare-with` takes them from
+there when it has fitted on disk, without a cluster. `--json` names a file for numbers.
 """
 
 import argparse
@@ -173,8 +173,8 @@ def memory_of_workers(client):
     return max(client.run(peak).values())
 
 
-def compare(args, views, y, distributions):
-    """Fit the same on disk, in this process; differences of the answers."""
+def fit_on_disk(args, views, y):
+    """Distributions of the same fit on disk, in this process."""
     with TemporaryDirectory() as folder:
         here = []
         for v, view in enumerate(views):
@@ -186,12 +186,19 @@ def compare(args, views, y, distributions):
             here.append(open_view(path))
         options = {"max_iter": args.max_iter, "tol": 0.0}
         clf = LMSSC(n_components=N_CLASSES, memory_limit=args.memory, **options)
+        began = time.process_time()
         clf.fit(here, y)
-    difference = np.abs(distributions - clf.label_distributions_)
-    same = distributions.argmax(axis=1) == clf.label_distributions_.argmax(axis=1)
+        print(f"on disk: {time.process_time() - began:.0f} CPU seconds", flush=True)
+        return np.array(clf.label_distributions_)
+
+
+def compare(distributions, others):
+    """Differences of the answers of two fits."""
+    difference = np.abs(distributions - others)
+    same = distributions.argmax(axis=1) == others.argmax(axis=1)
     found = {"difference": float(difference.max()), "same_labels": float(same.mean())}
     print(
-        f"on disk: largest difference {found['difference']:.1e}, "
+        f"largest difference {found['difference']:.1e}, "
         f"{found['same_labels']:.4%} of the labels are the same"
     )
     return found
@@ -223,8 +230,10 @@ def main():
     target = np.arange(args.samples) % N_CLASSES
     y = np.where(np.random.default_rng(0).random(args.samples) < 0.01, target, -1)
     if args.compare_with:
-        found = compare(args, make_views(args), y, np.load(args.compare_with))
-        write(args, found)
+        distributions = fit_on_disk(args, make_views(args), y)
+        if args.save:
+            np.save(args.save, distributions)
+        write(args, compare(np.load(args.compare_with), distributions))
         return
     dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT})
     cluster = LocalCluster(
@@ -252,7 +261,7 @@ def main():
         if args.save:
             np.save(args.save, distributions)
         if args.compare:
-            found |= compare(args, views, y, distributions)
+            found |= compare(distributions, fit_on_disk(args, views, y))
     write(args, found)
 
 
