@@ -1,11 +1,15 @@
-"""Tables of docs/scale.md, from ``results/scale/updates.csv``."""
+"""Tables of docs/scale.md, from ``results/scale``."""
 
 import csv
+import json
 from pathlib import Path
+from typing import Any
 
 from lmssc.paper.markdown import markdown_table
 
 UPDATES = "results/scale/updates.csv"
+CLUSTER = "results/scale/cluster.json"
+PARTS = "results/scale/parts.json"
 PAGE = "docs/scale.md"
 
 
@@ -13,10 +17,62 @@ def scale_blocks(root: Path) -> dict[str, str]:
     """Blocks in Markdown by name."""
     with open(root / UPDATES, encoding="utf-8", newline="") as file:
         updates = list(csv.DictReader(file))
+    cluster = json.loads((root / CLUSTER).read_text(encoding="utf-8"))
+    parts = json.loads((root / PARTS).read_text(encoding="utf-8"))
     return {
+        "messages": _messages([run for run in cluster.values() if "iterations" in run]),
+        "answers": _answers(cluster),
+        "disk": _disk([run for name, run in parts.items() if name != "agreement"]),
         "updates": _updates([row for row in updates if row["kind"] in ("batch", "stream")]),
         "floor": _floor([row for row in updates if row["kind"] == "floor"]),
     }
+
+
+def _messages(runs: list[dict[str, Any]]) -> str:
+    """What the parts of fits on a cluster sent each other, and the memory of their workers."""
+    heading = [
+        "samples", "workers, memory of each", "killed", "parts", "halo rows a sample", "edges that cross parts",
+        "bytes of an iteration", "counted, relative to the formula", "largest worker",
+    ]  # fmt: skip
+    rows = []
+    for run in runs:
+        last, ratios = run["iterations"][-1], [one["ratio"] for one in run["iterations"]]
+        cut, halo = 100 * last["cut"] / last["edges"], last["halo"] / run["samples"]
+        rows.append(
+            [
+                f"{run['samples']:,}", f"{run['workers']}, {run['memory']}", str(len(run["parts_of_killed_workers"])),
+                str(last["parts"]), f"{halo:.2f}", f"{cut:.1f} %",
+                f"{last['bytes']:,}", f"{min(ratios):.4f} to {max(ratios):.4f}", f"{run['largest_worker_gb']:.2f} GB",
+            ]
+        )  # fmt: skip
+    return markdown_table(heading, rows)
+
+
+def _answers(runs: dict[str, dict[str, Any]]) -> str:
+    """How far the answers of fits are from each other that should be the same."""
+    return markdown_table(
+        ["fit", "compared with", "largest difference of a probability", "same labels"],
+        [
+            [name, run["compared_with"], f"{run['difference']:.1e}", _percent(run["same_labels"])]
+            for name, run in runs.items()
+            if "compared_with" in run
+        ],
+    )
+
+
+def _disk(runs: list[dict[str, Any]]) -> str:
+    """Fits on disk in one process."""
+    heading = ["samples", "features", "memory_limit", "peak", "CPU seconds", "accuracy"]
+    return markdown_table(
+        heading,
+        [
+            [
+                f"{run['samples']:,}", f"{run['features']:,}", run["memory_limit"], f"{run['peak_gb']:.1f} GB",
+                f"{run['cpu_seconds']:,.0f}", _percent(run["accuracy"]),
+            ]
+            for run in sorted(runs, key=lambda run: run["samples"])
+        ],
+    )  # fmt: skip
 
 
 def _name(row: dict[str, str]) -> str:
@@ -24,7 +80,7 @@ def _name(row: dict[str, str]) -> str:
     return row["data"].partition(":")[0] + exact
 
 
-def _percent(share: str) -> str:
+def _percent(share: str | float) -> str:
     return f"{100 * float(share):.2f} %"
 
 

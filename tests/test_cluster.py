@@ -108,6 +108,25 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
     check_results_stay(clf, fitted, data)
 
 
+def test_a_fit_that_has_no_worker_left_says_so(client):
+    asked = []
+
+    class Empty:
+        status, scheduler = "running", object()
+
+        def nthreads(self):
+            return {}
+
+        def wait_for_workers(self, n_workers, timeout):
+            asked.append((n_workers, timeout))
+            raise TimeoutError
+
+    with pytest.raises(dask_executor.WorkerLostError, match="no worker left"):
+        dask_fit._wait_for_workers(Empty(), 4)
+    assert asked == [(4, dask_fit.RESTART_SECONDS), (1, dask_fit.NO_WORKER_SECONDS)]
+    dask_fit._wait_for_workers(client, 1)
+
+
 def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
     new = [view[:50] + 0.01 for view in data.views]
     lazy = as_dask(new)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from lmssc import LMSSC, Graph, open_view
 from lmssc.cli import main
@@ -214,6 +215,19 @@ def test_components_in_batches(monkeypatch):
     n_again, again = sparse_ops.components_of(graph)
     assert n_again == n_components > 20
     assert len(np.unique(component.astype(int) * 1000 + again)) == n_components
+
+
+@pytest.mark.parametrize("density", [0.0, 0.004, 0.01, 0.02])
+def test_components_of_many_edges_are_those_of_scipy(monkeypatch, density):
+    """Some vertices reach most others, some are reached by nobody, and some are in small components."""
+    graph = sparse.csr_array(sparse.random(200, 200, density=density, random_state=1))
+    monkeypatch.setattr(sparse_ops, "MIN_SEARCHED_EDGES", -1)
+    for first in range(0, 200, 40):
+        rolled = graph[np.roll(np.arange(200), first)][:, np.roll(np.arange(200), first)]
+        n_components, component = sparse_ops.components_of(sparse.csr_array(rolled))
+        n_expected, expected = connected_components(rolled, directed=False)
+        assert n_components == n_expected
+        np.testing.assert_array_equal(component, expected)
 
 
 @pytest.fixture

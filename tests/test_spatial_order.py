@@ -37,3 +37,14 @@ def test_neighbours_stand_together():
     assert sorted(order) == list(range(4000))
     steps = np.linalg.norm(np.diff(points[order], axis=0), axis=1).mean()
     assert steps < 0.5 * np.linalg.norm(np.diff(points, axis=0), axis=1).mean()
+
+
+def test_points_that_are_read_in_batches_have_the_same_order(monkeypatch):
+    points = np.random.default_rng(0).normal(size=(5000, 3))
+    expected = spatial_order(points)
+    released = []
+    monkeypatch.setattr("lmssc.numerics.spatial_order.BATCH_ROWS", 700)
+    order = spatial_order(points, lambda: released.append(1))
+    np.testing.assert_array_equal(order, expected)
+    # Three levels in batches of 700 rows, and then each of the eight parts once.
+    assert len(released) == 8 + 2 * 4 + 4 * 2 + 8

@@ -4,9 +4,9 @@
 
 The views are dask arrays, which the workers make and write to files. `--kill N` ends a
 worker that holds parts with SIGKILL, N times, each at a random moment of an iteration.
-`--compare` fits the same on disk, in this process, and compares the answers; or later:
-`--save` writes them to a file, and `--compare-with` takes them from there, without a
-cluster. `--json` names a file for the numbers.
+`--save` writes the answers to a file, and `--compare-with` compares with those of
+another run; `--on-disk` fits without a cluster, in this process, with the memory of one
+worker. `--json` names a file for the numbers.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -29,6 +30,9 @@ from lmssc import LMSSC, open_view
 from lmssc.cluster.dask_executor import parts_here
 
 N_CLASSES = 10
+# On a busy machine, a worker that was killed takes longer to start again than the 15
+# seconds after which a LocalCluster gives it up.
+LOST_WORKER_TIMEOUT = "10 minutes"
 
 
 def make_block(numbers, width, seed):
@@ -159,18 +163,14 @@ def fit(args, client, views, y):
     return clf, found
 
 
-def memory_of_workers(client):
-    """Largest resident memory of any worker process so far, in bytes."""
-
-    def peak():
-        with open("/proc/self/status") as file:
-            return next(int(line.split()[1]) << 10 for line in file if "VmHWM" in line)
-
-    return max(client.run(peak).values())
+def peak_memory():
+    """Largest resident memory of this process so far, in bytes."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if "VmHWM" in line)
 
 
-def compare(args, views, y, distributions):
-    """Fit the same on disk, in this process; differences of the answers."""
+def fit_on_disk(args, views, y):
+    """Fit the same on disk, in this process; the distributions, and numbers."""
     with TemporaryDirectory() as folder:
         here = []
         for v, view in enumerate(views):
@@ -180,14 +180,31 @@ def compare(args, views, y, distributions):
             for block, (first, end) in enumerate(pairwise(bounds)):
                 file[first:end] = view.blocks[block].compute()
             here.append(open_view(path))
+        del file
         options = {"max_iter": args.max_iter, "tol": 0.0}
         clf = LMSSC(n_components=N_CLASSES, memory_limit=args.memory, **options)
+        began, began_cpu = time.perf_counter(), time.process_time()
         clf.fit(here, y)
-    difference = np.abs(distributions - clf.label_distributions_)
-    same = distributions.argmax(axis=1) == clf.label_distributions_.argmax(axis=1)
-    found = {"difference": float(difference.max()), "same_labels": float(same.mean())}
+        found = {
+            "seconds": time.perf_counter() - began,
+            "cpu_seconds": time.process_time() - began_cpu,
+            "process_gb": peak_memory() / 1e9,
+        }
+        return np.array(clf.label_distributions_), found
+
+
+def compare(distributions, path):
+    """Differences of the answers from those that another run saved."""
+    others = np.load(path)
+    difference = np.abs(distributions - others)
+    same = distributions.argmax(axis=1) == others.argmax(axis=1)
+    found = {
+        "compared_with": Path(path).stem,
+        "difference": float(difference.max()),
+        "same_labels": float(same.mean()),
+    }
     print(
-        f"on disk: largest difference {found['difference']:.1e}, "
+        f"largest difference {found['difference']:.1e}, "
         f"{found['same_labels']:.4%} of the labels are the same"
     )
     return found
@@ -211,17 +228,29 @@ def main():
     parser.add_argument("--memory", default="1.5GB")
     parser.add_argument("--max-iter", type=int, default=2)
     parser.add_argument("--kill", type=int, default=0)
-    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--on-disk", action="store_true")
     parser.add_argument("--save")
     parser.add_argument("--compare-with")
     parser.add_argument("--json")
     args = parser.parse_args()
     target = np.arange(args.samples) % N_CLASSES
     y = np.where(np.random.default_rng(0).random(args.samples) < 0.01, target, -1)
+    if args.on_disk:
+        distributions, found = fit_on_disk(args, make_views(args), y)
+    else:
+        distributions, found = fit_on_cluster(args, y)
+    found["accuracy"] = float((distributions.argmax(axis=1) == target)[y < 0].mean())
+    print(json.dumps({k: v for k, v in found.items() if k != "iterations"}), flush=True)
+    if args.save:
+        np.save(args.save, distributions)
     if args.compare_with:
-        found = compare(args, make_views(args), y, np.load(args.compare_with))
-        write(args, found)
-        return
+        found |= compare(distributions, args.compare_with)
+    write(args, found)
+
+
+def fit_on_cluster(args, y):
+    """Start the cluster and fit; the distributions, and numbers."""
+    dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT})
     cluster = LocalCluster(
         n_workers=args.workers,
         threads_per_worker=1,
@@ -235,20 +264,8 @@ def main():
         views = make_views(args)
         print(f"views: {sum(view.nbytes for view in views) / 1e9:.2f} GB", flush=True)
         clf, found = fit(args, client, views, y)
-        labels = clf.transduction_.compute()
-        found["accuracy"] = float((labels == target)[y < 0].mean())
-        found["largest_worker_gb"] = memory_of_workers(client) / 1e9
-        print(
-            f"{found['seconds']:.0f} s; accuracy {found['accuracy']:.3f}; "
-            f"largest worker {found['largest_worker_gb']:.2f} GB",
-            flush=True,
-        )
-        distributions = clf.label_distributions_.compute()
-        if args.save:
-            np.save(args.save, distributions)
-        if args.compare:
-            found |= compare(args, views, y, distributions)
-    write(args, found)
+        found["largest_worker_gb"] = max(client.run(peak_memory).values()) / 1e9
+        return clf.label_distributions_.compute(), found
 
 
 def write(args, found):
@@ -257,8 +274,8 @@ def write(args, found):
         return
     path = Path(args.json)
     runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    name = f"{args.samples} samples, {args.workers} workers, {args.kill} killed"
-    runs[name] = runs.get(name, {}) | found
+    where = "on disk" if args.on_disk else f"{args.workers} workers, {args.kill} killed"
+    runs[f"{args.samples} samples, {where}"] = found
     path.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
 
 

@@ -30,6 +30,8 @@ MEMORY_SHARE = 0.7
 WORKER_BASE, RESIDENT_FACTOR = 250_000_000, 2.0
 # How long a worker that died may take to be started again, until the fit goes on without it.
 RESTART_SECONDS = 30
+# How long the fit waits for a worker if none is left.
+NO_WORKER_SECONDS = 300
 # How long a scheduler at an address may take to answer.
 CONNECT_TIMEOUT = "10s"
 
@@ -154,6 +156,21 @@ def fit_on_cluster(
                 return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
                 warnings.warn(f"{error}: the fit continues from its last checkpoint", UserWarning, stacklevel=2)
-                with suppress(TimeoutError):
-                    opened.wait_for_workers(max(1, n_workers), timeout=RESTART_SECONDS)
+                _wait_for_workers(opened, n_workers)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")
+
+
+def _wait_for_workers(client: Any, n_workers: int) -> None:
+    """Wait a while for so many workers, and longer for one; an error if none comes."""
+    with suppress(TimeoutError):
+        client.wait_for_workers(max(1, n_workers), timeout=RESTART_SECONDS)
+    if alive_workers(client):
+        return
+    try:
+        client.wait_for_workers(1, timeout=NO_WORKER_SECONDS)
+    except TimeoutError as error:
+        raise WorkerLostError(
+            "the cluster has no worker left. Start some and fit again: with checkpoint=..., the fit continues from its "
+            "last checkpoint. A LocalCluster gives up on workers that take longer to start again than dask's setting "
+            "distributed.deploy.lost-worker-timeout, 15 seconds by default"
+        ) from error

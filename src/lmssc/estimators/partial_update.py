@@ -23,6 +23,7 @@ from lmssc.core.incremental import (
     update,
 )
 from lmssc.core.new_samples import PROBE
+from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -365,7 +366,9 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
         model._linked, unlinked = np.isin(model._view_groups, with_label), ~np.isin(nodes.groups, with_label)
     graph = found.graph[order][:, order].tocsr()
     graph.sort_indices()
-    solution = Solution(scores[order], graph, found.found.unreached[order])
+    # In the order of the computation, neighbours are in the same part of the memory.
+    one_class = OneClassSamples.of(found.graph, targets).renumber(merged.position)
+    solution = Solution(scores[order], graph, found.found.unreached[order], one_class)
     model._accept(solution, model._targets, unlinked[order])
 
 

@@ -1,6 +1,7 @@
 """An order of the samples in which neighbours in space are neighbours in memory."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -57,24 +58,42 @@ def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = 
     """
     order = np.arange(len(points))
     parts = [(0, len(points))]
-
-    def halve(part: tuple[int, int]) -> list[tuple[int, int]]:
-        first, end = part
-        middle, chosen = (first + end) // 2, order[first:end]
-        sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
-        direction = _principal_direction(points[sample])
-        along = np.empty(len(chosen), dtype=points.dtype)
-        for batch in gen_batches(len(chosen), BATCH_ROWS):
-            along[batch] = points[chosen[batch]] @ direction
-            if after_batch is not None:
-                after_batch()
-        order[first:end] = chosen[np.argpartition(along, middle - first)]
-        return [(first, middle), (middle, end)]
-
-    while parts:
-        large = [(first, end) for first, end in parts if end - first > LEAF_SIZE]
-        parts = list(chain.from_iterable(threaded_map(halve, large)))
+    while parts[0][1] - parts[0][0] > BATCH_ROWS:
+        parts = list(chain.from_iterable(_halve(points, order, part, after_batch) for part in parts))
+    for first, end in parts:
+        # Read once: deeper halves have points from all over the file, and each would be a page of its own.
+        chosen = order[first:end]
+        order[first:end] = chosen[_order_in_memory(points[chosen])]
+        if after_batch is not None:
+            after_batch()
     return order
+
+
+def _order_in_memory(points: NDArray) -> NDArray:
+    """The order of points that are in memory; halves of the same depth are split side by side."""
+    order = np.arange(len(points))
+    parts = [(0, len(points))]
+    while parts:
+        large = [part for part in parts if part[1] - part[0] > LEAF_SIZE]
+        parts = list(chain.from_iterable(threaded_map(partial(_halve, points, order), large)))
+    return order
+
+
+def _halve(
+    points: PointRows, order: NDArray, part: tuple[int, int], after_batch: Callable[[], object] | None = None
+) -> list[tuple[int, int]]:
+    """Split the points `order[first:end]` along their first principal direction; the two halves."""
+    first, end = part
+    middle, chosen = (first + end) // 2, order[first:end]
+    sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
+    direction = _principal_direction(points[sample])
+    along = np.empty(len(chosen), dtype=points.dtype)
+    for batch in gen_batches(len(chosen), BATCH_ROWS):
+        along[batch] = points[chosen[batch]] @ direction
+        if after_batch is not None:
+            after_batch()
+    order[first:end] = chosen[np.argpartition(along, middle - first)]
+    return [(first, middle), (middle, end)]
 
 
 def _principal_direction(points: NDArray) -> NDArray:

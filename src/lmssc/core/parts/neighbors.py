@@ -218,8 +218,8 @@ def _search_clusters(
     points, clusters = _single(part), part["cluster"]
     mine = [np.arange(part.start, part.stop, dtype=np.int32), clusters, points]
     together = sorted({**messages, part.number: mine}.items())
-    samples, where, coordinates = (np.concatenate([arrays[i] for _, arrays in together]) for i in range(3))
-    candidates = ClusteredPoints(coordinates, where, wanted.shape[1], centre)
+    samples, where = (np.concatenate([arrays[i] for _, arrays in together]) for i in range(2))
+    candidates = ClusteredPoints([arrays[2] for _, arrays in together], where, wanted.shape[1], centre)
     # One more than asked for: a sample finds itself.
     found = np.empty((len(part), length + 1), dtype=np.int32)
     for number, rows in enumerate(_rows_of_used(part)):

@@ -1,5 +1,6 @@
 """Exact nearest neighbours, ties by index."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -241,15 +242,27 @@ class BruteForceL2(NamedTuple):
         """From points of any precision; `centre` is by default their mean."""
         if centre is None:
             centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
-        extended = np.ones((points.shape[0], points.shape[1] + 2), dtype=np.float32)
-        extended[:, :-2] = points - centre
-        extended[:, -2] = np.einsum("ij,ij->i", extended[:, :-2], extended[:, :-2])
+        return cls.of_blocks([points], None, centre)
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[NDArray], places: NDArray | None, centre: NDArray) -> "BruteForceL2":
+        """From blocks of points, of which row i of all together becomes row `places[i]`; they are never copied."""
+        n_points, width = sum(map(len, blocks)), blocks[0].shape[1]
+        extended = np.ones((n_points, width + 2), dtype=np.float32)
+        first = 0
+        for block in blocks:
+            for batch in gen_batches(len(block), BATCHES.rows_of_distances(width)):
+                rows = slice(first + batch.start, first + batch.stop)
+                extended[rows if places is None else places[rows], :-2] = block[batch] - centre
+            first += len(block)
+        for rows in gen_batches(n_points, BATCHES.rows_of_distances(width)):
+            extended[rows, -2] = np.einsum("ij,ij->i", extended[rows, :-2], extended[rows, :-2])
         # Errors add up like a random walk. This is several times what is observed, and it need not be certain:
         # distances of neighbours are computed again.
-        rounding = 4 * float(np.finfo(np.float32).eps) * (8 + np.sqrt(points.shape[1]))
+        rounding = 4 * float(np.finfo(np.float32).eps) * (8 + np.sqrt(width))
         return cls(extended, centre, rounding)
 
-    def take(self, rows: NDArray) -> "BruteForceL2":
+    def take(self, rows: NDArray | slice) -> "BruteForceL2":
         """Some of the points, with the same centre."""
         return self._replace(extended=self.extended[rows])
 

@@ -1,6 +1,6 @@
 """An inverted file (IVF): points in clusters, and a search of the clusters nearest to each query."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from lmssc.numerics.parallel import threaded_map
 class IVFSettings:
     """Settings of `IVFIndex`."""
 
-    clusters_per_root: int = 10
+    clusters_per_root: int = 20
     min_cluster_size: int = 150
     """n_clusters = min(clusters_per_root·√n, n / min_cluster_size)."""
     n_near: int = 32
@@ -127,21 +127,28 @@ class ClusteredPoints:
 
     Parameters
     ----------
-    points : ndarray of float32 of shape (n, d)
-        The points.
+    blocks : sequence of ndarrays of float32 of shape (m, d)
+        The points, in one or several arrays.
     clusters : ndarray of int of shape (n,)
         Cluster of each point.
     n_clusters : int
         Number of clusters.
     centre : ndarray of shape (d,), optional
-        About the mean of the points, which distances are computed from; by default it is.
+        About the mean of the points, which distances are computed from; by default it is, and there is one block.
     """
 
-    def __init__(self, points: NDArray, clusters: NDArray, n_clusters: int, centre: NDArray | None = None) -> None:
+    def __init__(
+        self, blocks: Sequence[NDArray], clusters: NDArray, n_clusters: int, centre: NDArray | None = None
+    ) -> None:
         self.sizes = np.bincount(clusters, minlength=n_clusters)
         self._starts = np.cumsum(self.sizes) - self.sizes
         self._members = np.concatenate(rows_by_cluster(clusters, n_clusters)).astype(np.int32)
-        self._points = BruteForceL2.of(points[self._members], centre)
+        if centre is None:
+            self._points = BruteForceL2.of(blocks[0][self._members])
+        else:
+            places = np.empty(len(self._members), dtype=np.intp)
+            places[self._members] = np.arange(len(places))
+            self._points = BruteForceL2.of_blocks(blocks, places, centre)
 
     def search(self, queries: NDArray, clusters: NDArray, length: int) -> NDArray:
         """Indices of the points of some clusters that are nearest to each query, in no order."""
@@ -181,7 +188,7 @@ class IVFIndex(Clusters):
     def __init__(self, points: NDArray) -> None:
         super().__init__(points, count_clusters(len(points)))
         self.own = self.assign(points)
-        self._points = ClusteredPoints(points, self.own, self.n_clusters)
+        self._points = ClusteredPoints([points], self.own, self.n_clusters)
 
     def search(self, queries: NDArray, clusters: NDArray, n_probe: int, length: int) -> NDArray:
         """Nearest points of each query in the clusters that are nearest to it or to another query of its cluster.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -66,24 +67,32 @@ def near_pairs(points: NDArray, queries: NDArray, needed: int, reach: NDArray, r
     >>> found.points, found.squared_distances.round(2)
     (array([1, 2]), array([ 0.04, 17.64]))
     """
-    limits = _limits(points, queries, needed)
-    blocks = [(np.arange(len(points)), np.arange(len(queries)))]
     if has_index(len(points), recall) and len(points) * len(queries) > SETTINGS.min_pairs:
-        blocks = _cells(points, queries, limits, needed, recall)
-    return _pairs_within(points, queries, blocks, limits, reach)
+        return _search_cells(points, queries, needed, reach, recall)
+    everyone = np.arange(len(points))
+    blocks = [(slice(0, len(points)), np.arange(len(queries)))]
+    limits = _limits(points, queries, needed)
+    return _pairs_within(points, queries, (everyone, BruteForceL2.of(points)), blocks, limits, reach)
 
 
 def _pairs_within(
     points: NDArray,
     queries: NDArray,
-    blocks: Sequence[tuple[NDArray, NDArray]],
+    indexed: tuple[NDArray, BruteForceL2],
+    blocks: Sequence[tuple[slice, NDArray]],
     limits: NDArray,
     reach: NDArray,
 ) -> NearPairs:
-    """Pairs within the limit of the query or the reach of the point; `blocks` are points and queries to compare."""
+    """Pairs within the limit of the query or the reach of the point.
 
-    def find(members: NDArray, visitors: NDArray) -> tuple[NDArray, NDArray]:
-        distances, errors = BruteForceL2.of(points[members]).distances(queries[visitors])
+    `indexed` are the numbers of the points in some order, and the points in that order; `blocks` are slices of that
+    order, and the queries that they are compared with.
+    """
+    order, index = indexed
+
+    def find(part: slice, visitors: NDArray) -> tuple[NDArray, NDArray]:
+        members = order[part]
+        distances, errors = index.take(part).distances(queries[visitors])
         distances -= errors[:, None]  # of the rounding
         near = distances <= limits[visitors][:, None]
         near |= distances <= reach[members]
@@ -91,15 +100,15 @@ def _pairs_within(
         return visitors[row], members[column]
 
     jobs = [
-        (members[batch], visitors)
+        (slice(members.start + batch.start, members.start + batch.stop), visitors)
         for members, visitors in blocks
-        for batch in gen_batches(len(members), BATCHES.rows_of_distances(max(1, len(visitors))))
+        for batch in gen_batches(members.stop - members.start, BATCHES.rows_of_distances(max(1, len(visitors))))
     ]
     found = threaded_map(find, *zip(*jobs, strict=True))
     row, column = (np.concatenate(part) for part in zip(*found, strict=True))
     distances = listed_distances(points, queries[row], column[:, None])[:, 0]
-    order = np.lexsort((column, distances, row))
-    return NearPairs(row[order], column[order], distances[order])
+    by_query = np.lexsort((column, distances, row))
+    return NearPairs(row[by_query], column[by_query], distances[by_query])
 
 
 def _limits(points: NDArray, queries: NDArray, needed: int) -> NDArray:
@@ -109,13 +118,10 @@ def _limits(points: NDArray, queries: NDArray, needed: int) -> NDArray:
     return listed_distances(sample, queries, indices).max(axis=1)
 
 
-def _cells(
-    points: NDArray, queries: NDArray, limits: NDArray, needed: int, recall: float
-) -> list[tuple[NDArray, NDArray]]:
-    """Points of each cell, and the queries that visit it: each the cells that hold its neighbours, as far as measured.
+def _search_cells(points: NDArray, queries: NDArray, needed: int, reach: NDArray, recall: float) -> NearPairs:
+    """Pairs within the cells that a query visits: those that hold its neighbours, as far as measured.
 
     The number of cells that a query visits is the one with which `recall` of the neighbours of some queries is found.
-    The limits are lowered, in place, to the distance of the farthest neighbour in a query's own cell.
     """
     centres = BruteForceL2.of(points[:: len(points) // SETTINGS.n_cells][: SETTINGS.n_cells])
     own = np.empty(len(points), dtype=np.intp)
@@ -124,20 +130,43 @@ def _cells(
         own[batch] = centres.distances(points[batch])[0].argmin(axis=1)
 
     threaded_map(assign, gen_batches(len(points), BATCHES.rows_of_distances(SETTINGS.n_cells)))
-    cells = rows_by_cluster(own, SETTINGS.n_cells)
-    ranks = np.argsort(np.argsort(centres.distances(queries)[0], axis=1, kind="stable"), axis=1, kind="stable")
-
-    def lower(cell: int, members: NDArray) -> None:
-        rows = np.flatnonzero(ranks[:, cell] == 0)
-        if len(rows) and len(members) >= needed:
-            nearest = members[BruteForceL2.of(points[members]).nearest(queries[rows], needed)[0]]
-            limits[rows] = np.minimum(limits[rows], listed_distances(points, queries[rows], nearest).max(axis=1))
-
-    threaded_map(lower, range(SETTINGS.n_cells), cells)
+    order = np.concatenate(rows_by_cluster(own, SETTINGS.n_cells))
+    indexed = order, BruteForceL2.of(points[order])
+    ends = np.cumsum(np.bincount(own, minlength=SETTINGS.n_cells))
+    cells = [slice(first, end) for first, end in pairwise([0, *ends.tolist()])]
+    by_distance = np.argsort(centres.distances(queries)[0], axis=1, kind="stable")
+    ranks = np.empty_like(by_distance)
+    np.put_along_axis(ranks, by_distance, np.arange(SETTINGS.n_cells)[None], 1)
+    limits = _limits_in_cells(points, queries, needed, indexed[1], list(zip(cells, ranks.T == 0, strict=True)))
     measured = np.linspace(0, len(queries) - 1, min(SETTINGS.n_measured, len(queries)), dtype=np.intp)
     nobody = np.full(len(points), -np.inf, dtype=limits.dtype)
-    truth = _pairs_within(points, queries, [(np.arange(len(points)), measured)], limits, nobody)
+    truth = _pairs_within(points, queries, indexed, [(slice(0, len(points)), measured)], limits, nobody)
     first = np.searchsorted(truth.queries, measured)[:, None] + np.arange(needed)
     ranks_of_true = ranks[truth.queries[first], own[truth.points[first]]]
     n_visited = 1 + int(np.quantile(ranks_of_true, recall, method="higher"))
-    return [(members, np.flatnonzero(ranks[:, cell] < n_visited)) for cell, members in enumerate(cells)]
+    blocks = [(members, np.flatnonzero(rank < n_visited)) for members, rank in zip(cells, ranks.T, strict=True)]
+    return _pairs_within(points, queries, indexed, blocks, limits, reach)
+
+
+def _limits_in_cells(
+    points: NDArray, queries: NDArray, needed: int, index: BruteForceL2, cells: Sequence[tuple[slice, NDArray]]
+) -> NDArray:
+    """Upper bound of the squared distance of each query's farthest neighbour: the same in the cell nearest to it.
+
+    `cells` are slices of the index, and which queries each is the nearest to; where it has too few points, a sample of
+    all points takes its place.
+    """
+    limits = np.empty(len(queries), dtype=points.dtype)
+
+    def bound(members: slice, is_nearest: NDArray) -> None:
+        rows = np.flatnonzero(is_nearest)
+        if not len(rows):
+            return
+        if members.stop - members.start < needed:
+            limits[rows] = _limits(points, queries[rows], needed)
+            return
+        distances, errors = index.take(members).distances(queries[rows])
+        limits[rows] = np.partition(distances, needed - 1, axis=1)[:, needed - 1] + errors
+
+    threaded_map(bound, *zip(*cells, strict=True))
+    return limits
