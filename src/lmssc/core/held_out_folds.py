@@ -272,7 +272,7 @@ class HeldOutFolds:
         --------
         >>> codes = np.repeat([0, 1, -1], [4, 6, 2])
         >>> HeldOutFolds.draw_one(Targets.from_codes(codes, 2)).number
-        array([ 0, -2, -2, -2, -2,  0, -2, -2, -2, -2,  0,  0])
+        array([ 0, -2, -2,  0, -2, -2,  0, -2, -2,  0,  0,  0])
         """
         number = assign_folds(targets.codes, count_parts(targets.n_labelled), rotate=True)
         number[number > 0] = ALWAYS_KNOWN
