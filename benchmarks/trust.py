@@ -14,10 +14,13 @@ few      accuracy and mean confidence with one and two labels a class
 groups   samples fall into sites, each with a shift of its own, as of patients or instruments; labels are of some sites,
          and the answers are for the others: coverage and mean size of `predict_set` with and without `groups`. The data
          set "simulated" is for this part
+time     CPU seconds of the fit to 20,000 and to 100,000 synthetic samples, and of each question in units of the fit. It
+         needs no data set: --parts time
 """
 
 import argparse
 import csv
+import time
 import warnings
 from pathlib import Path
 
@@ -32,7 +35,7 @@ from wheel_data import DATASETS
 
 from lmssc import LMSSC
 from lmssc.core.held_out_folds import fold_scores
-from lmssc.datasets import load
+from lmssc.datasets import load, make_multiview
 from lmssc.estimators.trust_state import label_folds, latent_problem
 from lmssc.persistence.atomic import write_csv
 
@@ -41,6 +44,8 @@ COLUMNS = {
     "wine": (load_wine, {"acids": range(5), "phenols": range(5, 9), "colours": range(9, 13)}),
 }
 MIN_LABELS, MIN_RATE, MAX_RATE = 10, 0.05, 0.5
+# Samples and shares of labels of the part "time", and samples to explain.
+N_SAMPLES, LABEL_RATES, N_EXPLAINED = (20_000, 100_000), (0.01, 0.1), 100
 COVERAGES = (0.8, 0.9, 0.95)
 NOISE, REJECT = 0.2, 0.05
 # Sites, how many of them have labels, share of their samples that are labelled, and shift in standard deviations.
@@ -209,22 +214,57 @@ def run_groups(views, truth, given, seed):
         yield result
 
 
+def run_time():
+    """One line for each number of samples and share of labels: CPU seconds, of questions in units of the fit."""
+    for n_samples in N_SAMPLES:
+        for rate in LABEL_RATES:
+            data = make_multiview(n_samples, labelled=rate, random_state=0)
+            clf, seconds = _timed(lambda data=data: fit(data.views, data.y))
+            rows = np.flatnonzero(data.y < 0)
+            line = {"samples": n_samples, "labelled": rate, "fit": seconds}
+            questions = {
+                "explain": lambda clf=clf, rows=rows: clf.explain(rows[:N_EXPLAINED]),
+                "suspect_labels": lambda clf=clf: clf.suspect_labels(),
+                "novelty": lambda clf=clf: clf.novelty_,
+                "predict_set": lambda clf=clf: clf.predict_set(),
+            }
+            found = {}
+            for name, ask in questions.items():
+                found[name], own = _timed(ask)
+                line[name] = own / seconds
+            line["all"] = sum(line[name] for name in questions)
+            line["covered"] = found["predict_set"][rows, data.target[rows]].mean()
+            line["false_alarm"] = (found["novelty"][rows] <= REJECT).mean()
+            print(line, flush=True)
+            yield line
+
+
+def _timed(run):
+    """The result, and seconds of CPU."""
+    start = time.process_time()
+    result = run()
+    return result, time.process_time() - start
+
+
 PARTS = {"noise": run_noise, "novelty": run_novelty, "sets": run_sets, "few": run_few, "groups": run_groups}
 
 
 def main():
     """Run the requested parts on the requested data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--datasets", nargs="+", required=True, metavar="NAME")
+    parser.add_argument("--parts", nargs="+", choices=[*PARTS, "time"], default=list(PARTS))
+    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--wheels", type=Path, default=Path("~/.cache/lmssc/wheels").expanduser())
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "trust")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    if "time" in args.parts:
+        lines = list(run_time())
+        write_csv(args.out / "time.csv", list(lines[0]), lines)
     for name in args.datasets:
         views, target = read(name, args.wheels)
-        for part in args.parts:
+        for part in (part for part in args.parts if part in PARTS):
             lines = []
             for split in range(args.splits):
                 drawn = draw(views, target, split)

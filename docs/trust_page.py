@@ -10,6 +10,13 @@ from lmssc.paper.markdown import markdown_table
 FOLDER = "results/trust"
 NAMES = {"handwritten": "HW", "bbcsport": "BBCSport", "msrc": "MSRC-v5", "reuters": "Reuters", "leaves": "100Leaves"}
 
+QUESTIONS = {
+    "explain": "`explain` of 100 samples",
+    "suspect_labels": "`suspect_labels`",
+    "novelty": "`novelty_`",
+    "predict_set": "`predict_set`",
+}
+
 Rows = list[dict[str, str]]
 
 
@@ -40,7 +47,28 @@ def trust_markdown(root: Path) -> str:
         ("one label per class: share right, and mean confidence", _confidences(few, "1"), few),
         ("two labels per class", _confidences(few, "2"), few),
     ]
-    return markdown_table(["", "measured", "on"], [[asked, found, _extent(rows)] for asked, found, rows in lines])
+    table = [[asked, found, _extent(rows)] for asked, found, rows in lines]
+    table += _times(_read(root / FOLDER / "time.csv"))
+    return markdown_table(["", "measured", "on"], table)
+
+
+def _times(rows: Rows) -> list[list[str]]:
+    """What the questions take, one line for each number of samples: the range over the shares of labels."""
+    lines = []
+    for n_samples in dict.fromkeys(row["samples"] for row in rows):
+        own = [row for row in rows if row["samples"] == n_samples]
+        parts = ", ".join(f"{label} {_range(own, name)}" for name, label in QUESTIONS.items())
+        shares = " and ".join(f"{100 * float(row['labelled']):g} %" for row in own)
+        asked = f"time of all questions, {int(n_samples):,} samples"
+        lines.append([asked, f"{_range(own, 'all')} times the fit: {parts}", f"synthetic, {shares} labelled"])
+    return lines
+
+
+def _range(rows: Rows, column: str) -> str:
+    """The least and the largest value of a column."""
+    values = sorted(float(row[column]) for row in rows)
+    least, largest = f"{values[0]:.1f}", f"{values[-1]:.1f}"
+    return least if least == largest else f"{least} to {largest}"
 
 
 def _coverages(rows: Rows, column: str) -> str:

@@ -1,5 +1,7 @@
 """Why, what if a label is wrong, none of these, and sets that keep their promise: from a fitted LMSSC."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,9 +12,10 @@ from lmssc.core.conformal import conformal_p_values, interpolated_p_values
 from lmssc.core.graph import laplacian
 from lmssc.core.held_out_folds import LatentProblem, fold_scores
 from lmssc.core.influence import label_weights
+from lmssc.core.label_system import LabelSolver
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
-from lmssc.estimators.trust_state import label_folds, label_solver, latent_problem
+from lmssc.estimators.trust_state import label_folds, label_solver, label_system, latent_problem
 from oracles import dense_laplacian, dense_system_scores
 
 
@@ -408,3 +411,95 @@ def test_many_samples_are_labelled_in_spatial_order(data, monkeypatch):
     monkeypatch.setattr("lmssc.core.held_out_folds.is_large", lambda n: True)
     found = LatentProblem(data.views[0], 8, 1.0, 0.5, 0.5, links=laplacian(links), tol=1e-10).label(targets)
     np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Enough samples for the fast methods: few classes in few dimensions, so that the fit takes seconds."""
+    data = make_multiview(12_000, labelled=0.1, noise=2.0, random_state=0)
+    return data, LMSSC(max_iter=1, calibrate=False).fit(data.views, data.y)
+
+
+def test_many_labels_are_held_out_once_for_all_questions(many, monkeypatch):
+    """One fold of a third of the labels, which no fit that ranks it has seen, and one graph."""
+    data, clf = many
+    folds, targets = label_folds(clf), clf._targets
+    held = targets.labelled & (folds.number == 0)
+    assert (folds.number[~targets.labelled] == 0).all()
+    assert 0.3 < held.sum() / targets.n_labelled < 0.36
+    seen, fit = [], LatentProblem.fit
+    monkeypatch.setattr(
+        LatentProblem, "fit", lambda self, targets: seen.append(int(targets.labelled.sum())) or fit(self, targets)
+    )
+    hidden = np.flatnonzero(data.y < 0)
+    for coverage in (0.8, 0.9, 0.95):
+        sets = clf.predict_set(coverage=coverage)
+        assert abs(sets[hidden, data.target[hidden]].mean() - coverage) < 0.045  # two deviations of 400 labels
+    assert set(seen) == {targets.n_labelled - int(held.sum())}
+    assert len(seen) == 2  # in the order of the input and in that of space: once
+    assert (clf.novelty_[hidden] <= 0.05).mean() < 0.08
+    known = np.flatnonzero(data.y >= 0)
+    assert np.isfinite(clf.novelty_[known]).all()
+    assert (clf.novelty_[known] <= 0.05).mean() < 0.1
+    assert (clf.predict_set()[known] == np.eye(3, dtype=bool)[data.y[known]]).all()
+
+
+def test_scores_of_many_samples_are_those_of_the_slow_way(many):
+    data, clf = many
+    problem, folds = latent_problem(clf), label_folds(clf)
+    assert problem.fast
+    fast = fold_scores(problem, clf._targets, folds)
+    slow = fold_scores(replace(problem, fast=False), clf._targets, folds)
+    seen = folds.number >= 0
+    assert np.isnan(fast[~seen]).all()
+    assert (fast[seen].argmax(axis=1) == slow[seen].argmax(axis=1)).mean() > 0.98
+    truth = data.target[clf._order.samples][seen]
+    own_class = np.argsort(clf._class_order)[truth]
+    right = [(scores[seen].argmax(axis=1) == own_class).mean() for scores in (fast, slow)]
+    assert right[0] > right[1] - 0.005
+    # The weights of an explanation are in single precision, to five digits.
+    rows = np.flatnonzero(data.y < 0)[:4]
+    exact = LabelSolver(label_system(clf), tol=1e-12)
+    weights = label_weights(exact, clf._nodes[rows]).weights.toarray()
+    found = label_weights(label_solver(clf), clf._nodes[rows]).weights.toarray()
+    np.testing.assert_allclose(found, weights, atol=3e-5)
+
+
+def test_wrong_labels_among_many_are_the_most_suspect(many):
+    data, _ = many
+    y, wrong = flipped(data, 0.1)
+    found = LMSSC(max_iter=1, calibrate=False).fit(data.views, y).suspect_labels()
+    assert sorted(found.rows) == np.flatnonzero(y >= 0).tolist()
+    assert np.isin(found.rows[: len(wrong)], wrong).mean() > 0.75
+    assert 0.05 < found.noise < 0.2
+
+
+def test_a_copy_of_a_sample_whose_label_is_known_may_be_of_another_class(many):
+    """The set of a copy does not rest on the label of the sample that it is a copy of."""
+    data, clf = many
+    folds = label_folds(clf)
+    rows = np.flatnonzero((data.y >= 0) & (folds.number[clf._nodes] < 0))
+    sets = clf.predict_set([view[rows] for view in data.views], coverage=0.99)
+    assert sets[np.arange(len(rows)), data.y[rows]].all()
+    assert (sets.sum(axis=1) > 1).any()
+
+
+def test_sets_of_new_samples_do_not_rest_on_scores_that_have_seen_the_held_out_labels():
+    """Held-out samples had neighbours by such scores, and new samples with links got sets that were too small."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=200)
+    X = rng.normal(size=(3, 12))[target] + 2 * rng.normal(size=(200, 12))
+    alike = target[:, None] == target
+    links = np.triu(rng.random((200, 200)) < np.where(alike, 0.05, 0.01), k=1)
+    links = sparse.csr_array((links | links.T).astype(float))
+    y, seen = np.where(rng.random(200) < 0.4, target, -1), np.arange(200) < 150
+    fitted, new = ({"x": X[rows], "links": Graph(links[rows][:, seen])} for rows in (seen, ~seen))
+    clf = LMSSC(max_iter=1).fit(fitted, y[seen])
+    sets = clf.predict_set(new, coverage=0.8)
+    n_components = clf.latent_.shape[1]
+    assert clf._embedded.shape[1] > n_components
+    told = clf._embedded.copy()
+    told[:, n_components:] = 9 * np.eye(3)[target[seen]]
+    clf._embedded = told
+    np.testing.assert_array_equal(clf.predict_set(new, coverage=0.8), sets)
+    assert 0.7 < sets[np.arange(50), target[~seen]].mean() < 0.95

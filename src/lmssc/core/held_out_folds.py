@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,45 @@ from scipy import sparse
 
 from lmssc.core.calibration import balance
 from lmssc.core.graph import laplacian, learn_graph, separate_groups
-from lmssc.core.label_regression import NystroemRows
+from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.targets import Targets
-from lmssc.core.warm_start import warm_start
+from lmssc.core.warm_start import MAX_ROUNDS, warm_start
 from lmssc.data.canonical_order import splitmix64
 from lmssc.data.folds import assign_folds
-from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search
 from lmssc.numerics.knn.exact import Search
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
 
 N_FOLDS = 5
 """Folds of held-out labels: each answer comes from a fit that has four fifths of the labels."""
+MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-5
+"""Rounds of the warm start, and relative residual of the propagation, of very many samples:
+the promise of p-values does not depend on how good the scores are, and these are as good to three digits."""
+MIN_LABELS, MIN_LABELS_PER_CLASS = 900, 60
+"""With so many labels, and so many of each class, a part of them is enough to rank answers by."""
+MIN_HELD_OUT, MIN_PARTS = 1000, 3
+"""That part is the smallest of a fifth to a third that has so many labels, if any has."""
+ALWAYS_KNOWN = -2
+"""Number of labelled samples that could be held out, but are not: enough others are."""
+
+
+class LatentFit(NamedTuple):
+    """Answers for all samples with some of the labels.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, c)
+        Class scores, balanced.
+    expected : ndarray of shape (n, c), or None
+        P, as in `WarmStart`.
+    regressor : LabelRegressor or None
+        Predicts P from Z.
+    """
+
+    scores: NDArray
+    expected: NDArray | None
+    regressor: LabelRegressor | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +88,9 @@ class LatentProblem:
         t.
     positions : ndarray of int of shape (n,), or None
         Position of each sample in canonical order, if the samples are in spatial order instead.
+    fast : bool
+        Whether the samples are some or all of very many. The answers are then in single precision and from one round
+        of the warm start, and neighbours are sought among candidates that are found once.
     """
 
     embedded: NDArray
@@ -75,6 +106,7 @@ class LatentProblem:
     opinions: NDArray | None = None
     opinion_share: float = 0.0
     positions: NDArray | None = None
+    fast: bool = False
 
     def take(self, rows: NDArray) -> "LatentProblem":
         """The same for some of the samples, or for all in another order; links to samples left out are lost."""
@@ -85,11 +117,19 @@ class LatentProblem:
     @cached_property
     def graph(self) -> sparse.csr_array:
         """S on Z alone, which no label has seen."""
+        if self.fast and self.positions is None:
+            _, problem = self.in_space
+            return problem.graph[problem.positions][:, problem.positions].tocsr()
         return self.connect(self.embedded, self._first_search)
 
     @cached_property
     def _first_search(self) -> Search:
         """The search for neighbours in Z alone."""
+        return self._new_search()
+
+    def _new_search(self) -> Search:
+        if self.fast and self.recall < 1:
+            return ApproximateKNN(self.recall)
         return choose_search(len(self.embedded), self.recall)
 
     @cached_property
@@ -98,17 +138,21 @@ class LatentProblem:
         return NystroemRows(self.embedded, self.positions)
 
     @cached_property
-    def _in_space(self) -> tuple[NDArray, "LatentProblem"]:
+    def in_space(self) -> tuple[NDArray, "LatentProblem"]:
         """An order in which neighbours are close in memory, and the problem in this order."""
         order = spatial_order(self.embedded)
-        return order, replace(self.take(order), positions=np.argsort(order))
+        problem = replace(self.take(order), positions=np.argsort(order))
+        if self.fast:
+            single = problem.embedded.astype(np.float32)
+            problem = replace(problem, embedded=single, tol=max(self.tol, TOLERANCE_IF_FAST))
+        return order, problem
 
     def connect(self, points: NDArray, search: Search | None = None) -> sparse.csr_array:
         """S on coordinates of the samples; a search that is given starts from what it has found before."""
         if self.groups is not None:
             (points,) = separate_groups((points, self.groups))
         if search is None:
-            search = choose_search(len(points), self.recall)
+            search = self._new_search()
         k = min(self.n_neighbors, len(points) - 1)
         return learn_graph(points, k, self.beta, shared_alpha=self.shared_alpha, search=search)[0]
 
@@ -119,15 +163,21 @@ class LatentProblem:
 
     def label(self, targets: Targets) -> NDArray:
         """Class scores of all samples with these labels, balanced; rows sum to 1."""
-        if self.positions is None and is_large(len(self.embedded)):
-            order, problem = self._in_space
-            return problem.label(targets.take(order))[problem.positions]
+        return self.fit(targets).scores
+
+    def fit(self, targets: Targets) -> "LatentFit":
+        """The answers with these labels, and what the answers for new samples need."""
+        if self.positions is None and (self.fast or is_large(len(self.embedded))):
+            order, problem = self.in_space
+            scores, expected, regressor = problem.fit(targets.take(order))
+            back = problem.positions
+            return LatentFit(scores[back], None if expected is None else expected[back], regressor)
         weight = self.label_weight * self.features.features.energy
         graph = self.graph
         learn: Callable[[NDArray], sparse.csr_array] = self.connect
         if self.positions is not None:
             # Candidates that no label has seen, whatever labels were held out before.
-            search = choose_search(len(self.embedded), self.recall)
+            search = self._new_search()
             search.set_state(deepcopy(self._first_search.state()))
             learn = partial(self.connect, search=search)
         start = warm_start(
@@ -140,8 +190,9 @@ class LatentProblem:
             self.tol,
             spatially_ordered=self.positions is not None,
             make_laplacian=self.laplacian,
+            max_rounds=MAX_ROUNDS_IF_FAST if self.fast else MAX_ROUNDS,
         )
-        return balance(start.scores, targets.codes, self.prior_power)
+        return LatentFit(balance(start.scores, targets.codes, self.prior_power), start.expected, start.regressor)
 
     def blend(self, scores: NDArray, opinions: NDArray | None) -> NDArray:
         """Scores of samples by the graph with the second opinion on them, as for a new sample.
@@ -164,7 +215,8 @@ class HeldOutFolds:
     Attributes
     ----------
     number : ndarray of int of shape (n,)
-        Fold of each sample; −1 for labelled samples that are never held out.
+        Fold of each sample; −1 for labelled samples that cannot be held out, because their class has no other, and
+        `ALWAYS_KNOWN` for those that need not be.
     n_folds : int
         Number of folds.
     """
@@ -173,7 +225,9 @@ class HeldOutFolds:
     n_folds: int
 
     @classmethod
-    def draw(cls, targets: Targets, keys: NDArray, groups: NDArray | None = None) -> "HeldOutFolds":
+    def draw(
+        cls, targets: Targets, keys: NDArray, groups: NDArray | None = None, n_folds: int = N_FOLDS
+    ) -> "HeldOutFolds":
         """Folds that depend on the content of the samples alone.
 
         Parameters
@@ -184,6 +238,8 @@ class HeldOutFolds:
             Hashes of the samples.
         groups : ndarray of int of shape (n,), optional
             Group of each sample: a group is in one fold, labelled samples and others alike.
+        n_folds : int
+            Number of folds, without groups.
 
         Examples
         --------
@@ -193,9 +249,9 @@ class HeldOutFolds:
         """
         codes = targets.codes
         if groups is None:
-            number = assign_folds(codes, N_FOLDS, rotate=True)
-            drawn = (splitmix64(keys) % np.uint64(N_FOLDS)).astype(np.intp)
-            return cls(np.where(targets.labelled, number, drawn), N_FOLDS)
+            number = assign_folds(codes, n_folds, rotate=True)
+            drawn = (splitmix64(keys) % np.uint64(n_folds)).astype(np.intp)
+            return cls(np.where(targets.labelled, number, drawn), n_folds)
         number = _folds_of_groups(groups, targets.labelled)
         # A class keeps a label in every fold: one whose labels are all in one fold is not held out.
         for code in range(targets.n_classes):
@@ -203,6 +259,24 @@ class HeldOutFolds:
             if len(np.unique(number[own])) < 2:
                 number[own] = -1
         return cls(number, N_FOLDS)
+
+    @classmethod
+    def draw_one(cls, targets: Targets) -> "HeldOutFolds":
+        """A single fold: a part of the labels, and all samples without one. For plenty of labels.
+
+        This is split conformal prediction: the labels of the fold are ranked with the samples that have none, and the
+        other labels are known to the one fit that scores both. It is as valid as several folds, for a fraction of the
+        time.
+
+        Examples
+        --------
+        >>> codes = np.repeat([0, 1, -1], [4, 6, 2])
+        >>> HeldOutFolds.draw_one(Targets.from_codes(codes, 2)).number
+        array([ 0, -2, -2,  0, -2, -2,  0, -2, -2,  0,  0,  0])
+        """
+        number = assign_folds(targets.codes, count_parts(targets.n_labelled), rotate=True)
+        number[number > 0] = ALWAYS_KNOWN
+        return cls(np.where(targets.labelled, number, 0), 1)
 
     def of_new(self, keys: NDArray) -> NDArray:
         """Folds of new samples, by their hashes."""
@@ -213,6 +287,31 @@ class HeldOutFolds:
     def used(self) -> list[int]:
         """Folds that have any sample."""
         return [fold for fold in range(self.n_folds) if (self.number == fold).any()]
+
+
+def has_plenty_of_labels(targets: Targets) -> bool:
+    """Whether a part of the labels is enough to rank answers by: there are many, and many of each class.
+
+    Examples
+    --------
+    >>> has_plenty_of_labels(Targets.from_codes(np.repeat([0, 1], [840, 60]), 2))
+    True
+    >>> has_plenty_of_labels(Targets.from_codes(np.repeat([0, 1], [2000, 59]), 2))
+    False
+    """
+    counts = np.bincount(targets.codes[targets.labelled], minlength=targets.n_classes)
+    return targets.n_labelled >= MIN_LABELS and bool(counts.min() >= MIN_LABELS_PER_CLASS)
+
+
+def count_parts(n_labelled: int) -> int:
+    """Into how many parts the labels are dealt of which one is held out.
+
+    Examples
+    --------
+    >>> [count_parts(n) for n in (1000, 4500, 5000)]
+    [3, 4, 5]
+    """
+    return int(np.clip(n_labelled // MIN_HELD_OUT, MIN_PARTS, N_FOLDS))
 
 
 def _folds_of_groups(groups: NDArray, labelled: NDArray) -> NDArray:

@@ -53,7 +53,8 @@ def doubt_labels(
 
     Labels are held out in turn, in rounds: each round trusts labels as far as the last one found, the first all alike,
     because a wrong label misleads its neighbours too. The share of wrong labels is estimated along the way, as in
-    expectation maximisation, and shrunk to 0.
+    expectation maximisation, and shrunk to 0. It counts only if the labels are more likely with it than without: where
+    classes overlap, labels contradict each other that are all right.
 
     Parameters
     ----------
@@ -80,7 +81,9 @@ def doubt_labels(
     if noise is not None:
         return found
     if share >= MIN_NOISE:
-        return judge_labels(scores, targets, min(UNDERESTIMATE * share, MAX_NOISE))
+        assumed = min(UNDERESTIMATE * share, MAX_NOISE)
+        if evidence_of_noise(scores, targets, assumed) > 0:
+            return judge_labels(scores, targets, assumed)
     # One wrong label more is always possible: the ranking is worth having.
     return replace(judge_labels(scores, targets, 1 / (targets.n_labelled + 2)), noise=0.0)
 
@@ -115,9 +118,8 @@ def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) 
     (True, True)
     """
     codes, n_classes = targets.codes, targets.n_classes
-    rows = np.flatnonzero(targets.labelled & ~np.isnan(scores).any(axis=1))
     wrong = np.where(targets.labelled, np.nan, 0.0)
-    own, truth = np.maximum(scores[rows], 0), np.eye(n_classes)[codes[rows]]
+    rows, own, truth = _held_out(scores, targets)
     most = n_classes / (n_classes - 1)
     if noise is None:
         calibration = fit_calibration(own, truth)
@@ -132,13 +134,56 @@ def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) 
     return LabelDoubt(scores, wrong, doubt / most)
 
 
+def evidence_of_noise(scores: NDArray, targets: Targets, noise: float) -> float:
+    """How much more likely the held-out labels are if a share of all labels is wrong than if none is, as a logarithm.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Scores of each sample without its own label, NaN for some.
+    targets : Targets
+        The labels.
+    noise : float
+        ν.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> targets = Targets.from_codes(np.repeat([0, 1], 20), 2)
+    >>> sure = np.repeat([[0.99, 0.01], [0.01, 0.99]], 20, axis=0)
+    >>> sure[:4] = [0.01, 0.99]
+    >>> overlap = np.repeat([[0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.4, 0.6]], 5, axis=0)
+    >>> overlap = np.vstack([overlap, overlap[:, ::-1]])
+    >>> bool(evidence_of_noise(sure, targets, 0.1) > 0), bool(evidence_of_noise(overlap, targets, 0.1) > 0)
+    (True, False)
+    """
+    _, own, truth = _held_out(scores, targets)
+    doubt = min(noise * targets.n_classes / (targets.n_classes - 1), PRIOR.max_doubt)
+    with_noise, without = (_log_likelihood(own, truth, _fit_temperature(own, truth, amount)) for amount in (doubt, 0.0))
+    return with_noise - without
+
+
+def _held_out(scores: NDArray, targets: Targets) -> tuple[NDArray, NDArray, NDArray]:
+    """Labelled samples that have scores, these scores, and their labels as a matrix."""
+    rows = np.flatnonzero(targets.labelled & ~np.isnan(scores).any(axis=1))
+    return rows, np.maximum(scores[rows], 0), np.eye(targets.n_classes)[targets.codes[rows]]
+
+
+def _log_likelihood(scores: NDArray, truth: NDArray, calibration: Calibration) -> float:
+    found = calibration(np.maximum(scores, PRIOR.min_score))
+    return float((truth * np.log(np.maximum(found, np.finfo(float).tiny))).sum())
+
+
 def _fit_temperature(scores: NDArray, truth: NDArray, doubt: float) -> Calibration:
     """The calibration of `fit_calibration` for a given ε."""
 
     def loss(log_temperature: float) -> float:
-        found = Calibration(float(np.exp(log_temperature)), doubt)(np.maximum(scores, PRIOR.min_score))
+        found = _log_likelihood(scores, truth, Calibration(float(np.exp(log_temperature)), doubt))
         away = (log_temperature - np.log(PRIOR.temperature)) / PRIOR.log_temperature_std
-        return -float((truth * np.log(np.maximum(found, np.finfo(float).tiny))).sum()) + away**2 / 2
+        return -found + away**2 / 2
 
     bounds = np.log([PRIOR.min_temperature, PRIOR.max_temperature])
     return Calibration(float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)), doubt)

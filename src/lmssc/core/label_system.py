@@ -1,7 +1,7 @@
 """The linear system that the class scores solve at a fixed graph, and its solver for many right-hand sides."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,6 +127,8 @@ class LabelSolver:
         products are faster. See `lmssc.numerics.spatial_order`.
     tol : float
         Relative residual.
+    dtype : dtype, optional
+        Precision of the solves; that of L by default.
 
     Examples
     --------
@@ -136,9 +138,17 @@ class LabelSolver:
     array([0. , 0.5, 0. ])
     """
 
-    def __init__(self, system: LabelSystem, order: NDArray | None = None, tol: float = 1e-12) -> None:
+    def __init__(
+        self,
+        system: LabelSystem,
+        order: NDArray | None = None,
+        tol: float = 1e-12,
+        dtype: np.dtype | type | None = None,
+    ) -> None:
         self.original = system
         self.system = system if order is None else system.take(order)
+        if dtype is not None:
+            self.system = replace(self.system, laplacian=self.system.laplacian.astype(dtype))
         self.order = order
         self.tol = tol
         self._positions = None if order is None else np.argsort(order)

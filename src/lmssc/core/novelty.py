@@ -1,11 +1,13 @@
 """Is a sample of one of the labelled classes at all? Random walks that die before they find a label say no."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.graph import laplacian
-from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem, split_labels
+from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, split_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.new_samples import mean_squared_distances
 from lmssc.core.targets import Targets
@@ -65,14 +67,17 @@ def death_rates(problem: LatentProblem) -> tuple[NDArray, float]:
 
 
 def held_out_find_rates(problem: LatentProblem, targets: Targets, folds: HeldOutFolds) -> NDArray:
-    """`find_rates` of each sample, with the labels of its own fold held out; NaN without a fold.
+    """`find_rates` of each sample, with the labels of its own fold held out; NaN for a label that cannot be held out.
 
-    The parameters are those of `held_out_folds.fold_scores`.
+    A labelled sample that is always known is judged as a new sample in its place is. The parameters are those of
+    `held_out_folds.fold_scores`.
     """
-    death, _ = death_rates(problem)
-    result = np.full(len(targets), np.nan)
-    for members, remaining in split_labels(targets, folds):
-        result[members] = find_rates(problem.graph, remaining.labelled, death)[members]
+    result, (death, _) = np.full(len(targets), np.nan), death_rates(problem)
+    always = np.flatnonzero(folds.number == ALWAYS_KNOWN)
+    for members, rates in _rates_by_fold(problem, targets, folds, death):
+        result[members] = rates[members]
+        if len(always):
+            result[always] = (problem.graph[always] @ rates) / (1 + death[always])
     return result
 
 
@@ -105,9 +110,16 @@ def new_find_rates(
     death, usual = death_rates(problem)
     own = RESTART * np.maximum(1.0, distances.astype(np.float64) / usual) ** 2
     held_out, new = np.full(len(targets), np.nan), np.ones(len(fold_of_new))
-    for members, remaining in split_labels(targets, folds):
-        rates = find_rates(problem.graph, remaining.labelled, death)
+    for members, rates in _rates_by_fold(problem, targets, folds, death):
         held_out[members] = rates[members]
         here = fold_of_new == folds.number[members[0]]
         new[here] = (weights[here] @ rates) / (1 + own[here])
     return held_out, new
+
+
+def _rates_by_fold(
+    problem: LatentProblem, targets: Targets, folds: HeldOutFolds, death: NDArray
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """For each fold its samples, and the rates of all samples without its labels."""
+    for members, remaining in split_labels(targets, folds):
+        yield members, find_rates(problem.graph, remaining.labelled, death)

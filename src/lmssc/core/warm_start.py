@@ -60,6 +60,7 @@ def warm_start(
     spatially_ordered: bool = False,
     make_laplacian: Callable[[sparse.csr_array], sparse.csr_array] = laplacian,
     propagated: tuple[sparse.csr_array, Propagation] | None = None,
+    max_rounds: int = MAX_ROUNDS,
 ) -> WarmStart:
     """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
 
@@ -85,6 +86,8 @@ def warm_start(
         S ↦ L, with that of the links if there are any.
     propagated : tuple (laplacian, propagation), optional
         L of `graph` and F on it, if they are known already.
+    max_rounds : int
+        Maximum number of graphs that know labels.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def warm_start(
     L, found = (make_laplacian(graph), None) if propagated is None else propagated
     rows = embedded if features is None else features
     rounds = _RoundsInMemory(embedded, targets, learn, make_laplacian, rows, tol, spatially_ordered, graph, L, found)
-    regressor = run_rounds(rounds, weight)
+    regressor = run_rounds(rounds, weight, max_rounds)
     scores, unreached = rounds.found  # type: ignore[misc]
     disconnected = rounds.initially_disconnected
     return WarmStart(rounds.graph, rounds.laplacian, scores, unreached, regressor, rounds.expected, disconnected)
@@ -130,14 +133,14 @@ class Rounds(Protocol):
         """S from Z and P."""
 
 
-def run_rounds(rounds: Rounds, weight: float) -> LabelRegressor | None:
+def run_rounds(rounds: Rounds, weight: float, max_rounds: int = MAX_ROUNDS) -> LabelRegressor | None:
     """Propagate, regress, learn the graph again, until P hardly changes; the last regressor, None without a weight."""
     rounds.propagate()
     if not weight:
         return None
     regressor, regression = None, rounds.begin_regression()
     regression.adapt(rounds.known_scores())
-    for _ in range(MAX_ROUNDS):
+    for _ in range(max_rounds):
         candidate = regression.fit(rounds.known_scores()).times(np.sqrt(weight))
         if rounds.predict(candidate) < MIN_CHANGE:
             break

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.conformal import class_p_values, conformal_p_values
-from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem, fold_scores, split_labels
+from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, fold_scores
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
 from lmssc.core.novelty import held_out_find_rates, new_find_rates
 from lmssc.core.targets import Targets
@@ -19,16 +19,17 @@ from lmssc.data.parameters import COUNT, SHARE
 from lmssc.data.validation import Masks, has_dask
 from lmssc.estimators.explain import explain_new, explain_rows
 from lmssc.estimators.explanation import Explanation
+from lmssc.estimators.new_sets import new_scores
 from lmssc.estimators.once import once
 from lmssc.estimators.suspects import Suspects
 from lmssc.estimators.trust_state import (
-    NewRows,
     fitted_model,
     given_codes,
     label_folds,
     latent_problem,
     read_new,
     sample_names,
+    suspicion_folds,
 )
 
 # Distinct samples without a label, at most, among which labels are suspected: as many as calibrate the confidence.
@@ -71,7 +72,8 @@ class TrustMixin:
 
         Notes
         -----
-        One sparse solve for each sample, in batches.
+        One sparse solve for each sample, in batches. From 10,000 samples on the weights are in single precision, to
+        about 0.00003.
         """
         model = fitted_model(self)
         if not COUNT.accepts(n):
@@ -91,7 +93,7 @@ class TrustMixin:
         Labels are held out in folds and predicted from the latent positions of the fit, in three rounds; each round
         trusts the labels less that the round before doubts. The graph of the fit is not used, because it has seen the
         labels and would support each of them too much. If there are more than 3,000 distinct samples without a label,
-        3,000 of them are used.
+        3,000 of them are used. With many labels among very many samples, each half of the labels judges the other.
 
         Returns
         -------
@@ -112,8 +114,9 @@ class TrustMixin:
         """How well each sample of `fit` goes with the labelled classes: a p-value, small for "none of these"."""
         model = fitted_model(self)
         if "_novelty" not in vars(model):
-            rates = held_out_find_rates(latent_problem(model), model._targets, label_folds(model))
-            model._novelty = _novelty(model, rates, rates)[model._nodes]
+            folds = label_folds(model)
+            rates = held_out_find_rates(latent_problem(model), model._targets, folds)
+            model._novelty = _novelty(model, folds, rates, rates)[model._nodes]
         return model._novelty
 
     def novelty(self, X: Any, present: Masks = None) -> NDArray:
@@ -140,7 +143,7 @@ class TrustMixin:
         held_out, rates = new_find_rates(
             latent_problem(model), model._targets, folds, folds.of_new(found.keys), found.weights, found.distances
         )
-        result = _novelty(model, held_out, rates)
+        result = _novelty(model, folds, held_out, rates)
         known = found.nodes >= 0
         if known.any():
             result[known] = self.novelty_[model._order.samples[found.nodes[known]]]
@@ -200,9 +203,10 @@ class TrustMixin:
         """Sets of classes that contain the true one with a given probability.
 
         Conformal prediction: labels are held out in folds, and a set contains each class whose p-value, its rank among
-        the held-out labels, is above 1 − `coverage`. The coverage holds on average over samples that are exchangeable
-        with the labelled ones, for any data. With few labels the sets are large: with fewer than nine, no class can be
-        left out at 90 %. Holding out labels from the final graph would not be valid, because it has seen them.
+        the held-out labels, is above 1 − `coverage`. If many of very many samples have labels, one part of the labels
+        is held out instead. The coverage holds on average over samples that are exchangeable with the labelled ones,
+        for any data. With few labels the sets are large: with fewer than nine, no class can be left out at 90 %.
+        Holding out labels from the final graph would not be valid, because it has seen them.
 
         Parameters
         ----------
@@ -243,12 +247,12 @@ class TrustMixin:
         folds, problem = label_folds(model, groups), latent_problem(model, second_opinion=groups is None)
         labelled, given = model._labelled, given_codes(model)
         if X is None:
-            held_out = fold_scores(problem, certain(model._targets), folds)
+            held_out = _fold_scores(model, problem, folds, once_for_all=groups is None)
             scores = held_out[model._nodes]
         else:
             found = read_new(model, X, present)
-            held_out, scores = _new_scores(model, problem, folds, found)
-        nodes, codes = _held_out_labels(model)
+            held_out, scores = new_scores(model, problem, certain(model._targets), folds, found)
+        nodes, codes = _held_out_labels(model, folds)
         p_values = class_p_values(held_out[nodes], codes, scores, by_class=by_class)
         n_classes = len(model.classes_)
         result = np.empty((len(p_values), n_classes), dtype=bool)
@@ -267,13 +271,20 @@ def certain(targets: Targets) -> Targets:
     return replace(targets, trust=None)
 
 
-def _held_out_labels(model: Any) -> tuple[NDArray, NDArray]:
+def _fold_scores(model: Any, problem: LatentProblem, folds: HeldOutFolds, *, once_for_all: bool) -> NDArray:
+    """Scores of all samples by the fits of their folds; those without groups are found once for all coverages."""
+    if not once_for_all:
+        return fold_scores(problem, certain(model._targets), folds)
+    return once(model, "fold scores", lambda: fold_scores(problem, certain(model._targets), folds))
+
+
+def _held_out_labels(model: Any, folds: HeldOutFolds) -> tuple[NDArray, NDArray]:
     """Distinct sample and class of each given label, in canonical order: what the sets are calibrated on.
 
     Identical samples count as often as they are labelled, each with its own label: where labels of copies differ, their
     majority would be wrong less often than they are. If all labels are repeated equally often, they count once.
     """
-    rows = np.flatnonzero(model._labelled)
+    rows = np.flatnonzero(model._labelled & (folds.number[model._nodes] != ALWAYS_KNOWN))
     codes = np.argsort(model._class_order)[given_codes(model)[rows]]
     pairs, counts = np.unique(np.stack([model._nodes[rows], codes]), axis=1, return_counts=True)
     nodes, codes = np.repeat(pairs, counts // np.gcd.reduce(counts), axis=1)
@@ -298,7 +309,7 @@ def _check_rows(rows: ArrayLike | None, n_samples: int) -> NDArray:
 
 def _doubt(model: Any) -> LabelDoubt:
     """How likely each label of a fit is wrong, judged among all labelled samples and some of the others."""
-    problem, targets, folds = latent_problem(model), certain(model._targets), label_folds(model)
+    problem, targets, folds = latent_problem(model), certain(model._targets), suspicion_folds(model)
     others = np.flatnonzero(~targets.labelled)
     if len(others) <= MAX_UNLABELLED or problem.links is not None:  # links to samples left out would be lost
         return doubt_labels(problem, targets, folds)
@@ -326,9 +337,9 @@ def _suspects(model: Any, found: LabelDoubt) -> Suspects:
     )
 
 
-def _novelty(model: Any, held_out: NDArray, rates: NDArray) -> NDArray:
+def _novelty(model: Any, folds: HeldOutFolds, held_out: NDArray, rates: NDArray) -> NDArray:
     """P-values of samples whose walks find a label at these rates, among the labelled samples that were held out."""
-    known = held_out[model._targets.labelled]
+    known = held_out[model._targets.labelled & (folds.number != ALWAYS_KNOWN)]
     seen = ~np.isnan(known)
     result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
     return np.minimum(result, 1.0)
@@ -336,33 +347,8 @@ def _novelty(model: Any, held_out: NDArray, rates: NDArray) -> NDArray:
 
 def _least_novelty(model: Any) -> float:
     """The least p-value that a sample can have; labels that cannot be held out count as stranger than it."""
-    folds, labelled = label_folds(model), model._targets.labelled
+    folds = label_folds(model)
+    labelled = model._targets.labelled & (folds.number != ALWAYS_KNOWN)
     n_held_out = int(np.isin(folds.number[labelled], folds.used).sum())
     n_labels = int(labelled.sum())
     return (n_labels - n_held_out + 1) / (n_labels + 1)
-
-
-def _new_scores(model: Any, problem: LatentProblem, folds: HeldOutFolds, found: NewRows) -> tuple[NDArray, NDArray]:
-    """Scores of held-out labelled samples as if they were new, and of new samples, each by the fit of its fold."""
-    targets = certain(model._targets)
-    labelled = np.flatnonzero(targets.labelled)
-    latent = model.latent_[model._order.samples]
-    edges, _ = model._average().connect(
-        latent[labelled], None if problem.groups is None else problem.groups[labelled], labelled
-    )
-    held_out = np.full((len(targets), targets.n_classes), np.nan)
-    scores, fold_of_new = np.zeros((len(found.nodes), targets.n_classes)), folds.of_new(found.keys)
-    own_fold = np.where(found.nodes >= 0, folds.number[found.nodes], -1)  # where the labels of copies are held out
-    fold_of_new = np.where(own_fold >= 0, own_fold, fold_of_new)
-    for members, remaining in split_labels(targets, folds):
-        answers = problem.label(remaining)
-        here = folds.number[labelled] == folds.number[members[0]]
-        rows = labelled[here]
-        held_out[rows] = problem.blend(
-            edges[here] @ answers, None if problem.opinions is None else problem.opinions[rows]
-        )
-        new = fold_of_new == folds.number[members[0]]
-        scores[new] = problem.blend(
-            found.weights[new] @ answers, None if found.opinions is None else found.opinions[new]
-        )
-    return held_out, scores

@@ -1,6 +1,7 @@
 """What `LMSSC.explain`, `suspect_labels`, `novelty` and `predict_set` read of a fitted model, in canonical order."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.graph import connect_new, laplacian
-from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
+from lmssc.core.held_out_folds import N_FOLDS, HeldOutFolds, LatentProblem, has_plenty_of_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import sample_keys
@@ -18,12 +19,14 @@ from lmssc.data.link_order import link_keys
 from lmssc.data.validation import Masks
 from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.dense_only import need_dense
+from lmssc.estimators.once import once
 from lmssc.estimators.worker_results import local_model
 from lmssc.numerics.scale import is_large
-from lmssc.numerics.spatial_order import spatial_order
 
-# Relative residual of the weights of labels, for small and for large data.
-TOLERANCE, LARGE_TOLERANCE = 1e-12, 1e-6
+# Relative residual of the weights of labels, for small data and, in single precision, for large data.
+TOLERANCE, LARGE_TOLERANCE = 1e-12, 1e-4
+# Folds in which labels are suspected if there are many: each half judges the other.
+N_FOLDS_OF_MANY = 2
 
 
 class NewRows(NamedTuple):
@@ -45,6 +48,8 @@ class NewRows(NamedTuple):
         Weight of the second opinion on each new sample itself; 0 for known ones.
     opinions : ndarray of shape (m, c), or None
         Second opinion on each sample; None without trust in it.
+    groups : ndarray of int of shape (m,), or None
+        Groups of connected views, if there is more than one.
     """
 
     nodes: NDArray
@@ -54,6 +59,7 @@ class NewRows(NamedTuple):
     latent: NDArray
     regression: NDArray
     opinions: NDArray | None
+    groups: NDArray | None = None
 
 
 def fitted_model(clf: Any) -> Any:
@@ -67,8 +73,18 @@ def fitted_model(clf: Any) -> Any:
 
 
 def latent_problem(model: Any, *, second_opinion: bool = True) -> LatentProblem:
-    """What it takes to label the samples again with some labels held out; the second opinion can be left out."""
-    samples, opinion = model._order.samples, model._opinion if second_opinion else None
+    """What it takes to label the samples again with some labels held out; the second opinion can be left out.
+
+    All questions to a fit share it, and with it the graph on Z alone.
+    """
+    problem = once(model, "latent problem", lambda: _latent_problem(model))
+    if second_opinion or problem.opinions is None:
+        return problem
+    return replace(problem, opinions=None)
+
+
+def _latent_problem(model: Any) -> LatentProblem:
+    samples, opinion = model._order.samples, model._opinion
     return LatentProblem(
         model._embedded[samples][:, : model.latent_.shape[1]],
         model.n_neighbors_,
@@ -81,12 +97,15 @@ def latent_problem(model: Any, *, second_opinion: bool = True) -> LatentProblem:
         links=model._link_laplacian,
         opinions=None if opinion is None else opinion.scores[samples],
         opinion_share=model.second_opinion_,
+        fast=is_large(len(samples)),
     )
 
 
 def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
     """Folds of the labels; `groups` has one entry for each sample of fit."""
     if groups is None:
+        if _has_one_fold(model):
+            return HeldOutFolds.draw_one(model._targets)
         return HeldOutFolds.draw(model._targets, model._order.keys)
     names = np.asarray(groups)
     if names.shape != (len(model._nodes),):
@@ -100,6 +119,21 @@ def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
     if place.max(initial=0) < 1:
         raise ValueError("groups must name at least 2 groups, so that one can be held out from the others")
     return HeldOutFolds.draw(model._targets, model._order.keys, place[model._order.samples])
+
+
+def _has_one_fold(model: Any) -> bool:
+    """Whether a part of the labels is enough: of very many samples plenty have one, and no copy of these is without."""
+    targets = model._targets
+    if not (is_large(len(targets)) and has_plenty_of_labels(targets)):
+        return False
+    return not targets.labelled[model._nodes[~model._labelled]].any()
+
+
+def suspicion_folds(model: Any) -> HeldOutFolds:
+    """Folds in which every label is held out once that can be."""
+    targets = model._targets
+    many = is_large(len(targets)) and has_plenty_of_labels(targets)
+    return HeldOutFolds.draw(targets, model._order.keys, n_folds=N_FOLDS_OF_MANY if many else N_FOLDS)
 
 
 def label_system(model: Any) -> LabelSystem:
@@ -125,7 +159,8 @@ def label_solver(model: Any) -> LabelSolver:
     system = label_system(model)
     if not is_large(system.n_samples):
         return LabelSolver(system, tol=TOLERANCE)
-    return LabelSolver(system, spatial_order(model._embedded[model._order.samples]), tol=LARGE_TOLERANCE)
+    order, _ = latent_problem(model).in_space
+    return LabelSolver(system, order, tol=LARGE_TOLERANCE, dtype=np.float32)
 
 
 def fitted_rows(model: Any, system: LabelSystem, nodes: NDArray) -> sparse.csr_array:
@@ -168,7 +203,7 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     regression = np.where(known, 0.0, model.second_opinion_)
     if opinions is not None and model._opinion is not None:
         opinions[known] = model._opinion.scores[samples[nodes[known]]]
-    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions)
+    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions, groups)
 
 
 def given_codes(model: Any) -> NDArray:
