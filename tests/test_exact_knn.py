@@ -1,10 +1,13 @@
 """Exact neighbours against all pairwise distances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
+from lmssc.numerics.knn import exact
 from lmssc.numerics.knn.exact import BruteForceL2, argtopk, nearest_neighbors, other_neighbors
 from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.parallel import threads
@@ -56,6 +59,20 @@ def test_other_coordinates_after_a_search():
     search = ExactKNN()
     search.search(points[:, :4].copy(), 6, 12)
     np.testing.assert_array_equal(search.search(-points, 6, 12).indices, ExactKNN().search(points, 6, 12).indices)
+
+
+def test_a_tree_and_all_distances_find_the_same_to_the_bit(monkeypatch):
+    """A tree is only used where it is faster."""
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(2500, 9)) * np.linspace(2, 0.1, 9)
+    dense = other_neighbors(points, 12)
+    calls = []
+    monkeypatch.setattr(exact, "BruteForceL2", calls.append)
+    monkeypatch.setattr(exact, "SETTINGS", replace(exact.SETTINGS, max_medium_points=2000))
+    tree = other_neighbors(points, 12)
+    assert not calls
+    np.testing.assert_array_equal(tree.indices, dense.indices)
+    np.testing.assert_array_equal(tree.squared_distances, dense.squared_distances)
 
 
 def test_ties_by_index():
