@@ -54,6 +54,20 @@ def test_more_coordinates_after_a_search_without_them(weight, dtype):
         assert all(len(np.unique(row)) == 12 for row in found.indices)
 
 
+def test_lists_from_the_first_search():
+    """Told of later searches, the first one makes the lists, and finds what it finds without them to the bit."""
+    rng = np.random.default_rng(6)
+    points = np.hstack([rng.normal(size=(1200, 6)), np.eye(5)[rng.integers(0, 5, 1200)]])
+    told, untold = ExactKNN(n_more=5), ExactKNN()
+    for found, right in zip(told.search(points[:, :6], 6, 12), untold.search(points[:, :6], 6, 12), strict=True):
+        np.testing.assert_array_equal(found, right)
+    assert told._known is not None
+    assert untold._known is None
+    found, right = told.search(points, 6, 12), other_neighbors(points, 12)
+    np.testing.assert_array_equal(found.indices, right.indices)
+    np.testing.assert_allclose(found.squared_distances, right.squared_distances, rtol=1e-12)
+
+
 def test_other_coordinates_after_a_search():
     points = np.random.default_rng(0).normal(size=(700, 6))
     search = ExactKNN()
