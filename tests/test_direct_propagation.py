@@ -58,7 +58,9 @@ def test_a_block_that_is_singular_has_no_sparse_factor():
     assert factorise_and_solve(L, np.ones(600, dtype=bool), np.ones((600, 1))) is None
 
 
-def test_folds_that_share_a_factor_are_those_solved_one_by_one(problem):
+@pytest.mark.parametrize("max_dense_labels", [0, 100_000])
+def test_folds_that_share_a_factor_are_those_solved_one_by_one(problem, max_dense_labels, monkeypatch):
+    monkeypatch.setattr("lmssc.core.direct_propagation.MAX_DENSE_LABELS", max_dense_labels)
     graph, L, codes = problem
     targets, labelled = Targets.from_codes(codes, 3), np.flatnonzero(codes >= 0)
     folds = [labelled[number::5] for number in range(5)]

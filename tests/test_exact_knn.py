@@ -1,10 +1,13 @@
 """Exact neighbours against all pairwise distances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
+from lmssc.numerics.knn import exact
 from lmssc.numerics.knn.exact import BruteForceL2, argtopk, nearest_neighbors, other_neighbors
 from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.parallel import threads
@@ -51,11 +54,39 @@ def test_more_coordinates_after_a_search_without_them(weight, dtype):
         assert all(len(np.unique(row)) == 12 for row in found.indices)
 
 
+def test_lists_from_the_first_search():
+    """Told of later searches, the first one makes the lists, and finds what it finds without them to the bit."""
+    rng = np.random.default_rng(6)
+    points = np.hstack([rng.normal(size=(1200, 6)), np.eye(5)[rng.integers(0, 5, 1200)]])
+    told, untold = ExactKNN(n_more=5), ExactKNN()
+    for found, right in zip(told.search(points[:, :6], 6, 12), untold.search(points[:, :6], 6, 12), strict=True):
+        np.testing.assert_array_equal(found, right)
+    assert told._known is not None
+    assert untold._known is None
+    found, right = told.search(points, 6, 12), other_neighbors(points, 12)
+    np.testing.assert_array_equal(found.indices, right.indices)
+    np.testing.assert_allclose(found.squared_distances, right.squared_distances, rtol=1e-12)
+
+
 def test_other_coordinates_after_a_search():
     points = np.random.default_rng(0).normal(size=(700, 6))
     search = ExactKNN()
     search.search(points[:, :4].copy(), 6, 12)
     np.testing.assert_array_equal(search.search(-points, 6, 12).indices, ExactKNN().search(points, 6, 12).indices)
+
+
+def test_a_tree_and_all_distances_find_the_same_to_the_bit(monkeypatch):
+    """A tree is only used where it is faster."""
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(2500, 9)) * np.linspace(2, 0.1, 9)
+    dense = other_neighbors(points, 12)
+    calls = []
+    monkeypatch.setattr(exact, "BruteForceL2", calls.append)
+    monkeypatch.setattr(exact, "SETTINGS", replace(exact.SETTINGS, max_medium_points=2000))
+    tree = other_neighbors(points, 12)
+    assert not calls
+    np.testing.assert_array_equal(tree.indices, dense.indices)
+    np.testing.assert_array_equal(tree.squared_distances, dense.squared_distances)
 
 
 def test_ties_by_index():

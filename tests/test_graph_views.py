@@ -330,6 +330,10 @@ def test_features_that_look_like_links_get_a_hint(fitted):
     words = sparse.random_array((400, 400), density=0.05, random_state=rng, format="csr")
     assert not looks_like_links(words)
     assert looks_like_links(papers(400, p_link=0.2)[1])
+    dense = rng.random((400, 400))
+    assert not looks_like_links(dense)
+    assert looks_like_links(dense + dense.T)
+    assert not looks_like_links(dense + dense.T + np.eye(400, k=399))
 
 
 @pytest.mark.parametrize("second_opinion", ["auto", 0.5])

@@ -5,7 +5,8 @@ import pytest
 
 import oracles
 from lmssc.core import label_regression as expectation
-from lmssc.core.label_regression import NystroemFeatures, Regression
+from lmssc.core.alternation import relative_change
+from lmssc.core.label_regression import LabelRegressor, NystroemFeatures, NystroemRows, Regression
 
 
 def some_places(seed, n=60, r=4, n_classes=3):
@@ -32,6 +33,15 @@ def test_products_of_features_are_the_kernel():
     energy = (centred**2).sum() / len(Z)
     K = 0.8 * centred @ centred.T / energy + 0.2 * np.exp(-oracles.squared_distances(Z) / (2 * energy))
     np.testing.assert_allclose(features @ features.T, K, atol=1e-7)
+
+
+def test_the_change_of_predictions_needs_no_predictions():
+    rng = np.random.default_rng(0)
+    rows = NystroemRows(some_places(0, n=400)[0])
+    before, after = (LabelRegressor(rows.features, rng.normal(size=(rows.features.size, 500))) for _ in range(2))
+    right = relative_change(after.at(rows), before.at(rows))
+    np.testing.assert_allclose(after.change_from(before, rows), right, rtol=1e-9)
+    assert before.change_from(before, rows) == 0
 
 
 def test_fewer_landmarks_are_close(monkeypatch):

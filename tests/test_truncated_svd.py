@@ -10,6 +10,7 @@ from lmssc.data.missing_views import check_views
 from lmssc.data.storage import smaller
 from lmssc.data.view import View
 from lmssc.data.views import Views
+from lmssc.numerics.matrices import MIN_WIDE
 
 GRAM = SVDLimits()
 NO_GRAM = SVDLimits(max_gram_size=10)
@@ -53,6 +54,30 @@ def test_every_path_finds_the_same_directions(monkeypatch, shape, dtype, atol):
             np.testing.assert_allclose(found.directions, right[:5].T * signs, atol=10 * atol)
             assert found.directions.dtype == dtype
             assert (found.directions[np.abs(found.directions).argmax(axis=0), np.arange(5)] > 0).all()
+
+
+@pytest.mark.parametrize("shape", [(90, 260), (260, 90)])
+def test_lanczos_of_sparse_views_that_are_not_centred(monkeypatch, shape):
+    monkeypatch.setattr("lmssc.core.truncated_svd.SVD", NO_GRAM)
+    X = decaying(shape)
+    views = Views([View(sparse.csr_array(part)) for part in (X[:, :40], X[:, 40:])])
+    _, values, right = np.linalg.svd(X, full_matrices=False)
+    found = leading_directions(views, 5)
+    np.testing.assert_allclose(found.values, values[:5], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(found.directions), np.abs(right[:5].T), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [MIN_WIDE - 1, MIN_WIDE])
+def test_products_of_wide_and_narrow_views(width, dtype):
+    rng = np.random.default_rng(0)
+    X, W, H = (rng.normal(size=shape).astype(dtype) for shape in ((50, width), (width, 7), (50, 7)))
+    view, exact = View(X), X.astype(np.longdouble)
+    atol = 1e3 * np.finfo(dtype).eps
+    np.testing.assert_allclose(view.dot(W), exact @ W, atol=atol)
+    np.testing.assert_allclose(view.transpose_dot(H), exact.T @ H, atol=atol)
+    assert view.dot(W).flags.c_contiguous
+    assert view.transpose_dot(H).flags.c_contiguous
 
 
 def test_block_lanczos_restarts_until_close_values_converge(monkeypatch):

@@ -55,7 +55,7 @@ def test_with_many_classes_the_expected_scores_have_fewer_columns_and_the_same_d
         return warm_start(points, graph, targets, 1.0, lambda coordinates: learn_graph(coordinates, 5, 1.0)[0])
 
     short = start()
-    monkeypatch.setattr(LabelRegressor, "compressed", lambda self: self)
+    monkeypatch.setattr(LabelRegressor, "is_wide", False)
     long = start()
     assert short.expected.shape[1] <= 15 < long.expected.shape[1] == 40
     np.testing.assert_allclose(short.scores, long.scores, atol=1e-9)

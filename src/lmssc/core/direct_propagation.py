@@ -30,6 +30,8 @@ REFINED, MAX_REFINEMENTS = 1e-13, 8
 # Where a tolerance is given, the residual is this share of it, as long as a further refinement costs less than the
 # factor: with at most this many right-hand sides for each sample.
 MARGIN, MAX_RHS_PER_SAMPLE = 1e-3, 1 / 6
+# More targets of labelled samples than these, nearly all of them zeros, are multiplied as a sparse matrix.
+MAX_DENSE_LABELS = 100_000
 
 
 def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
@@ -236,22 +238,25 @@ def scores_without(
     """
     known = np.flatnonzero(labelled)
     columns = laplacian[:, known].toarray().astype(np.float64, copy=False)
-    influence = factorise_and_solve(laplacian, ~labelled, -columns[~labelled])
+    rest, given = columns[~labelled], targets[known].astype(np.float64)
+    influence = factorise_and_solve(laplacian, ~labelled, -rest)
     if influence is None:
         return [None] * len(folds)
-    schur = columns[labelled] + columns[~labelled].T @ influence
-    given = targets[known].astype(np.float64)
+    if given.size > MAX_DENSE_LABELS:  # nearly all numbers of both are zeros
+        rest, given = sparse.csr_array(rest), sparse.csr_array(given)
+    schur = columns[labelled] + rest.T @ influence
     found: list[NDArray | None] = []
     for rows in folds:
         held_out = np.isin(known, rows)
-        own = given.copy()
+        kept = given[~held_out]
         try:
             factor = linalg.cho_factor(schur[np.ix_(held_out, held_out)])
         except linalg.LinAlgError:
             found.append(None)
             continue
-        own[held_out] = -linalg.cho_solve(factor, schur[np.ix_(held_out, ~held_out)] @ given[~held_out])
-        scores = np.empty(targets.shape)
-        scores[labelled], scores[~labelled] = own, influence @ own
+        own = -linalg.cho_solve(factor, schur[np.ix_(held_out, ~held_out)] @ kept)
+        scores = targets.astype(np.float64)
+        scores[known[held_out]] = own
+        scores[~labelled] = influence[:, held_out] @ own + influence[:, ~held_out] @ kept
         found.append(scores)
     return found

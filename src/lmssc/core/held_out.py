@@ -191,7 +191,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         groups = None if objective.groups is None else objective.groups[chosen]
         links = None if objective.links is None else objective.links.take(chosen)
         objective = replace(objective, groups=groups, links=links)
-        search = choose_search(n_samples, config.neighbor_recall)
+        search = choose_search(n_samples, config.neighbor_recall, targets.n_classes if first.label_weight else None)
         graph = objective.connect(embedded, search)
         first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight, search)
     chosen_objective = replace(objective, views=views, targets=targets)

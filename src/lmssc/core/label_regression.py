@@ -249,11 +249,30 @@ class LabelRegressor:
         >>> step.shape, short.shape, bool(np.isclose(np.vdot(step, step), np.vdot(short, short)))
         ((1, 5), (1, 3), True)
         """
-        n_features, n_columns = self.coefficients.shape
-        if n_columns <= n_features:
+        if not self.is_wide:
             return self
         values, vectors = linalg.eigh(self.coefficients @ self.coefficients.T)
         return LabelRegressor(self.features, vectors * np.sqrt(np.maximum(values, 0)))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are more classes than features."""
+        return self.coefficients.shape[1] > self.coefficients.shape[0]
+
+    def change_from(self, before: "LabelRegressor", rows: NystroemRows) -> float:
+        """`relative_change` of the predictions for all points, without computing them: ‖ΦB‖² = Tr(Bᵀ·ΦᵀΦ·B).
+
+        Examples
+        --------
+        >>> rows = NystroemRows(np.array([[0.0], [1.0]]))
+        >>> regressor = LabelRegressor(rows.features, np.arange(15.0).reshape(3, 5))
+        >>> round(regressor.times(1.5).change_from(regressor, rows), 9)
+        0.5
+        """
+        gram = rows.moments[0]
+        moved = self.coefficients - before.coefficients
+        squares = [max(float(np.vdot(part, gram @ part)), 0.0) for part in (moved, before.coefficients)]
+        return float(np.sqrt(squares[0] / max(squares[1], np.finfo(float).tiny)))
 
     def times(self, factor: float) -> "LabelRegressor":
         """The same with all predictions times `factor`."""

@@ -105,7 +105,9 @@ def begin(
     permutation = choose_order(views, latent)
     objective = replace(_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
-    search = choose_search(views.n_samples, config.neighbor_recall)
+    # With so few samples the search is also that of all folds of held-out labels.
+    shared = config.calibrate and config.label_weight > 0 and views.n_samples <= MAX_CALIBRATION_SAMPLES
+    search = choose_search(views.n_samples, config.neighbor_recall, targets.n_classes if shared else None)
     first = _first_graph(objective, latent, search, permutation, config)
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:

@@ -247,6 +247,9 @@ def _squared_operator(views: Views, *, by_samples: bool) -> Callable[[NDArray], 
     """Column ↦ X·Xᵀ or Xᵀ·X times it, for sparse views; stacked, which saves most of the overhead of short products."""
     data = sparse.hstack([view.data for view in views], format="csr")
     transposed = data.T.tocsr()
+    if all(view.offset is None for view in views):
+        first, then = (transposed, data) if by_samples else (data, transposed)
+        return lambda column: then @ (first @ column.ravel())
     offsets = [np.zeros(view.data.shape[1], views.dtype) if view.offset is None else view.offset for view in views]
     masks = [np.ones(views.n_samples, views.dtype) if v.present is None else v.present for v in views]
     shift = sparse.block_diag([offset[:, None] for offset in offsets], format="csr").astype(views.dtype)

@@ -168,6 +168,7 @@ class _RoundsInMemory:
     initially_disconnected: NDArray = field(init=False)
     expected: NDArray | None = None
     predicted: NDArray | None = None
+    wide: LabelRegressor | None = None
 
     def propagate(self) -> None:
         if self.expected is not None:
@@ -187,6 +188,9 @@ class _RoundsInMemory:
         return self.found.scores  # type: ignore[union-attr]
 
     def predict(self, candidate: LabelRegressor) -> float:
+        if candidate.is_wide:  # P are the predictions of a compressed one
+            last, self.wide = self.wide, candidate
+            return np.inf if last is None else candidate.change_from(last, self.regression.rows)
         before, self.predicted = self.predicted, candidate.at(self.regression.rows)
         return np.inf if before is None else relative_change(self.predicted, before)
 

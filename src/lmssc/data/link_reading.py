@@ -13,6 +13,7 @@ from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import Graph, GraphView
 from lmssc.data.row_index import index_of, is_default
 from lmssc.data.validation import name_parts, read_block
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
 # A square view of fewer samples than this gets no hint: too little to tell links from features.
@@ -20,6 +21,8 @@ MIN_SAMPLES_FOR_HINT = 20
 # A view that is not symmetric looks like links if its diagonal is empty although so many entries would be there by
 # chance.
 MIN_CHANCE_ON_DIAGONAL = 10
+# Rows of a dense view that are compared with its columns at a time.
+BATCH_ROWS = 128
 
 
 def split_graphs(X: Any) -> tuple[dict[str, Any], dict[str, Graph]]:
@@ -228,14 +231,20 @@ def looks_like_links(block: Matrix) -> bool:
     values = block.data if sparse.issparse(block) else block
     if not (np.isfinite(values).all() and values.min(initial=0) >= 0):
         return False
-    n_entries = np.count_nonzero(values)
+    n_entries = np.count_nonzero(values != 0)
     on_diagonal = np.count_nonzero(block.diagonal())
     if n_entries - on_diagonal < n_samples // 2:
         return False
     if on_diagonal == 0 and MIN_CHANCE_ON_DIAGONAL * n_samples <= n_entries <= n_samples**2 // 2:
         return True
-    difference = abs(block - block.T)
-    return not (difference.max() > 0)
+    return _is_symmetric(block)
+
+
+def _is_symmetric(block: Matrix) -> bool:
+    """Whether a square block equals its transpose; of a dense one that does not, often only some rows are read."""
+    if sparse.issparse(block):
+        return not (abs(block - block.T).max() > 0)
+    return all(np.array_equal(block[rows], block[:, rows].T) for rows in gen_batches(len(block), BATCH_ROWS))
 
 
 def match_index(views: list[GraphView], index: Any) -> None:

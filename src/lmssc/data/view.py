@@ -10,7 +10,7 @@ from scipy import sparse
 
 from lmssc.data.memmap import MIN_MAPPED_BYTES, MappedRows, memory_map, slices, stored_bytes
 from lmssc.data.shared_files import map_rows, readers_of
-from lmssc.numerics.matrices import Matrix
+from lmssc.numerics.matrices import Matrix, times_columns, transpose_times_columns
 
 # Columns of a sparse or centred view that are made dense at a time.
 STRIP = 100
@@ -86,14 +86,14 @@ class View:
 
     def transpose_dot(self, latent: NDArray) -> NDArray:
         """XᵀH, of shape (d, r)."""
-        product = self.data.T @ latent
+        product = transpose_times_columns(self.data, latent)
         if self.offset is not None:
             product -= np.outer(self.offset, self.keep_present(latent).sum(axis=0))
         return product
 
     def dot(self, loadings: NDArray) -> NDArray:
         """X·W, of shape (n, r)."""
-        product = self.data @ loadings
+        product = times_columns(self.data, loadings)
         if self.offset is not None:
             product -= self.keep_present(np.broadcast_to(self.offset @ loadings, product.shape))
         return product

@@ -265,8 +265,8 @@ class MultiViewClassifier(
             distributions = rename_columns(solution.scores, self._class_order)
         else:
             scores = np.maximum(solution.scores, 0)
-            distributions = np.empty_like(scores)
-            distributions[:, self._class_order] = scores / scores.sum(axis=1, keepdims=True)
+            scores /= scores.sum(axis=1, keepdims=True)
+            distributions = scores.take(np.argsort(self._class_order), axis=1)
         self.label_distributions_ = self._to_input(distributions)
         self.transduction_ = self._decide(self.label_distributions_)
         self.graph_ = self._graph_of_samples(solution.graph)

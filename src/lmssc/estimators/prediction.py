@@ -183,7 +183,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         if sparse.issparse(distributions):
             best = largest_entries(rename_columns(distributions, np.argsort(self._class_order)), 1).indices
         else:
-            best = distributions[:, self._class_order].argmax(axis=1)
+            best = distributions.take(self._class_order, axis=1).argmax(axis=1)
         return self.classes_[self._class_order[best]]
 
     def _threads(self) -> AbstractContextManager[None]:

@@ -273,12 +273,14 @@ def has_index(n_samples: int, target: float = TARGET) -> bool:
     return is_large(n_samples) and target < 1
 
 
-def choose_search(n_samples: int, target: float = TARGET) -> ExactKNN | ApproximateKNN:
+def choose_search(n_samples: int, target: float = TARGET, n_more: int | None = None) -> ExactKNN | ApproximateKNN:
     """The search for this number of samples: exact, or for many samples approximate with this recall.
+
+    `n_more` is the number of coordinates that many later searches will add to those of the first, if that is known.
 
     Examples
     --------
     >>> type(choose_search(1000)).__name__, type(choose_search(100_000)).__name__
     ('ExactKNN', 'ApproximateKNN')
     """
-    return ApproximateKNN(target) if has_index(n_samples, target) else ExactKNN()
+    return ApproximateKNN(target) if has_index(n_samples, target) else ExactKNN(n_more)

@@ -95,6 +95,12 @@ class ExactKNN:
     Where later points have the same first coordinates as those of the first search, and more, as in the rounds of a
     warm start, most of their neighbours are found among the nearest by these coordinates, which are listed once.
 
+    Parameters
+    ----------
+    n_more : int, optional
+        Number of coordinates that many later searches will add to those of the first, which then makes the lists. By
+        default they are made when some such searches have come.
+
     Examples
     --------
     >>> ExactKNN().search(np.array([[0.0], [1.0], [3.0]]), 1, 2).indices
@@ -103,7 +109,8 @@ class ExactKNN:
            [1, 0]])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, n_more: int | None = None) -> None:
+        self._n_more = n_more
         self._first: NDArray | None = None
         self._known: KnownPart | None = None
         self._n_extended = 0
@@ -112,6 +119,9 @@ class ExactKNN:
         """The `length` nearest other points of every point."""
         if self._first is None:
             self._first = points
+            if self._n_more is not None and do_lists_pay(len(points), self._n_more, length):
+                self._known = KnownPart.of(points, LISTS.factor * length)
+                return Neighbors(*(part[:, :length].copy() for part in self._known.lists))
         elif self._known is None and is_worth_listing(self._first, points, length):
             self._n_extended += 1
             if self._n_extended > LISTS.n_without:
@@ -130,7 +140,7 @@ class ExactKNN:
 
     def renumber(self, order: NDArray) -> None:
         """Forget what was searched."""
-        self._first = self._known = None
+        self._first = self._known = self._n_more = None
 
     def state(self) -> None:
         """None: the answer depends on the points alone."""
@@ -161,8 +171,19 @@ def is_worth_listing(points: NDArray, later: NDArray, length: int) -> bool:
     >>> is_worth_listing(few, more, 12), is_worth_listing(few[:400], more[:400], 12), is_worth_listing(more, few, 12)
     (True, False, False)
     """
-    n_points, n_more = len(points), later.shape[1] - points.shape[1]
+    n_more = later.shape[1] - points.shape[1]
+    return do_lists_pay(len(points), n_more, length) and is_extended(points, later)
+
+
+def do_lists_pay(n_points: int, n_more: int, length: int) -> bool:
+    """Whether a search among the listed neighbours takes less time than one among all.
+
+    Examples
+    --------
+    >>> do_lists_pay(2000, 5, 12), do_lists_pay(2000, 100, 12)
+    (True, False)
+    """
     n_listed = LISTS.factor * length
     # Longer lists are not searched by matrix products.
     few = n_points > LISTS.max_points or n_listed + SETTINGS.n_spare >= n_points // 8
-    return not few and n_listed * (n_more + 2) <= n_points and is_extended(points, later)
+    return not few and n_listed * (n_more + 2) <= n_points
