@@ -335,10 +335,10 @@ class MultiViewClassifier(
         >>> data = lmssc.datasets.make_multiview(100, labelled=0.2, random_state=0)
         >>> clf = lmssc.LMSSC(max_iter=2).fit(data.views, data.y)
         >>> clf.report(path)
-        >>> "labels that were held out" in path.read_text(encoding="utf-8")
+        >>> "were predicted correctly" in path.read_text(encoding="utf-8")
         False
         >>> clf.report(path, data.views, data.y)
-        >>> "Of 15 labels that were held out" in path.read_text(encoding="utf-8")
+        >>> "Of 15 held-out labels" in path.read_text(encoding="utf-8")
         True
         """
         from lmssc.report import write_report

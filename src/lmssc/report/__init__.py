@@ -103,7 +103,7 @@ def write_report(
     >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
     >>> write_report(path, clf, data.views, data.y, title="Made up", ids=[f"s{i}" for i in range(60)])
-    >>> "Of 12 labels that were held out" in path.read_text(encoding="utf-8")
+    >>> "Of 12 held-out labels" in path.read_text(encoding="utf-8")
     True
     """
     check_is_fitted(clf)
