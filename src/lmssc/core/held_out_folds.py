@@ -26,7 +26,7 @@ N_FOLDS = 5
 """Folds of held-out labels: each answer comes from a fit that has four fifths of the labels."""
 MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-5
 """Rounds of the warm start, and relative residual of the propagation, of very many samples:
-the promise of p-values does not depend on how good the scores are, and these are as good to three digits."""
+the promise of p-values does not depend on how good the scores are."""
 MIN_LABELS, MIN_LABELS_PER_CLASS = 900, 60
 """With so many labels, and so many of each class, a part of them is enough to rank answers by."""
 MIN_HELD_OUT, MIN_PARTS = 1000, 3
