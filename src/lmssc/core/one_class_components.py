@@ -197,7 +197,9 @@ def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> 
     centres = np.flatnonzero(targets.labelled)
     n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
     centres = centres[np.linspace(0, len(centres) - 1, min(n_centres, len(centres))).astype(int)]
-    both_ways = sparse.csr_array(graph + graph.T)
+    # One byte for each edge: only which there are counts.
+    edges = sparse.csr_array(((graph.data != 0).astype(np.int8), graph.indices, graph.indptr), shape=graph.shape)
+    both_ways = sparse.csr_array(edges + edges.T)
     ranks, agree = [], []
     for centre in centres:
         nearest = _nearest_by_steps(both_ways, int(centre), largest)
