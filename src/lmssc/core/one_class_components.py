@@ -24,7 +24,7 @@ MATERIAL = 0.2
 
 
 class OneClassSamples(NamedTuple):
-    """Unlabelled samples in components whose labels are all of one class.
+    """Unlabelled samples in components whose labels are all of one class, if others have labels of several.
 
     Attributes
     ----------
@@ -52,10 +52,7 @@ class OneClassSamples(NamedTuple):
         """
         n_components, component = components_of(graph)
         labelled = targets.labelled
-        pairs = np.unique(component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled])
-        one_class = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
-        # A sample whose own labels disagree stands for several classes.
-        one_class[component[targets.mixed]] = False
+        one_class = doubtful_components(component[labelled], targets, n_components)
         samples = np.flatnonzero(one_class[component] & ~labelled)
         own = component[samples]
         n_labels = np.bincount(component[labelled], minlength=n_components)[own]
@@ -71,6 +68,40 @@ class OneClassSamples(NamedTuple):
         """
         order = np.argsort(numbers[self.samples])
         return OneClassSamples(numbers[self.samples][order], self.n_labels[order], self.sizes[order])
+
+
+def doubtful_components(of_labels: NDArray, targets: Targets, n_components: int) -> NDArray:
+    """Mark the components whose labels are all of one class; none if no other component has labels of several.
+
+    Then all labelled samples that are close to each other agree, and there is no reason for doubt.
+
+    Parameters
+    ----------
+    of_labels : ndarray of int of shape (l,)
+        Component of each labelled sample.
+    targets : Targets
+        The labels.
+    n_components : int
+        Number of components.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_components,)
+
+    Examples
+    --------
+    >>> codes = np.array([0, 1, 1, -1])
+    >>> doubtful_components(np.array([0, 0, 1]), Targets.from_codes(codes, 2), n_components=3)
+    array([False,  True, False])
+    >>> doubtful_components(np.array([0, 1, 1]), Targets.from_codes(codes, 2), n_components=3)
+    array([False, False, False])
+    """
+    labelled = np.flatnonzero(targets.labelled)
+    pairs = np.unique(of_labels.astype(np.int64) * targets.n_classes + targets.codes[labelled])
+    n_classes = np.bincount(pairs // targets.n_classes, minlength=n_components)
+    # A sample whose own labels disagree stands for several classes.
+    n_classes[of_labels[np.isin(labelled, targets.mixed)]] = 2
+    return (n_classes == 1) & (n_classes > 1).any()
 
 
 def shrink_one_class(

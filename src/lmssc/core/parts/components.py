@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from lmssc.core.one_class_components import OneClassSamples
+from lmssc.core.one_class_components import OneClassSamples, doubtful_components
 from lmssc.core.parts.executor import Executor, Message, Part, gather
 from lmssc.core.parts.halo import rows_for_others, with_halo
 from lmssc.core.targets import Targets
@@ -43,10 +43,7 @@ def one_class_samples(executor: Executor, targets: Targets, order: NDArray) -> O
     labelled = np.flatnonzero(targets.labelled)
     of_labels = component[np.searchsorted(names, gather(executor, "component", labelled))]
     n_labels = np.bincount(of_labels, minlength=n_components)
-    pairs = np.unique(of_labels.astype(np.int64) * targets.n_classes + targets.codes[labelled])
-    one_class = np.bincount(pairs // targets.n_classes, minlength=n_components) == 1
-    # A sample whose own labels disagree stands for several classes.
-    one_class[of_labels[np.isin(labelled, targets.mixed)]] = False
+    one_class = doubtful_components(of_labels, targets, n_components)
     members = np.hstack(executor.map(_members, names[one_class[component]]))
     own = component[np.searchsorted(names, members[1])]
     numbers = order[members[0]]

@@ -16,7 +16,7 @@ from lmssc.numerics.parallel import threaded_map
 class IVFSettings:
     """Settings of `IVFIndex`."""
 
-    clusters_per_root: int = 20
+    clusters_per_root: int = 10
     min_cluster_size: int = 150
     """n_clusters = min(clusters_per_root·√n, n / min_cluster_size)."""
     n_near: int = 32
