@@ -10,6 +10,7 @@ from lmssc.paper.markdown import markdown_table
 UPDATES = "results/scale/updates.csv"
 CLUSTER = "results/scale/cluster.json"
 PARTS = "results/scale/parts.json"
+WORKERS = "results/scale/workers.json"
 PAGE = "docs/scale.md"
 
 
@@ -19,9 +20,11 @@ def scale_blocks(root: Path) -> dict[str, str]:
         updates = list(csv.DictReader(file))
     cluster = json.loads((root / CLUSTER).read_text(encoding="utf-8"))
     parts = json.loads((root / PARTS).read_text(encoding="utf-8"))
+    workers = json.loads((root / WORKERS).read_text(encoding="utf-8"))
     return {
         "messages": _messages([run for run in cluster.values() if "iterations" in run]),
         "answers": _answers(cluster),
+        "workers": _workers(workers),
         "disk": _disk([run for name, run in parts.items() if name != "agreement"]),
         "updates": _updates([row for row in updates if row["kind"] in ("batch", "stream")]),
         "floor": _floor([row for row in updates if row["kind"] == "floor"]),
@@ -58,6 +61,18 @@ def _answers(runs: dict[str, dict[str, Any]]) -> str:
             if "compared_with" in run
         ],
     )
+
+
+def _workers(found: dict[str, Any]) -> str:
+    """Seconds of the same fit on more and more workers."""
+    rows = []
+    for n_workers, runs in found["runs"].items():
+        driver = sum(run["driver_cpu"] for run in runs) / len(runs)
+        workers = sum(sum(run["workers_cpu"]) for run in runs) / len(runs)
+        median, speedup = found["median_seconds"][n_workers], found["speedup"][n_workers]
+        rows.append([n_workers, f"{median:.0f}", f"{speedup:.2f}", f"{driver:.0f}", f"{workers:.0f}"])
+    heading = ["workers", "seconds, median", "times as fast", "CPU seconds of the driver", "CPU seconds of all workers"]
+    return markdown_table(heading, rows)
 
 
 def _disk(runs: list[dict[str, Any]]) -> str:
