@@ -137,18 +137,7 @@ def judge_labels(scores: NDArray, targets: Targets, noise: float | None = None) 
 def evidence_of_noise(scores: NDArray, targets: Targets, noise: float) -> float:
     """How much more likely the held-out labels are if a share of all labels is wrong than if none is, as a logarithm.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, c)
-        Scores of each sample without its own label, NaN for some.
-    targets : Targets
-        The labels.
-    noise : float
-        ν.
-
-    Returns
-    -------
-    float
+    Parameters are as for `judge_labels`.
 
     Examples
     --------
