@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -266,3 +267,43 @@ def test_a_model_with_graphs_is_refused(data):
         clf.fit({"a": data.views[0][:220], "links": lmssc.Graph(ring)}, data.y[:220])
     with pytest.raises(ValueError, match="fitted with the graphs"):
         clf.partial_update({"a": data.views[0][220:]})
+
+
+@pytest.mark.parametrize("rows", [slice(220, None), slice(None)])
+def test_labels_in_another_order_than_the_new_samples_are_refused(data, fitted, rows):
+    names = [f"s{row}" for row in range(240)]
+    frames = [pd.DataFrame(view, index=names)[220:] for view in data.views]
+    y = pd.Series(data.y, index=names)[rows]
+    assert_same(update(fitted, frames, y), update(fitted, take(data, slice(220, None)), data.y[rows]))
+    mixed = y.iloc[np.r_[: len(y) - 20, range(len(y) - 1, len(y) - 21, -1)]]
+    with pytest.raises(ValueError, match="same index in another order"):
+        update(fitted, frames, mixed)
+
+
+def test_a_refit_fills_missing_values_as_a_fit_does(data):
+    views = take(data, slice(None))
+    views[0] = views[0].copy()
+    views[0][[3, 230], [1, 2]] = np.nan
+    views[0][220:, 2] += 50
+    old, new = ([view[rows] for view in views] for rows in (slice(220), slice(220, None)))
+    clf = LMSSC(impute="mean").fit(old, data.y[:220])
+    clf.partial_update(new, data.y[220:], X=old, refit="always")
+    whole = LMSSC(impute="mean").fit(views, data.y)
+    assert_same(clf, whole)
+    np.testing.assert_array_equal(clf.imputed_["view0"], whole.imputed_["view0"])
+    assert clf.imputed_["view0"][1:3].tolist() == [1, 1]
+
+
+def test_what_only_a_refit_can_do_is_not_offered_without_one(data):
+    clf = LMSSC(label_noise=0.1).fit(take(data, slice(220)), data.y[:220])
+    with pytest.raises(ValueError, match="pass X, the 220 earlier samples$"):
+        update(clf, take(data, slice(220, None)), data.y[220:])
+
+
+def test_labels_of_no_sample_and_labels_of_another_type_are_refused(data, fitted):
+    with pytest.raises(ValueError, match="y_new has 0 labels, but there must be one for each of the 220 samples of fit"):
+        update(fitted, None, [])
+    with pytest.raises(ValueError, match=r"True and False, but the classes are \[0, 1, 2\]"):
+        update(fitted, take(data, slice(220, None)), np.arange(20) < 10)
+    with pytest.raises(ValueError, match="the class 1 would have no label left"):
+        update(fitted, None, np.where(data.y[:220] == 1, -1, data.y[:220]))

@@ -26,6 +26,14 @@ class NewInputMixin(OriginMixin):
     _fills: dict[str, NDArray]
 
     def _read_views(self, X: Any, *, present: Masks) -> list[RawView]:
+        """Views given after `fit`, with single missing values filled in; in the order of the user."""
+        return self._fill(self._read_unfilled(X, present=present))
+
+    def _fill(self, raws: list[RawView]) -> list[RawView]:
+        """The views with single missing values filled in as in `fit`."""
+        return [fill_gaps(raw, self._fills[raw.name])[0] for raw in raws] if self._fills else raws
+
+    def _read_unfilled(self, X: Any, *, present: Masks) -> list[RawView]:
         """Views given after `fit`, which must match those of `fit`; in the order of the user."""
         X, present = self._from_frame(X, present)
         check_rows(X, present=present)
@@ -43,8 +51,7 @@ class NewInputMixin(OriginMixin):
             block = read_block(X, "X")
             validate_data(self, X=X if hasattr(X, "shape") else block, reset=False, skip_check_array=True)
             blocks = self._layout.split(block)
-        raws = make_raw_views(blocks, present, gaps=bool(self._fills))
-        return [fill_gaps(raw, self._fills[raw.name])[0] for raw in raws] if self._fills else raws
+        return make_raw_views(blocks, present, gaps=bool(self._fills))
 
     def _read_known(self, X: Any) -> dict[str, Matrix]:
         """Views of a collection in the order of `fit`; a warning names those that are missing."""

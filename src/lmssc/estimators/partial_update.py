@@ -31,9 +31,10 @@ from lmssc.data.canonical_order import in_input_order, sample_keys
 from lmssc.data.dataset import Dataset
 from lmssc.data.labels import known_labels
 from lmssc.data.parameters import one_of
+from lmssc.data.row_index import index_of
 from lmssc.data.soft_labels import is_soft
 from lmssc.data.stacking import stack_rows_of
-from lmssc.data.validation import Masks
+from lmssc.data.validation import Masks, check_rows
 from lmssc.data.view import RawView
 from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.dense_only import need_dense
@@ -124,9 +125,13 @@ class PartialUpdateMixin:
 
 @dataclass(frozen=True)
 class _Update:
-    """What an update is given: views of the new rows in the order of the model, and the labels of all rows."""
+    """What an update is given: views of the new rows in the order of the model, and the labels of all rows.
+
+    A refit learns anew what replaces single missing values, so it needs the views without what the fit fills in.
+    """
 
     raws: list[RawView] | None
+    unfilled: list[RawView] | None
     merged: MergedSamples
     given: NDArray
     before: NDArray
@@ -143,7 +148,7 @@ def _update(model: Any, X_new: Any, y_new: Any, present: Masks, refit: str, earl
     given = _read(model, X_new, y_new, present)
     why = _only_a_refit_can(model, given)
     if refit == "always" or (why and refit == "auto"):
-        _refit(model, given, earlier, why or ["refit='always'"])
+        _refit(model, given, earlier, why or ["refit='always'"], avoidable=False)
         return
     if why:
         raise ValueError(f"this update needs a refit: {'; '.join(why)}. Pass refit='auto' and X, the earlier samples")
@@ -160,7 +165,7 @@ def _update(model: Any, X_new: Any, y_new: Any, present: Masks, refit: str, earl
         return
     vars(model).clear()
     vars(model).update(before)
-    _refit(model, given, earlier, reasons)
+    _refit(model, given, earlier, reasons, avoidable=True)
 
 
 def _refuse(model: Any) -> None:
@@ -182,24 +187,33 @@ def _refuse(model: Any) -> None:
 
 def _read(model: Any, X_new: Any, y_new: Any, present: Masks) -> _Update:
     """Check the new samples and labels, and number them together with those of the fit."""
-    raws, keys = None, np.empty(0, dtype=np.uint64)
+    raws, unfilled, keys = None, None, np.empty(0, dtype=np.uint64)
     if X_new is not None:
-        raws = model._read_views(X_new, present=present)
-        raws = [raws[v] for v in model._order.views]
+        unfilled = _read_in_order(model, X_new, present)
+        raws = model._fill(unfilled)
         keys = sample_keys(raws)
     n_old, n_new = len(model._nodes), len(keys)
     before = np.concatenate([given_codes(model), np.full(n_new, -1)])
     given = before.copy()
     if y_new is not None:
         codes = _read_codes(y_new, model.classes_)
-        if len(codes) not in (n_new, n_old + n_new):
+        if len(codes) not in ({n_new, n_old + n_new} if n_new else {n_old}):
             wanted = f"{n_new} new samples, or {n_old + n_new} of all" if n_new else f"{n_old} samples of fit"
             raise ValueError(f"y_new has {len(codes)} labels, but there must be one for each of the {wanted}")
+        if n_new and index_of(y_new) is not None:
+            check_rows(X_new, y_new.iloc[-n_new:], present)
         given[-len(codes) :] = codes
     lost = np.setdiff1d(np.arange(len(model.classes_)), given)
     if len(lost):
-        raise ValueError(f"the class {model.classes_[lost[0]]!r} would have no label left: fit again without it")
-    return _Update(raws, MergedSamples.of(model._order, model._nodes, keys, given[n_old:]), given, before)
+        name = model.classes_.tolist()[lost[0]]
+        raise ValueError(f"the class {name!r} would have no label left: fit again without it")
+    return _Update(raws, unfilled, MergedSamples.of(model._order, model._nodes, keys, given[n_old:]), given, before)
+
+
+def _read_in_order(model: Any, X: Any, present: Masks) -> list[RawView]:
+    """Views in the order of the model, before single missing values are filled in."""
+    raws = model._read_unfilled(X, present=present)
+    return [raws[v] for v in model._order.views]
 
 
 def _read_codes(y_new: Any, classes: NDArray) -> NDArray:
@@ -208,6 +222,8 @@ def _read_codes(y_new: Any, classes: NDArray) -> NDArray:
         raise ValueError("y_new must be one label for each sample; for distributions over the classes, fit again")
     labels, known = known_labels(y_new)
     code_of = {name: code for code, name in enumerate(classes.tolist())}
+    if labels.dtype == bool and classes.dtype != bool:  # True would count as 1
+        raise ValueError(f"y_new has the labels True and False, but the classes are {classes.tolist()}")
     new = sorted({name for name in labels[known].tolist() if name not in code_of}, key=str)
     if new:
         raise ValueError(
@@ -372,26 +388,25 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     model._accept(solution, model._targets, unlinked[order])
 
 
-def _refit(model: Any, given: _Update, earlier: tuple[Any, Masks], reasons: list[str]) -> None:
+def _refit(model: Any, given: _Update, earlier: tuple[Any, Masks], reasons: list[str], *, avoidable: bool) -> None:
     """Fit all samples again, the earlier ones as the user gives them."""
     why = "; ".join(reasons)
     X, present = earlier
     if X is None:
         raise ValueError(
             f"a refit is due: {why}. The model does not keep the views: pass X, the {len(model._nodes)} earlier "
-            "samples, or refit='never' to skip the refit"
+            + ("samples, or refit='never' to skip the refit" if avoidable else "samples")
         )
     if model._soft:
         raise ValueError(f"a refit is due: {why}. The labels of the model are soft or weighted: call fit")
-    raws = model._read_views(X, present=present)
-    raws = [raws[v] for v in model._order.views]
-    keys = sample_keys(raws)
+    raws = _read_in_order(model, X, present)
+    keys = sample_keys(model._fill(raws))
     if not np.array_equal(keys, model._order.keys[model._nodes]):
         raise ValueError(
             f"X must be the {len(model._nodes)} earlier samples of the model, in their order, with the same values"
         )
-    if given.raws is not None:
-        raws = [stack_rows_of(old, new) for old, new in zip(raws, given.raws, strict=True)]
+    if given.unfilled is not None:
+        raws = [stack_rows_of(old, new) for old, new in zip(raws, given.unfilled, strict=True)]
     views = in_input_order(raws, model._order)
     ids = getattr(model, "ids_", None)
     dataset = Dataset(
