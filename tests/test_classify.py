@@ -256,6 +256,7 @@ def test_json_is_all_that_is_printed(capsys):
         "features": 5,
         "file": "b.csv",
         "samples_without": 0,
+        "by_position": False,
     }
     assert sum(printed["understood"]["labels_per_class"].values()) == printed["understood"]["labelled"]
     assert printed["outcome"]["found"] == LABELS.count("")

@@ -309,3 +309,26 @@ class TestSpelling:
         write_view("a", id=["x", "X", "y", *NAMES[3:]])
         write_view("b", id=["x", "X", "Y", *NAMES[3:]])
         assert understood(capsys)["samples"] == N + 1
+
+
+def test_a_file_without_ids_beside_one_with_ids_is_said_to_be_joined_by_position(capsys):
+    write_view("a", id=NAMES)
+    np.save("b.npy", VIEWS["b"])
+    assert main(["classify", "a.csv", "b.npy", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "joined by the column 'id'" in lines[0]
+    assert [line.endswith("; no ids: its rows are taken in the order of the others") for line in lines[1:3]] == [
+        False,
+        True,
+    ]
+    write_view("b", id=NAMES)
+    assert main(["classify", "a.csv", "b.csv", "--dry-run"]) == 0
+    assert "order of the others" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("limit", ["lots", "0", "-1GB"])
+def test_a_dry_run_checks_the_memory_limit(limit, capsys):
+    write_view("a", id=NAMES)
+    assert f"--memory-limit must be an amount of memory, such as 6GB or 500MB; got '{limit}'" in refused(
+        capsys, f"a.csv --memory-limit={limit}"
+    )

@@ -296,12 +296,14 @@ def test_a_refit_fills_missing_values_as_a_fit_does(data):
 
 def test_what_only_a_refit_can_do_is_not_offered_without_one(data):
     clf = LMSSC(label_noise=0.1).fit(take(data, slice(220)), data.y[:220])
-    with pytest.raises(ValueError, match="pass X, the 220 earlier samples$"):
+    with pytest.raises(ValueError, match=r"pass X, the 220 earlier samples$"):
         update(clf, take(data, slice(220, None)), data.y[220:])
 
 
 def test_labels_of_no_sample_and_labels_of_another_type_are_refused(data, fitted):
-    with pytest.raises(ValueError, match="y_new has 0 labels, but there must be one for each of the 220 samples of fit"):
+    with pytest.raises(
+        ValueError, match="y_new has 0 labels, but there must be one for each of the 220 samples of fit"
+    ):
         update(fitted, None, [])
     with pytest.raises(ValueError, match=r"True and False, but the classes are \[0, 1, 2\]"):
         update(fitted, take(data, slice(220, None)), np.arange(20) < 10)

@@ -303,12 +303,29 @@ def test_interrupted_fit_in_parts_resumes(small_model, data, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("damage", ["zeros", "short", "gone"])
+def test_a_damaged_file_of_a_checkpoint_is_an_error(tmp_path, damage):
+    store = file_store.FileStore(tmp_path / "store")
+    store["a"], store["b"] = np.arange(20_000.0), sparse.csr_array(np.eye(3))
+    store.save(tmp_path / "saved")
+    other = file_store.FileStore(tmp_path / "other")
+    other.restore(tmp_path / "saved")
+    np.testing.assert_array_equal(other["a"], store["a"])
+    file = tmp_path / "saved" / "0-0.bin"
+    content = file.read_bytes()
+    file.unlink()
+    if damage != "gone":
+        file.write_bytes(bytes(8) + bytes(8) + content[16:] if damage == "zeros" else content[:80])
+    with pytest.raises(ValueError, match=r"the checkpoint is damaged: '.*0-0.bin' is not as it was written"):
+        file_store.FileStore(tmp_path / "third").restore(tmp_path / "saved")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"memory_limit": "8 apples"}, "memory_limit must be an amount of memory such as '8GB'"),
         ({"memory_limit": -1}, "memory_limit must be an amount of memory"),
-        ({"memory_limit": 20_000}, "memory_limit is too small"),
+        ({"memory_limit": 20_000}, "memory_limit is too small: 0 MB, but 300 samples need at least"),
         ({"memory_limit": LIMIT, "init": "random"}, "does not support init='random'"),
         ({"memory_limit": LIMIT, "label_noise": 0.1}, "does not support label_noise"),
     ],

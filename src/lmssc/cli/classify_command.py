@@ -259,12 +259,25 @@ def _check(args: argparse.Namespace) -> None:
         from lmssc.cli.classify_dask import check
 
         check(args)
+    if args.memory_limit is not None:
+        _check_memory_limit(args.memory_limit)
     if args.memory_limit and args.cv:
         raise CommandError("--memory-limit cannot be combined with --cv, whose fits run side by side in memory")
     if args.seed < 0 or args.seed >= 2**32:
         raise CommandError(f"--seed must be from 0 to 2^32 - 1; got {args.seed}")
     check_jobs(args)
     check_columns(args)
+
+
+def _check_memory_limit(limit: str) -> None:
+    from lmssc.core.parts.plan import parse_bytes
+
+    try:
+        valid = parse_bytes(limit) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise CommandError(f"--memory-limit must be an amount of memory, such as 6GB or 500MB; got {limit!r}")
 
 
 def _target(paths: list[str]) -> Any:

@@ -39,6 +39,7 @@ class ViewFacts:
     n_features: int
     path: str
     n_missing: int
+    by_position: bool
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,7 @@ def make_facts(views: Sequence[FileView], joined: Joined) -> list[ViewFacts]:
             view.data.nnz if view.links else view.data.shape[1],
             view.rows.path,
             int((~joined.present[view.name]).sum()),
+            view.ids is None,
         )
         for view in views
     ]
@@ -279,8 +281,9 @@ def describe_views(joined: Joined, facts: Sequence[ViewFacts]) -> list[str]:
     lines = [f"{counted(len(joined.ids), 'sample')} in {counted(len(facts), 'view')} ({how}):"]
     for fact in facts:
         lacking = f"; {counted(fact.n_missing, 'sample')} without it" if fact.n_missing else ""
+        place = "; no ids: its rows are taken in the order of the others" if fact.by_position and joined.by_id else ""
         size = counted(fact.n_features, fact.kind).rjust(digits + len(fact.kind) + 2 - (fact.n_features == 1))
-        lines.append(f"  {fact.name:{width}}  {size}, {fact.path}{lacking}")
+        lines.append(f"  {fact.name:{width}}  {size}, {fact.path}{lacking}{place}")
     return lines
 
 
@@ -309,6 +312,7 @@ def as_data(data: LabelledFiles) -> dict[str, Any]:
                 "features": fact.n_features,
                 "file": fact.path,
                 "samples_without": fact.n_missing,
+                "by_position": fact.by_position,
             }
             for fact in data.facts
         ],

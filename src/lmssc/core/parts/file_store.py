@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -19,6 +20,8 @@ MAX_SMALL = 1 << 16
 # What a sparse array is made of.
 CSR = ("data", "indices", "indptr")
 INDEX = "index.json"
+# Bytes of a file that are read at a time for its checksum.
+CHECKSUM_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,22 @@ class StoredValue:
     def paths(self) -> set[str]:
         """The files."""
         return {array.path for array in self.arrays if array.path is not None}
+
+
+def checksum(path: str | os.PathLike[str]) -> int:
+    """CRC-32 of a file; 0 if there is none.
+
+    Examples
+    --------
+    >>> checksum("no such file")
+    0
+    """
+    found = 0
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            while block := file.read(CHECKSUM_BYTES):
+                found = zlib.crc32(block, found)
+    return found
 
 
 class FileStore(MutableMapping[str, Value]):
@@ -177,19 +196,28 @@ class FileStore(MutableMapping[str, Value]):
             files = [f"{number}-{i}.bin" for i in range(len(value.arrays))]
             for array, file in zip(value.arrays, files, strict=True):
                 array.save(str(target / file))
-            arrays = [[file, array.dtype, array.shape] for array, file in zip(value.arrays, files, strict=True)]
+            arrays = [
+                [file, array.dtype, array.shape, checksum(target / file)]
+                for array, file in zip(value.arrays, files, strict=True)
+            ]
             index[name] = {"arrays": arrays, "shape": value.shape}
         (target / INDEX).write_text(json.dumps(index), encoding="utf-8")
 
     def restore(self, folder: str | os.PathLike[str]) -> None:
-        """Replace all arrays by those that `save` wrote."""
+        """Replace all arrays by those that `save` wrote; an error if a file is not as it was written."""
         index = json.loads((Path(folder) / INDEX).read_text(encoding="utf-8"))
+        for file, _, _, written in (array for entry in index.values() for array in entry["arrays"]):
+            if checksum(Path(folder) / file) != written:
+                raise ValueError(
+                    f"the checkpoint is damaged: '{Path(folder) / file}' is not as it was written. Remove the "
+                    "checkpoint and the folder of its parts, and fit again"
+                )
         before, self._values = self._values, {}
         self._recent.clear()
         for name, entry in index.items():
             arrays = [
                 self._copy(StoredArray(dtype, tuple(shape), str(Path(folder) / file)))
-                for file, dtype, shape in entry["arrays"]
+                for file, dtype, shape, _ in entry["arrays"]
             ]
             self._values[name] = StoredValue(tuple(arrays), None if entry["shape"] is None else tuple(entry["shape"]))
         self._clean(before)

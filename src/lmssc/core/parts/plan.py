@@ -111,8 +111,8 @@ class Plan:
         if left < n_samples * per_row / most:
             needed = MODEL.base + n_samples * MODEL.per_sample + n_samples * per_row / most
             raise ValueError(
-                f"memory_limit is too small: {self.memory_limit / 1e9:.2g} GB, but {n_samples} samples need at least "
-                f"{needed / 1e9:.2g} GB"
+                f"memory_limit is too small: {self.memory_limit / 1e6:,.0f} MB, but {n_samples:,} samples need at "
+                f"least {np.ceil(needed / 1e6):,.0f} MB"
             )
         return 2 ** int(np.ceil(np.log2(max(1.0, n_samples * per_row / left))))
 
