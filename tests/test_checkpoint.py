@@ -92,6 +92,12 @@ def test_a_file_of_something_else_is_refused_and_left(tmp_path):
     assert path.read_text() == "not a checkpoint"
 
 
+def test_a_checkpoint_in_no_folder_is_refused_before_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("lmssc.estimators.lmssc.fit", None)
+    with pytest.raises(ValueError, match=r"there is no folder '.*nowhere'"):
+        LMSSC(checkpoint=tmp_path / "nowhere" / "fit.ckpt").fit(np.eye(6), [0, 1, -1, -1, -1, -1])
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     checkpoint = Checkpoint(tmp_path / "fit.ckpt", "abc")
     checkpoint.write({"scores": np.arange(9.0)})

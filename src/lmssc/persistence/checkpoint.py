@@ -51,6 +51,8 @@ of lmssc; choose another file name, or delete the file
 
     def __init__(self, path: str | os.PathLike[str], identity: str, types: TypeTable | None = None) -> None:
         self.path, self._identity = Path(path), identity
+        if not self.path.absolute().parent.is_dir():  # said before the fit, not when it first saves
+            raise ValueError(f"checkpoint='{self.path}': there is no folder '{self.path.absolute().parent}'")
         self._types = TypeTable() if types is None else types
         self._last = time.monotonic()
 
