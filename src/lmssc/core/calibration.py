@@ -173,6 +173,7 @@ def fit_calibration(
     n_labels: float | None = None,
     costs: NDArray | None = None,
     n_classes: int | None = None,
+    shared: Calibration | None = None,
 ) -> Calibration:
     """Maximum a posteriori calibration, given samples with known classes.
 
@@ -196,6 +197,8 @@ def fit_calibration(
         Log-likelihood that a doubt δ = 1 of its own costs each class, ∞ for none; by default no class has one.
     n_classes : int, optional
         Number of classes, if the last column stands for all those that have neither scores nor targets.
+    shared : Calibration, optional
+        The result without `costs`, if it is known.
 
     Returns
     -------
@@ -231,25 +234,32 @@ def fit_calibration(
         logs, targets, repeats = merge_floor(logs, targets, float(np.log(PRIOR.min_score)))
     offsets = offsets[: len(repeats)]
 
-    derivatives = LogLoss.of(logs, targets, offsets, repeats, n_classes)
-
-    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
-        value, gradient, hessian = derivatives(parameters)
-        away = (parameters[0] - centre) / PRIOR.log_temperature_std
-        value += away**2 / 2 + float(np.dot(penalties, parameters[1:]))
-        gradient += np.array([away / PRIOR.log_temperature_std, *penalties])
-        hessian[0, 0] += 1 / PRIOR.log_temperature_std**2
-        return value, gradient, hessian
-
-    bounds = np.array([LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, PRIOR.max_rarity if offsets.any() else 0.0)])
-    # From little and from much doubt: there may be a local optimum at each.
-    tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
-    found = min(tries, key=lambda result: result[1])[0]
-    shared = Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
+    if shared is None:
+        shared = _share_doubt(LogLoss.of(logs, targets, offsets, repeats, n_classes), centre, penalties)
     if costs is None:
         return shared
     doubting = ClassDoubtLoss(logs, targets, shared.rarity * offsets, repeats, n_classes, centre, penalties[0])
     return _doubt_classes(shared, doubting, shared(scores, abundance).argmax(axis=1), costs)
+
+
+def _share_doubt(derivatives: LogLoss, centre: float, penalties: tuple[float, float]) -> Calibration:
+    """The calibration with the same doubt for all classes; `penalties` are those of ε = 1 and ρ = 1."""
+
+    def loss(parameters: NDArray) -> tuple[float, NDArray, NDArray]:
+        value, gradient, hessian = derivatives(parameters)
+        away = (parameters[0] - centre) / PRIOR.log_temperature_std
+        value += away**2 / 2 + penalties[0] * parameters[1] + penalties[1] * parameters[2]
+        gradient[0] += away / PRIOR.log_temperature_std
+        gradient[1:] += penalties
+        hessian[0, 0] += 1 / PRIOR.log_temperature_std**2
+        return value, gradient, hessian
+
+    max_rarity = 0.0 if derivatives.offsets is None else PRIOR.max_rarity
+    bounds = np.array([LOG_TEMPERATURES, (0.0, PRIOR.max_doubt), (0.0, max_rarity)])
+    # From little and from much doubt: there may be a local optimum at each.
+    tries = [minimize_within(loss, np.array([centre, doubt, 0.0]), bounds) for doubt in (0.05, 0.5)]
+    found = min(tries, key=lambda result: result[1])[0]
+    return Calibration(float(np.exp(found[0])), float(found[1]), float(found[2]))
 
 
 def _doubt_classes(shared: Calibration, loss: ClassDoubtLoss, answers: NDArray, costs: NDArray) -> Calibration:
@@ -306,12 +316,13 @@ def fit_by_missing(
     prior: GroupedCalibration | None = None,
     *,
     penalise: bool = True,
+    shared: Calibration | None = None,
 ) -> GroupedCalibration:
     """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
 
     With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
     views differ from the overall T as much as they did there. Without penalties, classes have doubts of their own only
-    if they had them there.
+    if they had them there. `shared` is as for `fit_calibration`, for all samples.
 
     Examples
     --------
@@ -328,7 +339,9 @@ def fit_by_missing(
         return None if before.class_doubt is None else np.where(before.class_doubt > 0, 0.0, np.inf)
 
     temperature = before.overall.temperature
-    overall = fit_calibration(scores, targets, abundance, temperature, penalise=penalise, costs=costs(before.overall))
+    overall = fit_calibration(
+        scores, targets, abundance, temperature, penalise=penalise, costs=costs(before.overall), shared=shared
+    )
     change = overall.temperature / before.overall.temperature
     found = {}
     numbers, counts = np.unique(n_missing, return_counts=True)

@@ -10,7 +10,9 @@ from scipy import linalg, sparse
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 from scipy.sparse.linalg import splu
 
+from lmssc.core.dense_propagation import solve_densely
 from lmssc.core.second_opinion import Opinion
+from lmssc.numerics.matrices import Matrix
 
 # Largest number of samples without a label for which a dense factor is considered.
 MAX_DIRECT = 5000
@@ -165,9 +167,11 @@ class DenseFactor:
 
 
 def factorise_and_solve(
-    laplacian: sparse.csr_array, chosen: NDArray, rhs: NDArray, weight: float = 0.0, tol: float = 0.0
+    laplacian: Matrix, chosen: NDArray, rhs: NDArray, weight: float = 0.0, tol: float = 0.0
 ) -> NDArray | None:
     """X with (L + ηI)·X = B for the rows and columns of the samples `chosen`; None if rounding makes it singular.
+
+    A dense L is for η = 0 only.
 
     Examples
     --------
@@ -177,6 +181,8 @@ def factorise_and_solve(
     """
     if not rhs.size:
         return rhs
+    if isinstance(laplacian, np.ndarray):
+        return solve_densely(laplacian[chosen][:, chosen].astype(np.float64, copy=False), rhs)
     block = Block.of(laplacian, chosen, weight)
     solution = block.solve_sparsely(rhs) if block.is_sparse() else None
     if solution is not None:
@@ -207,7 +213,7 @@ def solve_directly(
 
 
 def scores_without(
-    laplacian: sparse.csr_array, targets: NDArray, labelled: NDArray, folds: Sequence[NDArray]
+    laplacian: Matrix, targets: NDArray, labelled: NDArray, folds: Sequence[NDArray]
 ) -> list[NDArray | None]:
     """F without the labels of each fold, from one factor of L_uu; each is None if rounding makes a system singular.
 
@@ -216,7 +222,7 @@ def scores_without(
 
     Parameters
     ----------
-    laplacian : csr_array of shape (n, n)
+    laplacian : csr_array or ndarray of shape (n, n)
         L.
     targets : ndarray of shape (n, c)
         Y.
@@ -237,7 +243,8 @@ def scores_without(
     array([1.  , 0.67, 0.33, 0.  ])
     """
     known = np.flatnonzero(labelled)
-    columns = laplacian[:, known].toarray().astype(np.float64, copy=False)
+    columns = laplacian[:, known]
+    columns = (columns.toarray() if sparse.issparse(columns) else columns).astype(np.float64, copy=False)
     rest, given = columns[~labelled], targets[known].astype(np.float64)
     influence = factorise_and_solve(laplacian, ~labelled, -rest)
     if influence is None:

@@ -1,8 +1,9 @@
 """Labels that are held out in folds, and the warm start without those of each fold."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.calibration import (
+    Calibration,
     GroupedCalibration,
     abundances,
     balance,
@@ -18,6 +20,7 @@ from lmssc.core.calibration import (
     fit_calibration,
     held_out_folds,
 )
+from lmssc.core.dense_propagation import MAX_SAMPLES, dense_laplacian
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
@@ -29,6 +32,7 @@ from lmssc.core.warm_start import WarmStart, warm_start
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 from lmssc.numerics.knn.exact import Search
+from lmssc.numerics.matrices import Matrix
 
 MIN_LIKELIHOOD = 1e-3
 """Smaller likelihoods count as this, so that a single held-out label does not decide between two starts."""
@@ -94,6 +98,8 @@ class HeldOutLabels:
         have; see `self_consistency`.
     view_graph : csr_array of shape (n, n), or None
         Mean of the views' own graphs, if these are all samples and it has a weight.
+    fitted : dict
+        Calibrations by a hash of the scores that they were fitted to: the same are asked for up to three times.
     """
 
     views: Views
@@ -104,6 +110,7 @@ class HeldOutLabels:
     complete: bool
     consistency: Sequence[tuple[NDArray, NDArray]] = ()
     view_graph: sparse.csr_array | None = None
+    fitted: dict[bytes, Calibration] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> NDArray:
@@ -125,12 +132,20 @@ class HeldOutLabels:
             known = np.concatenate([known, classes * (WEIGHT / len(classes))])
             scores = np.concatenate([scores, found])
             n_missing = np.concatenate([n_missing, np.zeros(len(found), dtype=n_missing.dtype)])
-        return fit_by_missing(scores, known, n_missing, self._abundance)
+            return fit_by_missing(scores, known, n_missing, self._abundance)
+        return fit_by_missing(scores, known, n_missing, self._abundance, shared=self._calibration(scores))
 
     def log_likelihoods(self, scores: NDArray) -> NDArray:
         """Log-likelihood of each held-out label, after a calibration of their balanced scores."""
-        probabilities = fit_calibration(scores, self._known, self._abundance)(scores, self._abundance)
+        probabilities = self._calibration(scores)(scores, self._abundance)
         return (self._known * np.log(np.maximum(probabilities, np.finfo(float).tiny))).sum(axis=1)
+
+    def _calibration(self, scores: NDArray) -> Calibration:
+        """The calibration of balanced scores of the held-out samples, all classes with the same doubt."""
+        key = sha256(scores.tobytes()).digest()
+        if key not in self.fitted:
+            self.fitted[key] = fit_calibration(scores, self._known, self._abundance)
+        return self.fitted[key]
 
     def log_likelihood(self, scores: NDArray) -> float:
         """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
@@ -209,6 +224,10 @@ def hold_out_of(
 ) -> HeldOutLabels:
     """Hold out labels of the samples of `objective`, which are in random order, and repeat the warm start."""
     views, targets = objective.views, objective.targets
+    make_laplacian: Callable[[sparse.csr_array], Matrix] = objective.laplacian
+    if len(targets) <= MAX_SAMPLES:
+        links = None if objective.links is None else objective.links.laplacian
+        make_laplacian = partial(dense_laplacian, links=links)
     run = partial(
         warm_start,
         first.embedded,
@@ -217,10 +236,10 @@ def hold_out_of(
         learn=partial(objective.connect, search=first.search),
         features=first.features,
         tol=tol,
-        make_laplacian=objective.laplacian,
+        make_laplacian=make_laplacian,
     )
     folds, held_out = [], held_out_folds(targets.codes)
-    L = objective.laplacian(first.graph)
+    L = make_laplacian(first.graph)
     for held, found in zip(held_out, propagate_without(L, targets, held_out, tol), strict=True):
         known = targets.without_labels(held)
         folds.append(Fold(held, known, run(targets=known, propagated=(L, found))))

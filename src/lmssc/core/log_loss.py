@@ -19,34 +19,38 @@ class LogLoss:
     ----------
     logs : ndarray of shape (m, k)
         log f, less the largest of its row.
-    offsets : ndarray of shape (k,)
-        log r.
-    repeats : ndarray of shape (k,), or None
-        Number of classes that each column stands for; None is 1 for all.
+    offsets : ndarray of shape (k,), or None
+        log r; None is 0 for all.
+    repeats : ndarray of shape (k,)
+        Number of classes that each column stands for.
     n_classes : int
         c.
-    targets : ndarray of shape (m, k), or (m, 1)
-        t, of all columns or of the one that is not zero.
-    columns : ndarray of int of shape (m,), or None
-        Position of that one among all numbers of an (m, k) array; None for all columns.
+    targets : ndarray of shape (t,)
+        t where it is not zero.
+    places : ndarray of int of shape (t,)
+        Position of these among all numbers of an (m, k) array.
+    rows : ndarray of int of shape (t,), or slice
+        Row of each.
     """
 
     logs: NDArray
-    offsets: NDArray
-    repeats: NDArray | None
+    offsets: NDArray | None
+    repeats: NDArray
     n_classes: int
     targets: NDArray
-    columns: NDArray | None
+    places: NDArray
+    rows: NDArray | slice
 
     @classmethod
     def of(cls, logs: NDArray, targets: NDArray, offsets: NDArray, repeats: NDArray, n_classes: int) -> "LogLoss":
         """From the targets of all columns."""
-        columns = None
-        if (np.count_nonzero(targets, axis=1) == 1).all():
-            columns = targets.argmax(axis=1) + targets.shape[1] * np.arange(len(targets))
-            targets = targets.ravel()[columns, None]
+        places = np.flatnonzero(targets)
+        of_place = places // targets.shape[1]
+        one_each = np.array_equal(of_place, np.arange(len(targets)))
+        rows = slice(None) if one_each else of_place
         logs = logs - logs.max(axis=1, keepdims=True)
-        return cls(logs, offsets, None if (repeats == 1).all() else repeats, n_classes, targets, columns)
+        known = targets.ravel()[places]
+        return cls(logs, offsets if offsets.any() else None, repeats, n_classes, known, places, rows)
 
     def __call__(self, parameters: NDArray) -> tuple[float, NDArray, NDArray]:
         """The loss at (log T, ε, ρ), its gradient and its Hessian matrix.
@@ -59,45 +63,37 @@ class LogLoss:
         """
         log_temperature, doubt, power = parameters.tolist()
         scaled = self.logs * np.exp(-log_temperature)
-        rare = bool(self.offsets.any())
-        weights = np.exp(scaled + power * self.offsets if rare else scaled)
-        if self.repeats is not None:
-            weights *= self.repeats
-        weights /= weights.sum(axis=1, keepdims=True)
+        weights = np.exp(scaled if self.offsets is None else scaled + power * self.offsets)
+        total = weights @ self.repeats
         products = weights * scaled
-        mean = products.sum(axis=1, keepdims=True)
-        variance = np.einsum("ij,ij->i", products, scaled)[:, None] - mean**2
-        g, kept = self._at_targets(weights if self.repeats is None else weights / self.repeats), 1 - doubt
-        a = mean - self._at_targets(scaled)
+        mean = (products @ self.repeats) / total
+        variance = ((products * scaled) @ self.repeats) / total - mean**2
+        g, kept = weights.ravel()[self.places] / total[self.rows], 1 - doubt
+        a = mean[self.rows] - scaled.ravel()[self.places]
         p = np.maximum(kept * g + doubt / self.n_classes, TINY)
-        ratio = self.targets / p
-        ga = g * a
-        slopes = [kept * ga, 1 / self.n_classes - g]
-        curvatures = {(0, 0): slopes[0] * (a - 1) - kept * g * variance, (0, 1): -ga}
-        if rare:
-            mean_offset = (weights @ self.offsets)[:, None]
-            covariance = (products @ self.offsets)[:, None] - mean * mean_offset
-            b = self._at_targets(np.broadcast_to(self.offsets, scaled.shape)) - mean_offset
-            slopes.append(kept * g * b)
-            curvatures[0, 2] = kept * g * (a * b + covariance)
+        ratio, ga, kept_g = self.targets / p, g * a, kept * g
+        size = 2 if self.offsets is None else 3
+        slopes = np.empty((size, len(g)))
+        np.multiply(kept, ga, out=slopes[0])
+        np.subtract(1 / self.n_classes, g, out=slopes[1])
+        curvatures = {(0, 0): slopes[0] * (a - 1) - kept_g * variance[self.rows], (0, 1): -ga}
+        if self.offsets is not None:
+            own = self.repeats * self.offsets
+            mean_offset = (weights @ own) / total
+            covariance = (products @ own) / total - mean * mean_offset
+            spread = (weights @ (own * self.offsets)) / total - mean_offset**2
+            b = self.offsets[self.places % len(self.offsets)] - mean_offset[self.rows]
+            np.multiply(kept_g, b, out=slopes[2])
+            curvatures[0, 2] = kept_g * (a * b + covariance[self.rows])
             curvatures[1, 2] = -g * b
-            curvatures[2, 2] = kept * g * (b**2 - (weights @ self.offsets**2)[:, None] + mean_offset**2)
+            curvatures[2, 2] = kept_g * (b**2 - spread[self.rows])
         gradient, hessian = np.zeros(3), np.zeros((3, 3))
-        for i, slope in enumerate(slopes):
-            relative = slope * ratio
-            gradient[i] = -relative.sum()
-            relative /= p
-            for j in range(i, len(slopes)):
-                hessian[i, j] = np.vdot(relative, slopes[j])
-        for place, curvature in curvatures.items():
-            hessian[place] -= np.vdot(ratio, curvature)
-        for i, j in ((1, 0), (2, 0), (2, 1)):
-            hessian[i, j] = hessian[j, i]
-        return -float(np.vdot(self.targets, np.log(p))), gradient, hessian
-
-    def _at_targets(self, values: NDArray) -> NDArray:
-        """The values where the targets may differ from zero."""
-        return values if self.columns is None else values.ravel()[self.columns, None]
+        gradient[:size] = -(slopes @ ratio)
+        hessian[:size, :size] = (slopes * (ratio / p)) @ slopes.T
+        for (i, j), curvature in curvatures.items():
+            hessian[i, j] -= ratio @ curvature
+            hessian[j, i] = hessian[i, j]
+        return -float(self.targets @ np.log(p)), gradient, hessian
 
 
 def merge_floor(logs: NDArray, targets: NDArray, floor: float) -> tuple[NDArray, NDArray, NDArray]:

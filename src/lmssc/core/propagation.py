@@ -7,12 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.dense_propagation import (
+    MAX_SAMPLES,
+    as_sparse,
+    propagate_densely,
+    reach_all,
+    strong_edges,
+)
 from lmssc.core.direct_propagation import is_cheaper_directly, scores_without, solve_directly
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.core.weak_components import WeakComponents
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
+from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
@@ -29,7 +37,7 @@ class Propagation(NamedTuple):
 
 
 def propagate(
-    laplacian: sparse.csr_array,
+    laplacian: Matrix,
     targets: Targets,
     start: NDArray | None = None,
     tol: float = 1e-10,
@@ -50,7 +58,7 @@ def propagate(
 
     Parameters
     ----------
-    laplacian : csr_array of shape (n, n)
+    laplacian : csr_array of shape (n, n), or ndarray if there are few samples
         L, symmetric.
     targets : Targets
         Y.
@@ -80,9 +88,13 @@ def propagate(
            [0. , 1. ]])
     """
     if len(targets.uncertain):
-        return _propagate_uncertain(
-            laplacian, targets, start, tol, opinion, normalised=normalised, spatially_ordered=spatially_ordered
-        )
+        options = {"normalised": normalised, "spatially_ordered": spatially_ordered}
+        return _propagate_uncertain(as_sparse(laplacian), targets, start, tol, opinion, **options)
+    if len(targets) <= MAX_SAMPLES:
+        found = propagate_densely(laplacian.toarray() if sparse.issparse(laplacian) else laplacian, targets, opinion)
+        if found is not None:
+            return Propagation(found, np.zeros(len(targets), dtype=bool))
+    laplacian = as_sparse(laplacian)
     labelled = targets.labelled
     scores = targets.matrix(laplacian.dtype)
     components = WeakComponents.of(laplacian, labelled)
@@ -112,7 +124,7 @@ def propagate(
 
 
 def propagate_without(
-    laplacian: sparse.csr_array, targets: Targets, folds: Sequence[NDArray], tol: float = 1e-10
+    laplacian: Matrix, targets: Targets, folds: Sequence[NDArray], tol: float = 1e-10
 ) -> list[Propagation]:
     """`propagate` without the labels of each fold in turn; where a dense factor is cheap, all folds share it.
 
@@ -129,11 +141,16 @@ def propagate_without(
     # The shared factor has a right-hand side for each label.
     if not len(targets.uncertain) and is_cheaper_directly(len(labelled) - n_labelled, len(labelled), n_labelled):
         shared = scores_without(laplacian, targets.matrix(laplacian.dtype), labelled, folds)
+    strong = strong_edges(laplacian) if isinstance(laplacian, np.ndarray) else None
     found = []
     for rows, scores in zip(folds, shared, strict=True):
         known = targets.without_labels(rows)
-        # Without weak components, strong edges join every sample to a label that is not held out.
-        if scores is None or len(WeakComponents.of(laplacian, known.labelled).members):
+        if strong is None:
+            # Without weak components, strong edges join every sample to a label that is not held out.
+            joined = not len(WeakComponents.of(laplacian, known.labelled).members)
+        else:
+            joined = reach_all(strong, known.labelled)
+        if scores is None or not joined:
             found.append(propagate(laplacian, known, tol=tol))
         else:
             nothing = np.zeros(len(labelled), dtype=bool)

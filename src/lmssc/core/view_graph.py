@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.dense_propagation import dense_laplacian
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import HeldOutLabels
@@ -20,6 +21,7 @@ from lmssc.core.opinion_trust import TOLERANCE, climb
 from lmssc.core.propagation import propagate
 from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views
+from lmssc.numerics.matrices import Matrix
 
 # Weights w of the mean graph beside S to choose from, besides 0.
 WEIGHTS = (0.3, 1.0, 3.0)
@@ -131,7 +133,8 @@ def judge_view_graph(held: HeldOutLabels, objective: Objective, config: FitConfi
     if -before <= cost_of_weight(WEIGHTS[0]):  # no weight can gain as much as it costs
         return 0.0, held
     graph = mean_view_graph(held.views, objective.n_neighbors)
-    extra = laplacian(graph)
+    dense = isinstance(held.folds[0].start.laplacian, np.ndarray)
+    extra = dense_laplacian(graph) if dense else laplacian(graph)
 
     @cache
     def with_weight(weight: float) -> HeldOutLabels:
@@ -203,11 +206,11 @@ def _log_likelihood(held: HeldOutLabels) -> float:
     return held.log_likelihood(held.balanced([fold.start.scores for fold in held.folds]))
 
 
-def _propagate_folds(held: HeldOutLabels, extra: sparse.csr_array) -> HeldOutLabels:
+def _propagate_folds(held: HeldOutLabels, extra: Matrix) -> HeldOutLabels:
     """Each fold with one more Laplacian, and scores propagated with it."""
     folds = []
     for fold in held.folds:
-        L = (fold.start.laplacian + extra).tocsr()
+        L = fold.start.laplacian + extra
         scores: NDArray = propagate(L, fold.targets, fold.start.scores, TOLERANCE).scores
         folds.append(fold._replace(start=fold.start._replace(laplacian=L, scores=scores)))
     return replace(held, folds=folds)

@@ -13,6 +13,7 @@ from lmssc.core.graph import laplacian
 from lmssc.core.label_regression import LabelRegressor, NystroemRows, Regression
 from lmssc.core.propagation import Propagation, propagate
 from lmssc.core.targets import Targets
+from lmssc.numerics.matrices import Matrix
 
 # More rounds change nothing.
 MAX_ROUNDS = 3
@@ -25,8 +26,10 @@ class WarmStart(NamedTuple):
 
     Attributes
     ----------
-    graph, laplacian : csr_array of shape (n, n)
-        S and L.
+    graph : csr_array of shape (n, n)
+        S.
+    laplacian : csr_array or ndarray of shape (n, n)
+        L.
     scores : ndarray of shape (n, c)
         F.
     unreached : ndarray of bool of shape (n,)
@@ -40,7 +43,7 @@ class WarmStart(NamedTuple):
     """
 
     graph: sparse.csr_array
-    laplacian: sparse.csr_array
+    laplacian: Matrix
     scores: NDArray
     unreached: NDArray
     regressor: LabelRegressor | None
@@ -58,8 +61,8 @@ def warm_start(
     tol: float = 1e-10,
     *,
     spatially_ordered: bool = False,
-    make_laplacian: Callable[[sparse.csr_array], sparse.csr_array] = laplacian,
-    propagated: tuple[sparse.csr_array, Propagation] | None = None,
+    make_laplacian: Callable[[sparse.csr_array], Matrix] = laplacian,
+    propagated: tuple[Matrix, Propagation] | None = None,
     max_rounds: int = MAX_ROUNDS,
 ) -> WarmStart:
     """Propagate labels over a graph that knows no labels, then over graphs that know more and more of them.
@@ -83,7 +86,7 @@ def warm_start(
     spatially_ordered : bool
         As for `propagate`.
     make_laplacian : callable
-        S ↦ L, with that of the links if there are any.
+        S ↦ L, with that of the links if there are any; dense or sparse.
     propagated : tuple (laplacian, propagation), optional
         L of `graph` and F on it, if they are known already.
     max_rounds : int
@@ -158,12 +161,12 @@ class _RoundsInMemory:
     embedded: NDArray
     targets: Targets
     learn: Callable[[NDArray], sparse.csr_array]
-    make_laplacian: Callable[[sparse.csr_array], sparse.csr_array]
+    make_laplacian: Callable[[sparse.csr_array], Matrix]
     rows: NDArray | NystroemRows
     tol: float
     spatially_ordered: bool
     graph: sparse.csr_array
-    laplacian: sparse.csr_array
+    laplacian: Matrix
     found: Propagation | None
     initially_disconnected: NDArray = field(init=False)
     expected: NDArray | None = None

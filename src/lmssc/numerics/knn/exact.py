@@ -52,7 +52,7 @@ class BruteForceSettings:
     """All distances between at most this many points are computed in double precision, and only once."""
     min_precise_share: float = 1e-5
     """A squared distance that is a smaller share of the squared norms is computed from the differences."""
-    n_precise_distances: int = 1 << 17
+    n_precise_distances: int = 1 << 16
     """Distances in double precision that are computed at a time: they stay in the cache."""
 
 
@@ -183,20 +183,23 @@ def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
     length, numbers = min(n_neighbors + 1, n_points - 1), np.arange(n_points)
     mask = (1 << (n_points - 1).bit_length()) - 1
     indices, found = np.empty((n_points, length), dtype=np.intp), np.empty((n_points, length))
-    for batch in gen_batches(n_points, max(1, SETTINGS.n_precise_distances // n_points)):
-        distances = (-2 * centred[batch]) @ centred.T
+    n_rows = min(max(1, SETTINGS.n_precise_distances // n_points), n_points)
+    # The same memory for all batches: large arrays that are made anew take as long as what fills them.
+    all_distances, all_keys = np.empty((n_rows, n_points)), np.empty((n_rows, n_points), dtype=np.int64)
+    for batch in gen_batches(n_points, n_rows):
+        own = numbers[: batch.stop - batch.start]
+        distances, keys = all_distances[: len(own)], all_keys[: len(own)]
+        np.matmul(-2 * centred[batch], centred.T, out=distances)
         distances += squares[batch, None]
         distances += squares
         np.maximum(distances, 0, out=distances)
-        distances[numbers[: batch.stop - batch.start], numbers[batch]] = np.inf
+        distances[own, numbers[batch]] = np.inf
         # The column in the last bits of a distance: integers are selected several times faster than their indices.
-        keys = distances.view(np.int64) & ~mask
+        np.bitwise_and(distances.view(np.int64), ~mask, out=keys)
         keys |= numbers
         keys.partition(length - 1, axis=1)
-        keys = keys[:, :length]
-        keys.sort(axis=1)
-        np.bitwise_and(keys, mask, out=indices[batch])
-        found[batch] = distances[numbers[: len(keys), None], indices[batch]]
+        np.bitwise_and(np.sort(keys[:, :length], axis=1), mask, out=indices[batch])
+        found[batch] = distances[own[:, None], indices[batch]]
     precise = SETTINGS.min_precise_share * (squares + squares.max())
     unclear = found[:, 0] < precise
     if length > n_neighbors:
