@@ -5,9 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Message, Part, forget, total
 from lmssc.numerics.batches import gen_batches
+from lmssc.numerics.knn.exact import concat_ranges
 
 # Samples that the walks from all centres of a batch visit, but for the last step of each: 16 bytes each, in the parts.
 BATCH_VISITS = 250_000
@@ -82,25 +84,41 @@ def _send_step(part: Part, bounds: NDArray, step: int, going: NDArray) -> Mappin
     part["inside"] = np.empty(0, dtype=np.int64)
     if not len(row):
         return {}
-    edges = part["laplacian"][row]
-    edges.eliminate_zeros()
-    start, end = np.repeat(centre, np.diff(edges.indptr)), edges.indices
+    matrix: sparse.csr_array = part["laplacian"]
+    lengths, ends = np.diff(matrix.indptr), np.searchsorted(centre, np.arange(len(going) + 1))
+    found = [_ends_of_edges(matrix, lengths, row[first:last]) for first, last in pairwise(ends)]
+    start, end = np.repeat(np.arange(len(going)), list(map(len, found))), np.concatenate(found)
     within = end < len(part)
-    part["inside"] = np.unique(start[within] * len(part) + end[within])
-    halo = part["edge_halo"]
-    outside = np.unique(start[~within] * max(len(halo), 1) + (end[~within] - len(part)))
-    start, end = np.divmod(outside, max(len(halo), 1))
-    owner = np.searchsorted(bounds, halo[end], side="right") - 1
-    return {int(p): [start[owner == p], halo[end[owner == p]]] for p in np.unique(owner)}
+    part["inside"] = start[within] * len(part) + end[within]
+    start, sample = start[~within], part["edge_halo"][end[~within] - len(part)]
+    owner = np.searchsorted(bounds, sample, side="right") - 1
+    return {int(p): [start[owner == p], sample[owner == p]] for p in np.unique(owner)}
+
+
+def _ends_of_edges(matrix: sparse.csr_array, lengths: NDArray, rows: NDArray) -> NDArray:
+    """Columns of the entries of some rows that are not zero, ascending; `lengths` are those of all rows."""
+    entries = concat_ranges(matrix.indptr[rows], lengths[rows])
+    return _distinct(matrix.indices[entries[matrix.data[entries] != 0]], matrix.shape[1])
+
+
+def _distinct(numbers: NDArray, end: int) -> NDArray:
+    """The distinct ones of some numbers from 0 to before `end`, ascending."""
+    if len(numbers) < end // 64:
+        numbers = np.sort(numbers)
+        return numbers[np.diff(numbers, prepend=-1) > 0]
+    marked = np.zeros(end, dtype=bool)  # to mark many takes less time than to sort them
+    marked[numbers] = True
+    return np.flatnonzero(marked)
 
 
 def _take_step(part: Part, messages: Mapping[int, Message], bounds: NDArray, step: int, going: NDArray) -> NDArray:
     """The samples that this step is the first to reach; their number for each centre."""
     received = (start * len(part) + (sample - part.start) for start, sample in messages.values())
-    new = np.unique(np.concatenate([part["inside"], *received]))
+    new = np.concatenate([part["inside"], *received])
     # Edges lead both ways, so what an earlier step than these two reached is not next to the last.
-    for earlier in range(max(step - 2, 0), step):
-        new = np.setdiff1d(new, part[_name(earlier)], assume_unique=True)
+    before = np.concatenate([part[_name(earlier)] for earlier in range(max(step - 2, 0), step)])
+    new = _distinct(new, len(going) * len(part))
+    new = new[~np.isin(new, before, assume_unique=True, kind="sort")]
     part[_name(step)] = new
     return np.bincount(new // len(part), minlength=len(going))
 
