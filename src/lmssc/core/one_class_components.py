@@ -13,6 +13,8 @@ from scipy import sparse
 
 from lmssc.core.sparse_scores import replace_rows, scale_rows
 from lmssc.core.targets import Targets
+from lmssc.data.memmap import memory_map, release
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.sparse_ops import components_of
 
 # Labelled samples around which agreement is measured, at least and at most, and the samples visited in all.
@@ -21,6 +23,8 @@ MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
 MIN_PAIRS, MAX_SIZE_RATIO = 20, 3
 # Falls of the confidence that the user is told of.
 MATERIAL = 0.2
+# Scores on disk that are changed at a time.
+BATCH_ROWS = 1 << 18
 
 
 class OneClassSamples(NamedTuple):
@@ -73,7 +77,7 @@ class OneClassSamples(NamedTuple):
         renumbered = self._replace(samples=numbers[self.samples])
         return renumbered.take(np.argsort(renumbered.samples))
 
-    def take(self, rows: NDArray) -> "OneClassSamples":
+    def take(self, rows: NDArray | slice) -> "OneClassSamples":
         """Some of the samples.
 
         Examples
@@ -142,7 +146,7 @@ def shrink_one_class(
     Returns
     -------
     scores : ndarray of shape (n, c)
-        The same array if nothing changes.
+        The same array if nothing changes. Scores on disk are changed in their file, some rows at a time.
     changed : OneClassSamples
         The samples whose confidence falls by more than 0.2.
 
@@ -158,6 +162,8 @@ def shrink_one_class(
     (array([[0.5 , 0.5 ],
            [0.55, 0.45]]), 9)
     """
+    if found is not None and memory_map(scores) is not None:
+        return scores, _shrink_on_disk(scores, graph, targets, found)
     samples, shrunk, changed = shrink_some(scores, graph, targets, found)
     if not len(samples):
         return scores, changed
@@ -166,6 +172,20 @@ def shrink_one_class(
     result = scores.copy()
     result[samples] = shrunk
     return result, changed
+
+
+def _shrink_on_disk(
+    scores: NDArray, graph: sparse.csr_array, targets: Targets, found: OneClassSamples
+) -> OneClassSamples:
+    """Shrink scores in their file; the samples whose confidence falls by much."""
+    changed = [found.take(np.arange(0))]
+    for batch in gen_batches(len(found.samples), BATCH_ROWS):
+        samples, shrunk, material = shrink_some(scores, graph, targets, found.take(batch))
+        scores[samples] = shrunk
+        release(scores)
+        changed.append(material)
+    samples, n_labels, sizes = (np.concatenate([part[i] for part in changed]) for i in range(3))
+    return OneClassSamples(samples, n_labels, sizes)
 
 
 def shrink_some(

@@ -11,8 +11,9 @@ from lmssc.core.parts.executor import Executor, Message, Part, forget, total
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import concat_ranges
 
-# Samples that the walks from all centres of a batch visit, but for the last step of each: 16 bytes each, in the parts.
-BATCH_VISITS = 250_000
+# Samples that the walks from all centres of a batch visit, but for the last step of each: about 16 bytes each, and each
+# in its part alone. More batches would be more rounds of messages.
+BATCH_VISITS = 1_000_000
 
 
 def rank_labelled(

@@ -196,22 +196,28 @@ def _graph(part: Part) -> sparse.csr_array:
     return part["graph"]
 
 
-def take_in_order(rows: NDArray, index: NDArray) -> NDArray:
-    """`rows[index]`, in a temporary file if the rows are on disk.
+def _same(rows: NDArray) -> NDArray:
+    return rows
+
+
+def take_in_order(rows: NDArray, index: NDArray, function: Callable[[NDArray], NDArray] = _same) -> NDArray:
+    """`function(rows[index])`, in a temporary file if the rows are on disk; the function keeps shapes and types.
 
     Examples
     --------
     >>> take_in_order(np.array([5, 6, 7]), np.array([2, 0]))
     array([7, 5])
+    >>> take_in_order(np.array([5, 6, 7]), np.array([2, 0]), np.negative)
+    array([-7, -5])
     """
     if memory_map(rows) is None:
-        return rows[index]
+        return function(rows[index])
     readers = readers_of(rows)
     if readers is not None:
-        return leave_rows(readers, _take, rows, index, rows.shape[1:], rows.dtype)
+        return leave_rows(readers, function, rows, index, rows.shape[1:], rows.dtype)
     result = empty_array((len(index), *rows.shape[1:]), rows.dtype, on_disk=True)
     for batch in gen_batches(len(index), BATCH_ROWS):
-        result[batch] = rows[index[batch]]
+        result[batch] = function(rows[index[batch]])
         release(rows)
         release(result)
     return result
@@ -251,10 +257,6 @@ def leave_rows(
     tasks = [(function, file_of(rows), index[some], file, some.start) for some in gen_batches(len(index), BATCH_ROWS)]
     deque(readers.run(_write_taken, tasks), maxlen=0)
     return file.open()
-
-
-def _take(rows: NDArray) -> NDArray:
-    return rows
 
 
 def _write_taken(function: Callable[..., NDArray], rows: Any, index: NDArray, file: NewFile, first: int) -> None:
