@@ -29,6 +29,13 @@ from lmssc.numerics.parallel import threads
 LOGGER = logging.getLogger("lmssc.cluster")
 # Seconds between looks at the workers while tasks run.
 POLL_SECONDS = 1.0
+# How long a fit waits for a worker if none is left.
+NO_WORKER_SECONDS = 300
+NO_WORKER = (
+    "the cluster has no worker left. Start some and fit again: with checkpoint=..., the fit continues from its last "
+    "checkpoint. A LocalCluster gives up on workers that take longer to start again than dask's setting "
+    "distributed.deploy.lost-worker-timeout, 15 seconds by default"
+)
 # In a worker: its parts, their arrays at the last `mark`, and what they sent to themselves, by fit and number.
 _PARTS: dict[tuple[str, int], Part] = {}
 _MARKED: dict[tuple[str, int], dict[str, Value]] = {}
@@ -299,13 +306,19 @@ def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> l
     `client.gather` alone would wait for ever for the result of a worker that died when it had just computed it.
     """
     found = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
+    alone = 0.0
     while True:
         try:
             return found.result(POLL_SECONDS)
         except TimeoutError:
             if found.done():  # the error of a task
                 raise
-            lost = set(workers) - alive_workers(client)
+            alive = alive_workers(client)
+            alone = 0.0 if alive else alone + POLL_SECONDS
+            if alone > NO_WORKER_SECONDS:
+                client.cancel(futures)
+                raise WorkerLostError(NO_WORKER) from None
+            lost = set(workers) - alive
             if lost:
                 client.cancel(futures)  # which ends the other tasks, and `found`
                 raise WorkerLostError(f"the worker {sorted(lost)[0]} died") from None

@@ -275,7 +275,7 @@ def renumber_graph(graph: sparse.csr_array, nodes: NDArray, samples: NDArray) ->
     """
     shape = (len(nodes), len(nodes))
     if memory_map(graph) is None:
-        return _renumbered(graph, nodes, samples, shape)
+        return renumber_rows(graph, nodes, samples, shape[1])
     indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[nodes])]).astype(graph.indices.dtype)
     readers = readers_of(graph)
     if readers is not None:
@@ -283,7 +283,7 @@ def renumber_graph(graph: sparse.csr_array, nodes: NDArray, samples: NDArray) ->
     data = empty_array((int(indptr[-1]),), graph.dtype, on_disk=True)
     indices = empty_array((int(indptr[-1]),), graph.indices.dtype, on_disk=True)
     for batch in gen_batches(len(nodes), BATCH_ROWS):
-        some = _renumbered(graph, nodes[batch], samples, shape)
+        some = renumber_rows(graph, nodes[batch], samples, shape[1])
         entries = slice(indptr[batch.start], indptr[batch.stop])
         data[entries], indices[entries] = some.data, some.indices
         for array in (graph, data, indices):
@@ -309,15 +309,22 @@ def _renumber_by_others(
 
 def _write_renumbered(graph: Any, nodes: NDArray, samples: NewFile, files: Sequence[NewFile], first: int) -> None:
     whole = open_file(graph)
-    some = _renumbered(whole, nodes, samples.open(), whole.shape)
+    some = renumber_rows(whole, nodes, samples.open(), whole.shape[1])
     files[0].write(first, some.data)
     files[1].write(first, some.indices)
 
 
-def _renumbered(graph: sparse.csr_array, nodes: NDArray, samples: NDArray, shape: tuple[int, int]) -> sparse.csr_array:
+def renumber_rows(graph: sparse.csr_array, nodes: NDArray, samples: NDArray, n_columns: int) -> sparse.csr_array:
+    """Row `nodes[i]` of a graph as row i, with column `samples[j]` for column j of so many; in memory.
+
+    Examples
+    --------
+    >>> renumber_rows(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]]), np.array([1]), np.array([2, 0]), 3).toarray()
+    array([[0. , 0. , 0.5]])
+    """
     rows = graph[nodes]
-    columns = samples.astype(rows.indices.dtype)[rows.indices]
-    result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(nodes), shape[1]))
+    columns = samples.astype(rows.indices.dtype, copy=False)[rows.indices]
+    result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(nodes), n_columns))
     result.sort_indices()
     return result
 
