@@ -127,6 +127,15 @@ def test_a_fit_that_has_no_worker_left_says_so(client):
     dask_fit._wait_for_workers(client, 1)
 
 
+def test_tasks_that_no_worker_takes_end_with_an_error(loopback, monkeypatch):
+    monkeypatch.setattr(dask_executor, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(dask_executor, "NO_WORKER_SECONDS", 0.3)
+    with start_cluster(0) as cluster, distributed.Client(cluster, set_as_default=False) as alone:
+        waiting = alone.submit(len, "abc")
+        with pytest.raises(dask_executor.WorkerLostError, match="no worker left"):
+            dask_executor.gather_or_fail(alone, [waiting], ())
+
+
 def test_predictions_of_dask_arrays_are_lazy_and_the_same(client, data, fitted):
     new = [view[:50] + 0.01 for view in data.views]
     lazy = as_dask(new)

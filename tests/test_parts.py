@@ -13,19 +13,22 @@ from scipy.sparse.csgraph import connected_components
 
 from lmssc import LMSSC, Graph, open_view
 from lmssc.cli import main
-from lmssc.core import truncated_svd, view_graph
+from lmssc.core import one_class_components, truncated_svd, view_graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import laplacian, learn_graph
-from lmssc.core.one_class_components import OneClassSamples
-from lmssc.core.parts import file_store, parted_graph, plan
+from lmssc.core.one_class_components import OneClassSamples, shrink_some
+from lmssc.core.parts import file_store, graph_steps, parted_graph, plan
+from lmssc.core.parts.components import one_class_samples
 from lmssc.core.parts.disk import DiskExecutor
 from lmssc.core.parts.executor import InMemoryExecutor, gather
+from lmssc.core.parts.halo import connect
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.parted_objective import PartedObjective
 from lmssc.core.parts.partition import part_bounds
 from lmssc.core.parts.results import graph_in_order, renumber_graph, take_in_order
+from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 from lmssc.data.memmap import MappedRows, copy_to_disk, memory_map
 from lmssc.data.view import MappedView, View
@@ -133,8 +136,52 @@ def test_components_that_hang_on_weak_edges_and_those_without_a_label():
     assert_same(parted, whole, 1e-8)
     expected = OneClassSamples.of(whole.graph, targets)
     assert len(expected.samples)
-    for own, its in zip(parted.one_class, expected, strict=True):
+    for own, its in zip(parted.one_class[:3], expected[:3], strict=True):
         np.testing.assert_array_equal(own, its)
+
+
+def parts_with_graph(graph, order, labelled, n_parts):
+    """Parts of the samples in this order, with their rows of the Laplacian of a graph."""
+    executor = InMemoryExecutor(part_bounds(len(order), n_parts))
+    renumbered = sparse.csr_array(graph[order][:, order])
+    for part in executor.parts:
+        part["graph"] = renumbered[part.start : part.stop]
+        part["labelled"] = labelled[order[part.start : part.stop]]
+    executor.exchange(parted_graph._send_edges, parted_graph._set_laplacian, executor.bounds, len(order))
+    connect(executor, "edge")
+    return executor
+
+
+@pytest.mark.parametrize("batch_visits", [1, 10**6])
+@pytest.mark.parametrize("n_parts", [1, 4, 16])
+def test_components_of_one_class_are_judged_as_on_the_whole_graph(monkeypatch, n_parts, batch_visits):
+    """Samples, agreement and shrunk scores, whether centres are visited one by one or together."""
+    monkeypatch.setattr(one_class_components, "MIN_PAIRS", 2)
+    monkeypatch.setattr(graph_steps, "BATCH_VISITS", batch_visits)
+    judged = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n = 240
+        group = rng.integers(0, 12, n) * (rng.random(n) < 0.7)
+        near = np.triu(rng.random((n, n)) < 3 / n, 1) & (group[:, None] == group)
+        graph = sparse.csr_array(near * rng.random((n, n)))
+        codes = np.where(rng.random(n) < 0.15, rng.integers(0, 3, n) * (group % 3 == 0), -1)
+        targets = Targets.from_codes(codes, 3)
+        permutation = Permutation(rng.permutation(n))
+        executor = parts_with_graph(graph, permutation.order, codes >= 0, n_parts)
+        found = one_class_samples(executor, targets, permutation)
+        assert not any(name.startswith("step") for name in executor.parts[0].store)
+        expected = OneClassSamples.of(graph, targets)
+        for own, its in zip(found[:3], expected[:3], strict=True):
+            np.testing.assert_array_equal(own, its)
+        scores = rng.random((n, 3))
+        samples, shrunk, changed = shrink_some(scores, graph, targets, found)
+        samples_of_all, shrunk_of_all, changed_of_all = shrink_some(scores, graph, targets)
+        np.testing.assert_array_equal(samples, samples_of_all)
+        np.testing.assert_array_equal(shrunk, shrunk_of_all)
+        np.testing.assert_array_equal(changed.samples, changed_of_all.samples)
+        judged |= set(found.agreement.round(3))
+    assert len(judged) > 3
 
 
 def test_labels_of_copies_that_disagree_are_trusted_less():

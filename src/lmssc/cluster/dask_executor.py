@@ -29,9 +29,17 @@ from lmssc.numerics.parallel import threads
 LOGGER = logging.getLogger("lmssc.cluster")
 # Seconds between looks at the workers while tasks run.
 POLL_SECONDS = 1.0
-# In a worker: its parts, and the arrays that they had at the last `mark`, by fit and number.
+# How long a fit waits for a worker if none is left.
+NO_WORKER_SECONDS = 300
+NO_WORKER = (
+    "the cluster has no worker left. Start some and fit again: with checkpoint=..., the fit continues from its last "
+    "checkpoint. A LocalCluster gives up on workers that take longer to start again than dask's setting "
+    "distributed.deploy.lost-worker-timeout, 15 seconds by default"
+)
+# In a worker: its parts, their arrays at the last `mark`, and what they sent to themselves, by fit and number.
 _PARTS: dict[tuple[str, int], Part] = {}
 _MARKED: dict[tuple[str, int], dict[str, Value]] = {}
+_KEPT: dict[tuple[str, int], Mapping[int, Message]] = {}
 
 
 class WorkerLostError(RuntimeError):
@@ -82,21 +90,35 @@ def _forget(name: str) -> None:
     for key in [key for key in _PARTS if key[0] == name]:
         store = _PARTS.pop(key).store
         _MARKED.pop(key, None)
+        _KEPT.pop(key, None)
         if isinstance(store, FileStore):
             shutil.rmtree(store.folder, ignore_errors=True)
 
 
-def _pick(sent: Mapping[int, Message], target: int) -> Message | None:
+def _send(name: str, number: int, function: Callable[..., Any], arguments: Sequence[Any]) -> dict[int, Message]:
+    """In a worker: the messages of a part to others; that to itself stays."""
+    messages = dict(run_on_part(name, number, function, arguments))
+    _KEPT[name, number] = {number: messages.pop(number)} if number in messages else {}
+    return messages
+
+
+def _pick(sent: Mapping[int, Message], target: int) -> dict[int, Message]:
     """The message to one part, so that no other travels with it."""
-    return sent.get(target)
+    return {target: sent[target]} if target in sent else {}
 
 
 def _receive(
-    name: str, number: int, function: Callable[..., Any], messages: Sequence[Message | None], arguments: Sequence[Any]
+    name: str,
+    number: int,
+    function: Callable[..., Any],
+    sent: Sequence[Mapping[int, Message]],
+    arguments: Sequence[Any],
 ) -> tuple[Any, int]:
     """In a worker: what `function` returns, and the bytes of the messages that came from other parts."""
-    found = {source: message for source, message in enumerate(messages) if message is not None}
-    size = sum(array.nbytes for source, message in found.items() if source != number for array in message)
+    found = {source: messages[number] for source, messages in enumerate(sent) if number in messages}
+    size = sum(array.nbytes for message in found.values() for array in message)
+    if kept := _KEPT.pop((name, number), None):
+        found = dict(sorted({**found, number: kept[number]}.items()))
     return run_on_part(name, number, function, (found, *arguments)), size
 
 
@@ -202,14 +224,22 @@ class DaskExecutor:
     def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
         arguments = [own for _, own in self._arguments(shared, each)]
-        sent = self._submit(run_on_part, [(self._name, p, send, own) for p, own in enumerate(arguments)])
-        # For each target, the message of each source, made where the source is.
-        picked = [self._submit(_pick, [(one, target) for one in sent]) for target in range(len(sent))]
-        tasks = [(self._name, p, receive, picked[p], own) for p, own in enumerate(arguments)]
+        sent = self._submit(_send, [(self._name, p, send, own) for p, own in enumerate(arguments)])
+        tasks = [(self._name, p, receive, self._sent_to(p, sent), own) for p, own in enumerate(arguments)]
         found = self._gather(self._submit(_receive, tasks))
         self.calls[send.__name__] += 1
         self.bytes_sent[send.__name__] += sum(size for _, size in found)
         return [result for result, _ in found]
+
+    def _sent_to(self, target: int, sent: list[Any]) -> list[Any]:
+        """The messages of each part, of which those to `target` are all that travels; its own part sends no more."""
+        if len(sent) <= 2:  # there is nothing else in them
+            return sent
+        places = [[worker] for worker in self.workers]
+        return [
+            one if source == target else self._client.submit(_pick, one, target, workers=places[source], pure=False)
+            for source, one in enumerate(sent)
+        ]
 
     def _arguments(self, shared: Sequence[Any], each: Sequence[Any] | None) -> Iterable[tuple[int, Sequence[Any]]]:
         return enumerate(shared if each is None else (*shared, each[p]) for p in range(len(self.workers)))
@@ -276,13 +306,19 @@ def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> l
     `client.gather` alone would wait for ever for the result of a worker that died when it had just computed it.
     """
     found = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
+    alone = 0.0
     while True:
         try:
             return found.result(POLL_SECONDS)
         except TimeoutError:
             if found.done():  # the error of a task
                 raise
-            lost = set(workers) - alive_workers(client)
+            alive = alive_workers(client)
+            alone = 0.0 if alive else alone + POLL_SECONDS
+            if alone > NO_WORKER_SECONDS:
+                client.cancel(futures)
+                raise WorkerLostError(NO_WORKER) from None
+            lost = set(workers) - alive
             if lost:
                 client.cancel(futures)  # which ends the other tasks, and `found`
                 raise WorkerLostError(f"the worker {sorted(lost)[0]} died") from None

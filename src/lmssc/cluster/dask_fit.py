@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.cluster.dask_executor import DaskExecutor, WorkerLostError, alive_workers, distributed
+from lmssc.cluster.dask_executor import (
+    NO_WORKER,
+    NO_WORKER_SECONDS,
+    DaskExecutor,
+    WorkerLostError,
+    alive_workers,
+    distributed,
+)
 from lmssc.core.fit import FitResult
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.parts.executor import Executor
@@ -30,8 +37,6 @@ MEMORY_SHARE = 0.7
 WORKER_BASE, RESIDENT_FACTOR = 250_000_000, 2.0
 # How long a worker that died may take to be started again, until the fit goes on without it.
 RESTART_SECONDS = 30
-# How long the fit waits for a worker if none is left.
-NO_WORKER_SECONDS = 300
 # How long a scheduler at an address may take to answer.
 CONNECT_TIMEOUT = "10s"
 
@@ -169,8 +174,4 @@ def _wait_for_workers(client: Any, n_workers: int) -> None:
     try:
         client.wait_for_workers(1, timeout=NO_WORKER_SECONDS)
     except TimeoutError as error:
-        raise WorkerLostError(
-            "the cluster has no worker left. Start some and fit again: with checkpoint=..., the fit continues from its "
-            "last checkpoint. A LocalCluster gives up on workers that take longer to start again than dask's setting "
-            "distributed.deploy.lost-worker-timeout, 15 seconds by default"
-        ) from error
+        raise WorkerLostError(NO_WORKER) from error

@@ -118,17 +118,19 @@ class ExtendedGraph:
         changed, changed_rows, changed_alpha = self._changed_rows(scores)
         alpha = np.concatenate([self.alpha, own_alpha.astype(self.alpha.dtype)])
         alpha[changed] = changed_alpha
-        kept = np.ones(self.n_old, dtype=bool)
-        kept[changed] = False
-        old_rows = self.graph[np.flatnonzero(kept)]
-        old_rows = sparse.csr_array(
-            (old_rows.data, old_rows.indices, old_rows.indptr), shape=(old_rows.shape[0], self.n_old + self.n_new)
-        )
-        order = np.concatenate([np.flatnonzero(kept), changed, self.new])
-        parts = [old_rows, changed_rows, new_rows] if len(changed) else [old_rows, new_rows]
-        stacked = sparse.vstack(parts, format="csr")
-        graph = stacked[np.argsort(order)].astype(self.graph.dtype)
-        graph.sort_indices()
+        n_all = self.n_old + self.n_new
+        old_rows = sparse.csr_array((self.n_old, n_all), dtype=self.graph.dtype)
+        # The constructor would copy the entries.
+        old_rows.data, old_rows.indices, old_rows.indptr = self.graph.data, self.graph.indices, self.graph.indptr
+        other_rows = sparse.vstack([changed_rows, new_rows], format="csr") if len(changed) else new_rows
+        other_rows.sort_indices()
+        stacked = sparse.vstack([old_rows, other_rows.astype(self.graph.dtype)], format="csr")
+        # Each row is that of the old graph, or of those after it.
+        source = np.arange(n_all)
+        source[changed] = self.n_old + np.arange(len(changed))
+        source[self.n_old :] += len(changed)
+        graph = stacked[source]
+        graph.has_sorted_indices = True
         return ExtendedRows(graph, alpha, changed)
 
     def _weights(

@@ -13,6 +13,8 @@ from scipy import sparse
 
 from lmssc.core.sparse_scores import replace_rows, scale_rows
 from lmssc.core.targets import Targets
+from lmssc.data.memmap import memory_map, release
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.sparse_ops import components_of
 
 # Labelled samples around which agreement is measured, at least and at most, and the samples visited in all.
@@ -21,6 +23,8 @@ MIN_CENTRES, MAX_CENTRES, MAX_VISITS = 10, 200, 2_000_000
 MIN_PAIRS, MAX_SIZE_RATIO = 20, 3
 # Falls of the confidence that the user is told of.
 MATERIAL = 0.2
+# Scores on disk that are changed at a time.
+BATCH_ROWS = 1 << 18
 
 
 class OneClassSamples(NamedTuple):
@@ -34,11 +38,15 @@ class OneClassSamples(NamedTuple):
         Number of labelled samples in the component of each.
     sizes : ndarray of int of shape (m,)
         Number of samples in the component of each.
+    agreement : ndarray of shape (m,), or None
+        How often two labelled samples agree that are as close as those of the component, if it is known: see
+        `expected_agreement`.
     """
 
     samples: NDArray
     n_labels: NDArray
     sizes: NDArray
+    agreement: NDArray | None = None
 
     @classmethod
     def of(cls, graph: sparse.csr_array, targets: Targets) -> "OneClassSamples":
@@ -48,7 +56,7 @@ class OneClassSamples(NamedTuple):
         --------
         >>> chain = sparse.csr_array(([1.0, 1.0, 1.0], ([0, 1, 3], [1, 2, 4])), shape=(5, 5))
         >>> OneClassSamples.of(chain, Targets.from_codes(np.array([0, -1, 1, 1, -1]), 2))
-        OneClassSamples(samples=array([4]), n_labels=array([1]), sizes=array([2]))
+        OneClassSamples(samples=array([4]), n_labels=array([1]), sizes=array([2]), agreement=None)
         """
         n_components, component = components_of(graph)
         labelled = targets.labelled
@@ -64,10 +72,20 @@ class OneClassSamples(NamedTuple):
         Examples
         --------
         >>> OneClassSamples(np.array([0, 2]), np.array([1, 3]), np.array([5, 9])).renumber(np.array([8, 6, 7]))
-        OneClassSamples(samples=array([7, 8]), n_labels=array([3, 1]), sizes=array([9, 5]))
+        OneClassSamples(samples=array([7, 8]), n_labels=array([3, 1]), sizes=array([9, 5]), agreement=None)
         """
-        order = np.argsort(numbers[self.samples])
-        return OneClassSamples(numbers[self.samples][order], self.n_labels[order], self.sizes[order])
+        renumbered = self._replace(samples=numbers[self.samples])
+        return renumbered.take(np.argsort(renumbered.samples))
+
+    def take(self, rows: NDArray | slice) -> "OneClassSamples":
+        """Some of the samples.
+
+        Examples
+        --------
+        >>> OneClassSamples(np.array([0, 2]), np.array([1, 3]), np.array([5, 9])).take(np.array([False, True]))
+        OneClassSamples(samples=array([2]), n_labels=array([3]), sizes=array([9]), agreement=None)
+        """
+        return OneClassSamples(*(None if field is None else field[rows] for field in self))  # type: ignore[arg-type]
 
 
 def doubtful_components(of_labels: NDArray, targets: Targets, n_components: int) -> NDArray:
@@ -128,7 +146,7 @@ def shrink_one_class(
     Returns
     -------
     scores : ndarray of shape (n, c)
-        The same array if nothing changes.
+        The same array if nothing changes. Scores on disk are changed in their file, some rows at a time.
     changed : OneClassSamples
         The samples whose confidence falls by more than 0.2.
 
@@ -144,6 +162,8 @@ def shrink_one_class(
     (array([[0.5 , 0.5 ],
            [0.55, 0.45]]), 9)
     """
+    if found is not None and memory_map(scores) is not None:
+        return scores, _shrink_on_disk(scores, graph, targets, found)
     samples, shrunk, changed = shrink_some(scores, graph, targets, found)
     if not len(samples):
         return scores, changed
@@ -154,6 +174,20 @@ def shrink_one_class(
     return result, changed
 
 
+def _shrink_on_disk(
+    scores: NDArray, graph: sparse.csr_array, targets: Targets, found: OneClassSamples
+) -> OneClassSamples:
+    """Shrink scores in their file; the samples whose confidence falls by much."""
+    changed = [found.take(np.arange(0))]
+    for batch in gen_batches(len(found.samples), BATCH_ROWS):
+        samples, shrunk, material = shrink_some(scores, graph, targets, found.take(batch))
+        scores[samples] = shrunk
+        release(scores)
+        changed.append(material)
+    samples, n_labels, sizes = (np.concatenate([part[i] for part in changed]) for i in range(3))
+    return OneClassSamples(samples, n_labels, sizes)
+
+
 def shrink_some(
     scores: NDArray, graph: sparse.csr_array, targets: Targets, found: OneClassSamples | None = None
 ) -> tuple[NDArray, NDArray, OneClassSamples]:
@@ -162,9 +196,11 @@ def shrink_some(
     `found` are the samples in components with one class, if they are known already.
     """
     found = OneClassSamples.of(graph, targets) if found is None else found
-    agreement = _agreement(graph, targets, found.sizes) if len(found.samples) else np.ones(0)
+    agreement = found.agreement
+    if agreement is None:
+        agreement = _agreement(graph, targets, found.sizes) if len(found.samples) else np.ones(0)
     uncertain = agreement < 1
-    found = OneClassSamples(*(part[uncertain] for part in found))
+    found = found.take(uncertain)
     if not len(found.samples):
         return found.samples, np.empty((0, scores.shape[1])), found
     frequencies = targets.frequencies
@@ -177,7 +213,7 @@ def shrink_some(
     own /= own.sum(axis=1, keepdims=True)
     shrunk = pure[:, None] * own + (1 - pure[:, None]) * frequencies
     material = own.max(axis=1) - shrunk.max(axis=1) > MATERIAL
-    return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
+    return found.samples, shrunk, found.take(material)
 
 
 def _shrink_sparsely(
@@ -188,56 +224,130 @@ def _shrink_sparsely(
     material = np.asarray(own.max(axis=1).toarray()).ravel() * (1 - pure) > MATERIAL
     # Not nothing: the class that propagation predicts is still the likeliest.
     shrunk = scale_rows(own, np.maximum(pure, 1e-9))
-    return found.samples, shrunk, OneClassSamples(*(part[material] for part in found))
+    return found.samples, shrunk, found.take(material)
 
 
 def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDArray:
-    """For each component size, how often two labelled samples that close agree; 1 if there are too few pairs.
+    """For each component size, how often two labelled samples that close agree."""
+    counts = (count(graph, targets, sizes) for count in (_count_nearby, _count_within_components))
+    return expected_agreement(*counts)
+
+
+Pairs = tuple[NDArray, NDArray]
+"""Number of agreeing pairs of labelled samples for each size of a component, and of all pairs."""
+
+
+def expected_agreement(nearby: Pairs, within: Pairs) -> NDArray:
+    """How often two labelled samples agree, for each size of a component; 1 if there are too few pairs.
 
     Other components of about that size tell best: as many samples in the midst of others are less pure.
+
+    Parameters
+    ----------
+    nearby : tuple of ndarray
+        Pairs of samples that are as close as those of a component of the size: agreeing ones, and all.
+    within : tuple of ndarray
+        Pairs within components that are not much larger.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> expected_agreement((np.array([40, 40]), np.array([50, 50])), (np.array([5, 20]), np.array([5, 29]))).round(2)
+    array([0.8, 0.7])
     """
-    result = np.ones(len(sizes))
-    for count in (_count_nearby, _count_within_components):
-        n_agreeing, n_pairs = count(graph, targets, sizes)
+    result = np.ones(len(nearby[0]))
+    for n_agreeing, n_pairs in (nearby, within):
         enough = n_pairs >= MIN_PAIRS
         result[enough] = ((n_agreeing + 1) / (n_pairs + 1))[enough]  # one more pair that agrees: no certainty
     result[result >= 1] = 1
     return result
 
 
-def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
+def _count_within_components(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> Pairs:
     """For each size, agreeing and all ordered pairs of labelled samples of a component that is not much larger."""
     n_components, component = components_of(graph)
-    labelled = targets.labelled
-    cells, numbers = np.unique(
-        component[labelled].astype(np.int64) * targets.n_classes + targets.codes[labelled], return_counts=True
-    )
+    return count_within(component[targets.labelled], targets, np.bincount(component, minlength=n_components), sizes)
+
+
+def count_within(of_labels: NDArray, targets: Targets, extents: NDArray, sizes: NDArray) -> Pairs:
+    """Ordered pairs of labelled samples of a component that is not much larger than each size: agreeing ones, and all.
+
+    Parameters
+    ----------
+    of_labels : ndarray of int of shape (l,)
+        Component of each labelled sample.
+    targets : Targets
+        The labels.
+    extents : ndarray of int of shape (n_components,)
+        Number of samples of each component.
+    sizes : ndarray of int
+        Sizes of components.
+
+    Examples
+    --------
+    >>> targets = Targets.from_codes(np.array([0, 0, 1, -1]), 2)
+    >>> count_within(np.array([0, 0, 0]), targets, np.array([4]), np.array([1, 3]))
+    (array([0., 2.]), array([0., 6.]))
+    """
+    codes, n_components = targets.codes[targets.labelled], len(extents)
+    cells, numbers = np.unique(of_labels.astype(np.int64) * targets.n_classes + codes, return_counts=True)
     owner = cells // targets.n_classes
     agreeing = np.bincount(owner, numbers * (numbers - 1), n_components)
     labels = np.bincount(owner, numbers, n_components)
-    extent = np.bincount(component, minlength=n_components)
-    order = np.argsort(extent, kind="stable")
-    last = np.searchsorted(extent[order], MAX_SIZE_RATIO * sizes, side="right")
+    order = np.argsort(extents, kind="stable")
+    last = np.searchsorted(extents[order], MAX_SIZE_RATIO * sizes, side="right")
     totals = [np.append(0, np.cumsum(part[order])) for part in (agreeing, labels * (labels - 1))]
     return totals[0][last], totals[1][last]
 
 
-def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> tuple[NDArray, NDArray]:
+def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> Pairs:
     """For each size n, count pairs of a labelled sample and one of its n nearest, in steps: agreeing pairs, and all."""
     largest = int(sizes.max())
-    centres = np.flatnonzero(targets.labelled)
-    n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
-    centres = centres[np.linspace(0, len(centres) - 1, min(n_centres, len(centres))).astype(int)]
     # One byte for each edge: only which there are counts.
     edges = sparse.csr_array(((graph.data != 0).astype(np.int8), graph.indices, graph.indptr), shape=graph.shape)
     both_ways = sparse.csr_array(edges + edges.T)
     ranks, agree = [], []
-    for centre in centres:
+    for centre in choose_centres(targets, largest):
         nearest = _nearest_by_steps(both_ways, int(centre), largest)
         found = np.flatnonzero(targets.codes[nearest] >= 0)[1:]  # the first is the centre
         ranks.append(found)
         agree.append(targets.codes[nearest[found]] == targets.codes[centre])
-    rank, same = np.concatenate(ranks), np.concatenate(agree)
+    return count_ranked(np.concatenate(ranks), np.concatenate(agree), sizes)
+
+
+def choose_centres(targets: Targets, largest: int) -> NDArray:
+    """Labelled samples around which agreement is measured, among so many samples at most; fewer if these are many.
+
+    Examples
+    --------
+    >>> choose_centres(Targets.from_codes(np.array([0, -1, 1, 1]), 2), largest=3)
+    array([0, 2, 3])
+    """
+    labelled = np.flatnonzero(targets.labelled)
+    n_centres = int(np.clip(MAX_VISITS // largest, MIN_CENTRES, MAX_CENTRES))
+    return labelled[np.linspace(0, len(labelled) - 1, min(n_centres, len(labelled))).astype(int)]
+
+
+def count_ranked(rank: NDArray, same: NDArray, sizes: NDArray) -> Pairs:
+    """For each size, count pairs with a rank below it: agreeing ones, and all.
+
+    Parameters
+    ----------
+    rank : ndarray of int of shape (m,)
+        Place of the second sample of each pair among those nearest to the first.
+    same : ndarray of bool of shape (m,)
+        Whether the pair agrees.
+    sizes : ndarray of int
+        Sizes of components.
+
+    Examples
+    --------
+    >>> count_ranked(np.array([1, 3, 1]), np.array([True, True, False]), np.array([1, 2, 4]))
+    (array([0, 1, 2]), array([0, 2, 3]))
+    """
     order = np.argsort(rank, kind="stable")
     n_pairs = np.searchsorted(rank[order], sizes, side="left")
     return np.append(0, np.cumsum(same[order]))[n_pairs], n_pairs

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_ro
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
+from lmssc.data.memmap import memory_map
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.shared_files import map_slices
 from lmssc.data.validation import Masks, is_view_collection
@@ -30,7 +32,7 @@ from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.notebook import ViewsInNotebookMixin
 from lmssc.estimators.prediction import PredictionMixin
-from lmssc.estimators.problem import Problem, Solution, make_problem
+from lmssc.estimators.problem import Problem, Solution, make_problem, to_distributions
 
 # Mean number of labels per class from which on a class with a single label causes a warning.
 MEAN_LABELS_TO_WARN = 3
@@ -221,7 +223,9 @@ class MultiViewClassifier(
 
     def _lower_one_class_confidence(self, solution: Solution, targets: Targets) -> Solution:
         """Lower the confidence in components whose labels are all of one class, as far as labels elsewhere show."""
-        scores = solution.scores if sparse.issparse(solution.scores) else np.maximum(solution.scores, 0)
+        scores = solution.scores
+        if memory_map(scores) is None and not sparse.issparse(scores):
+            scores = np.maximum(scores, 0)
         scores, changed = shrink_one_class(scores, solution.graph, targets, solution.one_class)
         self._warn_of_one_class(changed)
         return replace(solution, scores=scores)
@@ -262,12 +266,10 @@ class MultiViewClassifier(
     def _set_fitted(self, solution: Solution, n_unlinked: int) -> None:
         """Store the solution in the order of the input."""
         if sparse.issparse(solution.scores):
-            distributions = rename_columns(solution.scores, self._class_order)
+            self.label_distributions_ = self._to_input(rename_columns(solution.scores, self._class_order))
         else:
-            scores = np.maximum(solution.scores, 0)
-            scores /= scores.sum(axis=1, keepdims=True)
-            distributions = scores.take(np.argsort(self._class_order), axis=1)
-        self.label_distributions_ = self._to_input(distributions)
+            normalise = partial(to_distributions, class_order=self._class_order)
+            self.label_distributions_ = take_in_order(solution.scores, self._nodes, normalise)
         self.transduction_ = self._decide(self.label_distributions_)
         self.graph_ = self._graph_of_samples(solution.graph)
         self._set_unreached(solution.unreached, n_unlinked)

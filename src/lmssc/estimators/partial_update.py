@@ -24,6 +24,7 @@ from lmssc.core.incremental import (
 )
 from lmssc.core.new_samples import PROBE
 from lmssc.core.one_class_components import OneClassSamples
+from lmssc.core.parts.results import renumber_rows
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -302,8 +303,9 @@ def _join(model: Any, given: _Update) -> list[str]:
         model._probe = replace(model._probe, samples=given.merged.position[model._probe.samples])
     given = replace(given, merged=given.merged.take_former(inner))
     samples, nodes = model._order.samples[inner], _embed(model, given, inner)
-    graph = model.graph_[samples][:, samples].tocsr()
-    graph.sort_indices()
+    places = np.empty(model.graph_.shape[0], dtype=model.graph_.indices.dtype)
+    places[samples] = np.arange(len(samples))
+    graph = renumber_rows(model.graph_, samples, places, len(samples))
     rule = GraphRule(model.n_neighbors_, model.beta, model._memory.gamma, model.neighbor_recall)
     targets = given.merged.targets(model._targets.take(inner), given.given, given.before, model._class_order)
     coordinates = nodes.coordinates
@@ -356,8 +358,11 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     """Assign everything that is about samples: that of all samples, in the order of the input."""
     merged, memory = given.merged, model._memory
 
+    order = np.argsort(merged.position)
+    of_rows = order[merged.nodes]
+
     def to_input(rows: NDArray) -> NDArray:
-        return merged.reorder(rows)[merged.nodes]
+        return rows[of_rows]
 
     model._order, model._nodes = merged.order, merged.nodes
     model._given, model._labelled = given.given, given.given >= 0
@@ -373,15 +378,13 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     vars(model).pop("_novelty", None)
     if hasattr(model, "ids_"):
         model.ids_ = _with_row_names(model.ids_, len(merged.nodes))
-    order = np.argsort(merged.position)
     model._targets = targets.take(order)
     scores = calibrated(found.found, targets.codes, nodes.n_missing, memory.calibration, model.balance)
     unlinked = np.zeros(len(order), dtype=bool)
     if nodes.groups is not None:
         with_label = np.unique(nodes.groups[targets.labelled])
         model._linked, unlinked = np.isin(model._view_groups, with_label), ~np.isin(nodes.groups, with_label)
-    graph = found.graph[order][:, order].tocsr()
-    graph.sort_indices()
+    graph = renumber_rows(found.graph, order, merged.position, len(order))
     # In the order of the computation, neighbours are in the same part of the memory.
     one_class = OneClassSamples.of(found.graph, targets).renumber(merged.position)
     solution = Solution(scores[order], graph, found.found.unreached[order], one_class)

@@ -179,3 +179,18 @@ def find_targets(nodes: NDArray, codes: NDArray, keys: NDArray, n_classes: int) 
     if (keys == keys[0]).all():  # all samples are identical: two copies stand for them
         where, ranks = np.repeat([0, 1], len(ranks)), np.tile(ranks, 2)
     return Targets.from_labels(where, ranks, len(keys), n_classes, repeats), class_order
+
+
+def to_distributions(scores: NDArray, class_order: NDArray) -> NDArray:
+    """Scores of classes in canonical order as distributions, classes sorted; negative scores count as 0.
+
+    Examples
+    --------
+    >>> to_distributions(np.array([[3.0, 1.0], [-1.0, 2.0]]), class_order=np.array([1, 0]))
+    array([[0.25, 0.75],
+           [1.  , 0.  ]])
+    """
+    scores = np.maximum(scores, 0)
+    result = np.empty_like(scores)
+    result[:, class_order] = scores / scores.sum(axis=1, keepdims=True)
+    return result

@@ -21,7 +21,7 @@ from lmssc.core.targets import Targets
 from lmssc.data.file_lock import LockedFolder
 from lmssc.data.shared_files import read_by, readers_of
 from lmssc.data.validation import has_dask
-from lmssc.estimators.problem import Solution
+from lmssc.estimators.problem import Solution, to_distributions
 
 
 def local_model(model: Any) -> Any:
@@ -89,7 +89,7 @@ class WorkerResultsMixin:
         model: Any = self
         model._refuse_empty_rows(solution)
         width = (len(model.classes_),)
-        normalise = partial(_distributions, class_order=model._class_order)
+        normalise = partial(to_distributions, class_order=model._class_order)
         rows = leave_rows(readers, normalise, solution.scores, model._nodes, width, solution.scores.dtype)
         if model._adjusts_confidence():
             self._lower_some(solution, targets, rows)
@@ -131,14 +131,6 @@ class WorkerResultsMixin:
         model.label_distributions_ = as_dask_array(model.label_distributions_, folder)
         model.latent_ = as_dask_array(model.latent_, folder)
         model.transduction_ = as_dask_array(codes, folder, model.classes_.__getitem__, model.classes_.dtype)
-
-
-def _distributions(scores: NDArray, class_order: NDArray) -> NDArray:
-    """Scores of classes in canonical order as distributions, classes sorted."""
-    scores = np.maximum(scores, 0)
-    result = np.empty_like(scores)
-    result[:, class_order] = scores / scores.sum(axis=1, keepdims=True)
-    return result
 
 
 def _codes(distributions: NDArray, class_order: NDArray) -> NDArray:

@@ -7,30 +7,62 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from lmssc.core.one_class_components import OneClassSamples, doubtful_components
-from lmssc.core.parts.executor import Executor, Message, Part, gather
+from lmssc.core.one_class_components import (
+    OneClassSamples,
+    choose_centres,
+    count_ranked,
+    count_within,
+    doubtful_components,
+    expected_agreement,
+)
+from lmssc.core.parts.executor import Executor, Message, Part, forget, gather
+from lmssc.core.parts.graph_steps import rank_labelled
 from lmssc.core.parts.halo import rows_for_others, with_halo
+from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 
 
-def one_class_samples(executor: Executor, targets: Targets, order: NDArray) -> OneClassSamples:
-    """`OneClassSamples.of` the graph of all parts.
+def one_class_samples(executor: Executor, targets: Targets, permutation: Permutation) -> OneClassSamples:
+    """`OneClassSamples.of` the graph of all parts, with the agreement that labels elsewhere show.
 
     Parameters
     ----------
     executor : Executor
         The parts, which have their "laplacian".
     targets : Targets
-        The labels, samples in the order of the fit.
-    order : ndarray of int of shape (n,)
-        Canonical number of each sample of the fit.
+        The labels, samples in canonical order.
+    permutation : Permutation
+        The order of the fit.
 
     Returns
     -------
     OneClassSamples
         Samples by their canonical numbers, ascending.
     """
-    # A component is named by its first sample in a part.
+    order, positions = np.asarray(permutation.order), np.asarray(permutation.positions)
+    names, component, sizes = _joined(executor)
+    of_labels = component[np.searchsorted(names, gather(executor, "component", positions[targets.labelled]))]
+    n_labels = np.bincount(of_labels, minlength=len(sizes))
+    one_class = doubtful_components(of_labels, targets, len(sizes))
+    members = np.hstack(executor.map(_members, names[one_class[component]]))
+    executor.map(forget, ("component",))
+    own = component[np.searchsorted(names, members[1])]
+    found = OneClassSamples(order[members[0]], n_labels[own], sizes[own])
+    found = found.take(np.argsort(found.samples))
+    if not len(found.samples):
+        return found._replace(agreement=np.ones(0))
+    # Samples of components of the same size share their agreement.
+    distinct, size = np.unique(found.sizes, return_inverse=True)
+    largest = int(distinct[-1])
+    centres = choose_centres(targets, largest)
+    centre, number, rank = rank_labelled(executor, positions[centres], largest, order)
+    nearby = count_ranked(rank, targets.codes[number] == targets.codes[centres[centre]], distinct)
+    agreement = expected_agreement(nearby, count_within(of_labels, targets, sizes, distinct))
+    return found._replace(agreement=agreement[size])
+
+
+def _joined(executor: Executor) -> tuple[NDArray, NDArray, NDArray]:
+    """Components of the parts by name, the first sample of each; the whole component of each; sizes of the whole."""
     joined = np.hstack(executor.exchange(_send_components, _joined_components))
     found = executor.map(_sizes)
     names = np.concatenate([own for own, _ in found])
@@ -39,16 +71,8 @@ def one_class_samples(executor: Executor, targets: Targets, order: NDArray) -> O
     n_components, component = connected_components(
         sparse.csr_array(entries, shape=(len(names), len(names))), directed=False
     )
-    sizes = np.bincount(component, np.concatenate([counts for _, counts in found]), n_components).astype(np.int64)
-    labelled = np.flatnonzero(targets.labelled)
-    of_labels = component[np.searchsorted(names, gather(executor, "component", labelled))]
-    n_labels = np.bincount(of_labels, minlength=n_components)
-    one_class = doubtful_components(of_labels, targets, n_components)
-    members = np.hstack(executor.map(_members, names[one_class[component]]))
-    own = component[np.searchsorted(names, members[1])]
-    numbers = order[members[0]]
-    by_number = np.argsort(numbers)
-    return OneClassSamples(numbers[by_number], n_labels[own][by_number], sizes[own][by_number])
+    sizes = np.bincount(component, np.concatenate([counts for _, counts in found]), n_components)
+    return names, component, sizes.astype(np.int64)
 
 
 def _send_components(part: Part) -> dict[int, Message]:

@@ -234,3 +234,10 @@ def collect(executor: Executor, function: Callable[..., Any], rows: NDArray, *sh
 def take_rows(part: Part, name: str, rows: NDArray) -> Any:
     """Some rows of an array of a part."""
     return part[name][rows]
+
+
+def forget(part: Part, names: Iterable[str]) -> None:
+    """Drop some arrays of a part, as far as it has them."""
+    for name in names:
+        if name in part:
+            del part[name]

@@ -25,6 +25,7 @@ from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_
 from lmssc.core.parts.results import graph_in_order, rows_in_order
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion
+from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors
 
@@ -33,9 +34,15 @@ QUERIES = 500
 
 
 def finish(
-    start: PartedStart, state: PartedState, terms: dict[str, NDArray], converged: bool, *, on_disk: bool
+    start: PartedStart,
+    given: Targets,
+    state: PartedState,
+    terms: dict[str, NDArray],
+    converged: bool,
+    *,
+    on_disk: bool,
 ) -> FitResult:
-    """The result in canonical order, as `lmssc.core.fit` has it."""
+    """The result in canonical order, as `lmssc.core.fit` has it; `given` are the labels before any is trusted less."""
     objective, order = start.objective, np.asarray(start.permutation.order)
     executor, config, targets = objective.executor, objective.config, objective.targets
     if start.regressor is not None:
@@ -74,7 +81,7 @@ def finish(
         targets=start.permutation.undo_targets(targets),
         second_opinion=start.second_opinion,
         opinion=opinion,
-        one_class=one_class_samples(executor, targets, order),
+        one_class=one_class_samples(executor, given, start.permutation),
     )
 
 

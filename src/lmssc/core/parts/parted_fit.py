@@ -92,7 +92,7 @@ def fit_in_parts(
         saver.close(state, terms, config, converged=converged)
         if not state.has_alpha:  # interrupted before the end of the first iteration
             _set_first_alpha(start.objective, state)
-        return finish(start, state, terms, converged, on_disk=on_disk)
+        return finish(start, targets, state, terms, converged, on_disk=on_disk)
     finally:
         for executor in made:
             executor.close()

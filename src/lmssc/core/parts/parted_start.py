@@ -30,7 +30,7 @@ from lmssc.core.label_regression import (
 )
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import judge_opinion
-from lmssc.core.parts.executor import Executor, Part, collect, gather, total
+from lmssc.core.parts.executor import Executor, Part, collect, forget, gather, total
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_graph import subgraph
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, embedded, latent_products
@@ -118,7 +118,7 @@ def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Call
     if trusted is not objective.targets:
         objective = replace(objective, targets=trusted)
         _set_targets(executor, trusted, objective.dtype)
-        executor.map(_forget, ("scores", "expected", "previous"))
+        executor.map(forget, ("scores", "expected", "previous"))
         objective.connect(expected=False)
         regressor = _warm_start(objective, permutation, features, weight)
     objective, second_opinion, confidence = _second_opinion(objective, permutation, weight)
@@ -176,12 +176,6 @@ def _energies(part: Part) -> tuple[float, ...]:
     return tuple(views_of(part).energies)
 
 
-def _forget(part: Part, names: tuple[str, ...]) -> None:
-    for name in names:
-        if name in part:
-            del part[name]
-
-
 def take_embedded(part: Part, stretch: NDArray | None, rows: NDArray) -> NDArray:
     """Z of some samples of a part."""
     return embedded(part, stretch, rows)
@@ -237,7 +231,7 @@ def _warm_start(
     if len(labelled) > 2 * MAX_FIT_SAMPLES:
         rows = first_of_each(labelled, permutation.positions)
     regressor = run_rounds(_PartedRounds(objective, features, rows), weight)
-    objective.executor.map(_forget, ("predicted", "previous"))
+    objective.executor.map(forget, ("predicted", "previous"))
     return regressor
 
 

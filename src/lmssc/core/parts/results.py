@@ -196,22 +196,28 @@ def _graph(part: Part) -> sparse.csr_array:
     return part["graph"]
 
 
-def take_in_order(rows: NDArray, index: NDArray) -> NDArray:
-    """`rows[index]`, in a temporary file if the rows are on disk.
+def _same(rows: NDArray) -> NDArray:
+    return rows
+
+
+def take_in_order(rows: NDArray, index: NDArray, function: Callable[[NDArray], NDArray] = _same) -> NDArray:
+    """`function(rows[index])`, in a temporary file if the rows are on disk; the function keeps shapes and types.
 
     Examples
     --------
     >>> take_in_order(np.array([5, 6, 7]), np.array([2, 0]))
     array([7, 5])
+    >>> take_in_order(np.array([5, 6, 7]), np.array([2, 0]), np.negative)
+    array([-7, -5])
     """
     if memory_map(rows) is None:
-        return rows[index]
+        return function(rows[index])
     readers = readers_of(rows)
     if readers is not None:
-        return leave_rows(readers, _take, rows, index, rows.shape[1:], rows.dtype)
+        return leave_rows(readers, function, rows, index, rows.shape[1:], rows.dtype)
     result = empty_array((len(index), *rows.shape[1:]), rows.dtype, on_disk=True)
     for batch in gen_batches(len(index), BATCH_ROWS):
-        result[batch] = rows[index[batch]]
+        result[batch] = function(rows[index[batch]])
         release(rows)
         release(result)
     return result
@@ -253,10 +259,6 @@ def leave_rows(
     return file.open()
 
 
-def _take(rows: NDArray) -> NDArray:
-    return rows
-
-
 def _write_taken(function: Callable[..., NDArray], rows: Any, index: NDArray, file: NewFile, first: int) -> None:
     file.write(first, function(open_file(rows)[index]))
 
@@ -273,7 +275,7 @@ def renumber_graph(graph: sparse.csr_array, nodes: NDArray, samples: NDArray) ->
     """
     shape = (len(nodes), len(nodes))
     if memory_map(graph) is None:
-        return _renumbered(graph, nodes, samples, shape)
+        return renumber_rows(graph, nodes, samples, shape[1])
     indptr = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[nodes])]).astype(graph.indices.dtype)
     readers = readers_of(graph)
     if readers is not None:
@@ -281,7 +283,7 @@ def renumber_graph(graph: sparse.csr_array, nodes: NDArray, samples: NDArray) ->
     data = empty_array((int(indptr[-1]),), graph.dtype, on_disk=True)
     indices = empty_array((int(indptr[-1]),), graph.indices.dtype, on_disk=True)
     for batch in gen_batches(len(nodes), BATCH_ROWS):
-        some = _renumbered(graph, nodes[batch], samples, shape)
+        some = renumber_rows(graph, nodes[batch], samples, shape[1])
         entries = slice(indptr[batch.start], indptr[batch.stop])
         data[entries], indices[entries] = some.data, some.indices
         for array in (graph, data, indices):
@@ -307,15 +309,22 @@ def _renumber_by_others(
 
 def _write_renumbered(graph: Any, nodes: NDArray, samples: NewFile, files: Sequence[NewFile], first: int) -> None:
     whole = open_file(graph)
-    some = _renumbered(whole, nodes, samples.open(), whole.shape)
+    some = renumber_rows(whole, nodes, samples.open(), whole.shape[1])
     files[0].write(first, some.data)
     files[1].write(first, some.indices)
 
 
-def _renumbered(graph: sparse.csr_array, nodes: NDArray, samples: NDArray, shape: tuple[int, int]) -> sparse.csr_array:
+def renumber_rows(graph: sparse.csr_array, nodes: NDArray, samples: NDArray, n_columns: int) -> sparse.csr_array:
+    """Row `nodes[i]` of a graph as row i, with column `samples[j]` for column j of so many; in memory.
+
+    Examples
+    --------
+    >>> renumber_rows(sparse.csr_array([[0.0, 1.0], [0.5, 0.0]]), np.array([1]), np.array([2, 0]), 3).toarray()
+    array([[0. , 0. , 0.5]])
+    """
     rows = graph[nodes]
-    columns = samples.astype(rows.indices.dtype)[rows.indices]
-    result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(nodes), shape[1]))
+    columns = samples.astype(rows.indices.dtype, copy=False)[rows.indices]
+    result = sparse.csr_array((rows.data, columns, rows.indptr), shape=(len(nodes), n_columns))
     result.sort_indices()
     return result
 

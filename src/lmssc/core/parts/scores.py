@@ -64,12 +64,12 @@ def propagate(executor: Executor, frequencies: NDArray, tol: float, opinion_weig
     """
     weak = _reach(executor)
     unreached = np.empty(0, dtype=np.intp) if weak is None else weak.unreached_samples
-    executor.map(_set_known, np.sort(unreached), frequencies, opinion_weight)
-    least, most, n_unknown = zip(*executor.map(_unknown_diagonal, opinion_weight), strict=True)
+    unknown = executor.map(_set_known, np.sort(unreached), frequencies, opinion_weight)
+    least, most, n_unknown, dtypes = zip(*unknown, strict=True)
     if sum(n_unknown):
         # A sample whose edges are all next to zero hardly adds to the residual, however wrong its scores are.
         uneven = min(1.0, 1e3 * min(least) / max(most))
-        dtype = executor.map(_dtype)[0]
+        dtype = dtypes[0]
         coarse = coarse_level(executor, dtype) if is_large(int(executor.bounds[-1])) and not opinion_weight else None
         system = PartedSystem(executor, ScoreSystem(opinion_weight), coarse, bound_rounding=True)
         solve(system, uneven * solver_tolerance(dtype, tol))
@@ -156,8 +156,13 @@ def _not_reached(part: Part) -> NDArray:
     return part.start + np.flatnonzero(~part["reached"])
 
 
-def _set_known(part: Part, unreached: NDArray, frequencies: NDArray, opinion_weight: float) -> None:
-    """Which scores are known, what they are, and the first guess of the others."""
+def _set_known(
+    part: Part, unreached: NDArray, frequencies: NDArray, opinion_weight: float
+) -> tuple[float, float, int, np.dtype]:
+    """Set which scores are known, what they are, and the first guess of the others.
+
+    Returns the least and the largest diagonal of the system of the others, their number, and the type of the scores.
+    """
     labels, rhs = part["labels"], part["cg_r"]
     lost = np.isin(np.arange(part.start, part.stop), unreached, assume_unique=True)
     known = part["labelled"] if opinion_weight else part["labelled"] | lost
@@ -169,15 +174,8 @@ def _set_known(part: Part, unreached: NDArray, frequencies: NDArray, opinion_wei
     guess[known] = 0
     part["unreached"], part["known"], part["fixed"] = lost, known, fixed
     part["cg_r"], part["cg_x"] = np.where(known[:, None], rhs.dtype.type(0), rhs), guess
-
-
-def _unknown_diagonal(part: Part, opinion_weight: float) -> tuple[float, float, int]:
-    diagonal = part["diagonal"][~part["known"]] + opinion_weight
-    return float(diagonal.min(initial=np.inf)), float(diagonal.max(initial=0)), len(diagonal)
-
-
-def _dtype(part: Part) -> np.dtype:
-    return part["labels"].dtype
+    diagonal = part["diagonal"][~known] + opinion_weight
+    return float(diagonal.min(initial=np.inf)), float(diagonal.max(initial=0)), len(diagonal), labels.dtype
 
 
 def _fill_known(part: Part) -> None:
