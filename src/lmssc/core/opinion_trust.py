@@ -76,7 +76,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     before = float(alone.sum())
     if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
         return JudgedOpinion(0.0, by_graph)
-    regression = OpinionRegression(held.views, held.targets)
+    regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
     if trust is not None:
         kernel = regression.kernel(held.views)
         return JudgedOpinion(trust, held_out_scores(held, regression, kernel, trust), regression, kernel)
