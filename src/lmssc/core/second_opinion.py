@@ -154,25 +154,25 @@ def has_smaller_errors(one: NDArray, other: NDArray) -> bool:
 
 
 def kernels(rows: Views, landmarks: Views, *, laplacian: bool) -> Iterator[tuple[MeanKernel, NDArray]]:
-    """Kernels to choose from, and their values between labelled samples and landmarks; the Gaussian one comes first."""
+    """Kernels to choose from, and their values between labelled samples and landmarks; the usual one comes first."""
     gaussian, linear = MeanKernel.of(landmarks), MeanKernel.of(landmarks, linear=True)
     values = gaussian(rows)
-    yield gaussian, values
-    yield linear, linear(rows)
     if laplacian:
         absolute = MeanKernel.of(landmarks, laplacian=1.0)
         found = absolute(rows)
-        yield absolute, found
         yield replace(absolute, laplacian=0.5), (values + found) / 2
+        yield absolute, found
+    yield gaussian, values
+    yield linear, linear(rows)
 
 
 class OpinionRegression:
     """Ridge regression of the labels on kernel features of the labelled samples.
 
     It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
-    them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear or Laplacian one, or of
-    the mean of a Gaussian and a Laplacian one, are smaller by more than a standard error. The temperature has the
-    largest leave-one-out likelihood.
+    them are the features. The kernel is the mean of a Gaussian and a Laplacian one, or Gaussian if Laplacian ones are
+    not tried, unless the leave-one-out errors of another are smaller by more than a standard error. The temperature has
+    the largest leave-one-out likelihood.
 
     Parameters
     ----------
@@ -204,12 +204,12 @@ class OpinionRegression:
         weights = None if targets.trust is None else targets.weights[self.rows]
         n_differences = views.n_samples * landmarks.n_samples * views.n_features
         laplacian = laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES
-        gaussian, *others = (
+        usual, *others = (
             KernelRidge(kernel, values, self.targets, weights)
             for kernel, values in kernels(rows, landmarks, laplacian=laplacian)
         )
         best = min(others, key=lambda one: float(np.square(one.errors * one.roots).sum()))
-        self.fit = best if has_smaller_errors(best.errors * best.roots, gaussian.errors * gaussian.roots) else gaussian
+        self.fit = best if has_smaller_errors(best.errors * best.roots, usual.errors * usual.roots) else usual
         self.kernel = self.fit.kernel
         self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
 
