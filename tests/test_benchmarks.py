@@ -335,16 +335,28 @@ def test_peers_keep_failures_and_the_columns_of_fresh(benchmarks, monkeypatch, t
 
     data = make_multiview(60, random_state=0)
     monkeypatch.setattr(peers, "load_views", lambda name, wheels: (data.views, data.target))
-    monkeypatch.setattr(peers, "RATES", (0.2,))
+    monkeypatch.setattr(peers, "methods_of", lambda name, n_samples: {"1-NN": None, "bad": Broken()})
+    monkeypatch.setattr(peers, "rates_of", lambda target: (0.2,))
+    monkeypatch.setattr(peers, "NAMES", ["first", "second"])
     out = tmp_path / "peers.csv"
-    peers.run(["first", "second"], {"1-NN": None, "bad": Broken()}, 2, out, tmp_path, None)
+    for name in ("second", "first", "second"):  # the last call replaces the rows of the first
+        peers.run([name], 2, out, tmp_path, None)
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert list(rows[0]) == [*fresh.KEPT, "error"]
     assert [(row["dataset"], row["method"]) for row in rows] == [
         (name, method) for name in ("first", "second") for _ in range(2) for method in ("1-NN", "bad")
     ]
     assert {row["error"] for row in rows if row["method"] == "bad"} == {"RuntimeError: never"}
-    assert {"Ridge", "RandomForest", "Poisson (graphlearning)"} < {*peers.METHODS}
+
+
+def test_peers_do_not_run_again_what_fresh_has(benchmarks):
+    import fresh
+    from other_methods import methods_of
+
+    everything = {*methods_of("digits", 1000)}
+    assert {"Ridge", "RandomForest", "Poisson (graphlearning)", "1-NN"} < everything
+    assert everything - {*methods_of("heart", 270)} == {*fresh.METHODS} - {"LMSSC"}
+    assert everything - {*methods_of("digits", 1797)} == {"Poisson (graphlearning)"}
 
 
 class Broken(ClassifierMixin, BaseEstimator):

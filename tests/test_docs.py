@@ -216,13 +216,14 @@ def test_sentences_about_accuracy_are_those_of_the_csv():
     import numpy as np
 
     text = " ".join(read(DOCS / "accuracy.md").split())
-    cells = measured.cell_accuracies(ROOT)
+    cells = {**measured.cell_accuracies(ROOT, measured.PEERS), **measured.cell_accuracies(ROOT)}
     ours = cells.pop("LMSSC")
-    gains = 100 * np.array([ours[cell] - max(other[cell] for other in cells.values()) for cell in ours])
+    best = {cell: max(other.get(cell, 0) for other in cells.values()) for cell in ours}
+    gains = 100 * np.array([ours[cell] - best[cell] for cell in ours])
     ahead, behind = (gains >= 1).sum(), (gains <= -1).sum()
     assert f"ahead by a point or more in {ahead} cells and behind by a point or more in {behind}:" in text
     assert f"picked after the fact, in {(gains < -1e-9).sum()} of {len(gains)} cells, most clearly" in text
-    worst = min(ours, key=lambda cell: ours[cell] - max(other[cell] for other in cells.values()))
+    worst = min(ours, key=lambda cell: ours[cell] - best[cell])
     assert f"{worst[0]} by {-gains.min():.1f} points, the most" in text
     near = (gains >= -0.25).sum()
     assert f"In {near} of the {len(gains)} cells LMSSC is the best or within 0.25 points of it" in text

@@ -10,9 +10,10 @@ from lmssc import LMSSC, load, paper_settings
 from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
+from lmssc.core.mean_kernel import MeanKernel
 from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust, merit_of_graph, unseen_scores
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import RIDGES, MeanKernel, Opinion, OpinionRegression
+from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
 from lmssc.data.view import View
 from lmssc.data.views import Views
@@ -52,29 +53,36 @@ def as_views(Xs, present=None):
     return Views([View(np.where(has[:, None], X, 0), None, has) for X, has in zip(Xs, present, strict=True)])
 
 
-@pytest.mark.parametrize("linear", [False, True])
+KINDS = [{}, {"linear": True}, {"laplacian": 1.0}, {"laplacian": 0.5}]
+
+
+def kind(kernel):
+    return {"linear": kernel.linear, "laplacian": kernel.laplacian}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lacking", [False, True])
-def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking, linear):
+def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking, kind):
     Xs, present, _ = small
     views = as_views(Xs, present if lacking else None)
-    found = MeanKernel.of(views.take(np.arange(14)), linear=linear)(views)
-    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14), linear)
+    found = MeanKernel.of(views.take(np.arange(14)), **kind)(views)
+    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14), **kind)
     np.testing.assert_allclose(found, right, atol=1e-9)
     assert np.linalg.eigvalsh(right[:14]).min() > -1e-9
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small, linear):
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small, kind):
     Xs, present, _ = small
     offset = np.array([0.5, -1.0, 2.0, 0.0])
     raw = np.where(present[1][:, None], Xs[0] + offset, 0)
     found = View(sparse.csr_array(raw), offset, present[1])
     dense = View(np.where(present[1][:, None], Xs[0], 0), None, present[1])
     rows = np.arange(14)
-    kernels = [MeanKernel.of(Views([view]).take(rows), linear=linear)(Views([view])) for view in (found, dense)]
+    kernels = [MeanKernel.of(Views([view]).take(rows), **kind)(Views([view])) for view in (found, dense)]
     np.testing.assert_allclose(*kernels, atol=1e-9)
     far = View(np.full((1, 4), 1e200))
-    assert np.isfinite(MeanKernel.of(Views([dense]).take(rows), linear=linear)(Views([far]))).all()
+    assert np.isfinite(MeanKernel.of(Views([dense]).take(rows), **kind)(Views([far]))).all()
 
 
 def leave_one_out(K, Y, ridge):
@@ -98,12 +106,95 @@ def test_kernel_is_linear_where_that_finds_left_out_labels_better(linear):
     regression = OpinionRegression(as_views([X]), Targets.from_codes(codes, 2))
     assert regression.kernel.linear == linear
     losses = []
-    for kind in (False, True):
-        K = oracles.mean_kernel([X], None, np.arange(60), kind)
+    for one in (False, True):
+        K = oracles.mean_kernel([X], None, np.arange(60), one)
         losses.append(min((leave_one_out(K, np.eye(2)[codes], ridge) for ridge in RIDGES), key=np.sum))
     gain = losses[0] - losses[1]
     assert linear == (gain.mean() > gain.std(ddof=1) / np.sqrt(60))
     np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[linear], rtol=1e-5)
+
+
+def thresholds(n=200):
+    """Two views of four heavy-tailed features; the class counts which of two features are positive."""
+    rng = np.random.default_rng(3)
+    views = [rng.standard_t(2, size=(n, 4)) for _ in range(2)]
+    return views, (views[0][:, 0] > 0).astype(int) + (views[1][:, 1] > 0)
+
+
+def samples_of(case):
+    """80 samples whose classes a certain kernel finds best."""
+    rng = np.random.default_rng(0)
+    if case == "thresholds":
+        return thresholds(80)
+    if case == "sum":  # of all features, below factors of no interest
+        codes, factors = rng.integers(0, 2, 80), rng.normal(size=(80, 5)) @ rng.normal(size=(5, 40))
+        return [codes[:, None] * rng.normal(size=40) + 3 * factors + rng.normal(size=(80, 40))], codes
+    codes, angles = rng.integers(0, 2, 80), rng.uniform(0, 2 * np.pi, 80)
+    radii = 1 + 0.5 * codes + 0.01 * rng.normal(size=80)
+    return [radii[:, None] * np.c_[np.cos(angles), np.sin(angles)]], codes
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"), [("thresholds", {"laplacian": 0.5}), ("sum", {"linear": True}), ("circles", {})]
+)
+def test_kernel_is_the_usual_one_unless_another_finds_left_out_labels_better(case, expected):
+    Xs, codes = samples_of(case)
+    Y = np.eye(codes.max() + 1)[codes]
+    regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, len(Y[0])), laplacian=True)
+    losses = []
+    for one in KINDS:
+        K = oracles.mean_kernel(Xs, None, np.arange(80), **one)
+        losses.append(min((leave_one_out(K, Y, ridge) for ridge in RIDGES), key=np.sum))
+    usual, best = len(KINDS) - 1, int(np.argmin([loss.sum() for loss in losses[:-1]]))
+    gain = losses[usual] - losses[best]
+    chosen = best if gain.mean() > gain.std(ddof=1) / np.sqrt(80) else usual
+    assert KINDS[chosen] == expected
+    assert kind(regression.kernel) == {"linear": False, "laplacian": 0.0} | KINDS[chosen]
+    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[chosen], rtol=1e-5)
+
+
+def test_laplacian_kernels_are_not_tried_if_they_would_take_long(monkeypatch):
+    Xs, codes = thresholds(80)
+    views, targets = as_views(Xs), Targets.from_codes(codes, 3)
+    assert OpinionRegression(views, targets).kernel.widths is None
+    for limit, tried in ((80 * 80 * 8, True), (80 * 80 * 8 - 1, False)):
+        monkeypatch.setattr(second_opinion, "MAX_ABSOLUTE_DIFFERENCES", limit)
+        assert (OpinionRegression(views, targets, laplacian=True).kernel.widths is not None) == tried
+
+
+def test_fit_with_a_laplacian_kernel(tmp_path):
+    """It depends neither on the order nor on how views are stored, and can be saved; a sample may lack a view."""
+    views, truth = thresholds()
+    y = np.where(np.arange(200) < 80, truth, -1)
+    clf = LMSSC(second_opinion=0.9, scaling=None).fit(views, y)
+    assert clf._second_opinion.kernel.laplacian > 0
+    order = np.random.default_rng(4).permutation(200)
+    again = LMSSC(second_opinion=0.9, scaling=None).fit([views[1][order], views[0][order]], y[order])
+    np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order])
+    stored = LMSSC(second_opinion=0.9, scaling=None).fit([sparse.csr_array(view) for view in views], y)
+    np.testing.assert_allclose(stored.label_distributions_, clf.label_distributions_, atol=1e-6)
+    clf.save(tmp_path / "model.lmssc")
+    new = [view[80:120] + 0.1 for view in views]
+    new[0][::2] = np.nan
+    np.testing.assert_array_equal(load(tmp_path / "model.lmssc").predict_proba(new), clf.predict_proba(new))
+
+
+def test_a_subset_of_large_data_judges_the_kernel_that_all_get(monkeypatch):
+    """Laplacian kernels would take too long there, so that held-out labels do not judge them either."""
+    views, truth = thresholds()
+    y = np.where(np.arange(200) < 80, truth, -1)
+    monkeypatch.setattr("lmssc.core.held_out.MAX_CALIBRATION_SAMPLES", 150)
+    asked = []
+
+    class Watched(OpinionRegression):
+        def __init__(self, *arguments, laplacian=False):
+            asked.append(laplacian)
+            super().__init__(*arguments, laplacian=laplacian)
+
+    monkeypatch.setattr("lmssc.core.opinion_trust.OpinionRegression", Watched)
+    monkeypatch.setattr("lmssc.core.start.OpinionRegression", Watched)
+    LMSSC(second_opinion=0.5).fit(views, y)
+    assert asked == [False, False]
 
 
 def test_signal_spread_over_all_features_is_found():
@@ -121,13 +212,14 @@ def test_signal_spread_over_all_features_is_found():
     assert (clf.transduction_ == truth)[90:].mean() > 0.8
 
 
+@pytest.mark.parametrize("laplacian", [False, True])
 @pytest.mark.parametrize("lacking", [False, True])
-def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, lacking):
+def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, lacking, laplacian):
     Xs, present, codes = small
     present = present if lacking else None
     targets = Targets.from_codes(codes, 3)
-    regression = OpinionRegression(as_views(Xs, present), targets)
-    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), regression.kernel.linear), np.eye(3)[codes[:14]]
+    regression = OpinionRegression(as_views(Xs, present), targets, laplacian=laplacian)
+    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), **kind(regression.kernel)), np.eye(3)[codes[:14]]
     ridge = min(RIDGES, key=lambda ridge: leave_one_out(K, Y, ridge).sum())
     assert regression.fit.ridge == ridge
     right = softmax(oracles.second_opinion(K, Y, ridge) / regression.temperature, axis=1)
@@ -239,7 +331,7 @@ def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatc
     assert merit_of_graph(held, right) == GAIN_OF_GRAPH  # 14 labels cannot tell
     monkeypatch.setattr(opinion_trust, "MIN_HELD_OUT", 14)
     assert merit_of_graph(held, right + 3) == pytest.approx(3)
-    assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
+    assert cost_of_trust(0.9, 0.0, 50) < cost_of_trust(0.1, GAIN_OF_GRAPH, 50)
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():
@@ -362,7 +454,7 @@ def test_labels_are_scored_with_the_trust_that_other_folds_choose():
     held = HeldOutLabels(None, targets, np.zeros(5, dtype=int), 0.0, folds, True)
     by_graph, by_trust = np.full((4, 2), 0.5), np.tile([0.9, 0.1], (4, 1))
     only_first = {0.5: np.array([5.0, 5.0, 0.0, 0.0])}
-    found = unseen_scores(held, only_first, lambda trust: by_trust, 10.0, by_graph)
+    found = unseen_scores(held, only_first, lambda trust: by_trust, lambda trust: 5.0, by_graph)
     assert found.tolist() == [*by_graph[:2].tolist(), *by_trust[2:].tolist()]
     both = {0.5: np.full(4, 5.0)}
-    assert (unseen_scores(held, both, lambda trust: by_trust, 10.0, by_graph) == by_trust).all()
+    assert (unseen_scores(held, both, lambda trust: by_trust, lambda trust: 5.0, by_graph) == by_trust).all()

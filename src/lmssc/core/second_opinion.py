@@ -1,20 +1,17 @@
 """A second opinion beside the graph: kernel ridge regression of the labels on all features of all views."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from lmssc.core.mean_kernel import MeanKernel, map_batches
 from lmssc.core.targets import Targets
-from lmssc.data.view import View
 from lmssc.data.views import Views
-from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.matrices import Matrix
-from lmssc.numerics.parallel import threaded_map
 
 # Labelled samples whose kernel functions are the features (Nyström); with fewer labels the regression is exact.
 MAX_LANDMARKS = 1000
@@ -25,8 +22,8 @@ RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
 # The kernel is this much larger than the mean of the Gaussians, which lets the regression fit a constant. Centring the
 # kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
 CONSTANT = 1.0
-# A linear kernel is cut here: samples that are further away are not classified more surely.
-MAX_LINEAR = 1e6
+# Laplacian kernels are tried up to this many absolute differences of numbers, which take a quarter of a second.
+MAX_ABSOLUTE_DIFFERENCES = 200_000_000
 # Eigenvalues of the kernel below this share of the largest are rounding.
 MIN_EIGENVALUE = 1e-12
 # Largest trust: with more, labels would hardly travel over the graph.
@@ -34,8 +31,6 @@ MAX_TRUST = 0.99
 # Prior of log T, and limits of T.
 TEMPERATURE, LOG_TEMPERATURE_STD = 0.2, 0.7
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 5.0
-# Numbers of the kernel in one batch.
-BATCH_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,132 +64,6 @@ def anchor_weight(trust: float) -> float:
     return trust / (1 - trust)
 
 
-@dataclass(frozen=True)
-class MeanKernel:
-    """Mean over the views of Gaussian or linear kernels between samples and landmarks.
-
-    k(i, j) = Σ_v k_v(i, j) / √(c_i·c_j), over the views that both have; c_i is the number of views of sample i.
-    Gaussian: k_v = exp(−‖x_i^v − x_j^v‖² / 2s_v), so that k is 1 for identical samples, whatever views are missing.
-    Linear: k_v = (x_i^v − m_v)·(x_j^v − m_v) / s_v, which is 1 on average. Both are positive semi-definite.
-
-    Attributes
-    ----------
-    landmarks : list of View
-        Rows of each scaled view.
-    spreads : ndarray of shape (V,)
-        s_v: mean squared distance of the rows of a view from their mean m_v.
-    linear : bool
-        Whether the kernels are linear.
-    """
-
-    landmarks: list[View]
-    spreads: NDArray
-    linear: bool = False
-
-    @classmethod
-    def of(cls, landmarks: Views, *, linear: bool = False) -> "MeanKernel":
-        """The kernel of some samples, with their own spreads.
-
-        Examples
-        --------
-        >>> views = Views.from_arrays([np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]])])
-        >>> MeanKernel.of(views)(views).round(3)
-        array([[1.   , 0.135],
-               [0.135, 1.   ]])
-        """
-        spreads = np.array([_spread(view) for view in landmarks])
-        return cls(list(landmarks), np.maximum(spreads, np.finfo(np.float32).tiny), linear)
-
-    def __call__(self, views: Views) -> NDArray:
-        """Kernel between samples and landmarks, of shape (n, m)."""
-
-        def of_batch(batch: Views) -> NDArray:
-            return np.sum(list(self.by_view(batch)), axis=0) / np.sqrt(_view_counts(batch))[:, None]
-
-        return map_batches(of_batch, views, self.landmarks[0].data.shape[0])
-
-    def by_view(self, views: Views) -> Iterator[NDArray]:
-        """Kernel of each view between samples and landmarks, divided by √c_j of the landmark."""
-        counts = np.sqrt(_view_counts(Views(self.landmarks)))
-        for view, landmarks, spread in zip(views, self.landmarks, self.spreads, strict=True):
-            if self.linear:
-                near = centred_products(view.points(), landmarks.points(), _mean_row(landmarks)) / float(spread)
-                np.clip(near, -MAX_LINEAR, MAX_LINEAR, out=near)
-            else:
-                near = gaussian(view.points(), landmarks.points(), float(spread))
-            near /= counts
-            if landmarks.present is not None:
-                near *= landmarks.present
-            yield view.keep_present(near)
-
-
-def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
-    """exp(−‖a − b‖² / 2s) between the rows of two arrays, dense or sparse.
-
-    Examples
-    --------
-    >>> gaussian(np.array([[0.0], [1.0]]), np.array([[1.0]]), 0.5).round(3)
-    array([[0.368],
-           [1.   ]])
-    """
-    # In double precision: rows may be far from the origin, and close to each other.
-    products = points.astype(np.float64, copy=False) @ landmarks.astype(np.float64, copy=False).T
-    squares = -2 * (products if isinstance(products, np.ndarray) else products.toarray())
-    squares += View(points).row_energies()[:, None]
-    squares += View(landmarks).row_energies()
-    np.maximum(squares, 0, out=squares)
-    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
-        squares *= -1 / (2 * spread)
-    return np.exp(squares, out=squares)
-
-
-def centred_products(points: Matrix, landmarks: Matrix, centre: NDArray) -> NDArray:
-    """(a − m)·(b − m) between the rows of two arrays, dense or sparse.
-
-    Examples
-    --------
-    >>> centred_products(np.array([[0.0], [3.0]]), np.array([[2.0]]), np.array([1.0]))
-    array([[-1.],
-           [ 2.]])
-    """
-    points, landmarks = points.astype(np.float64, copy=False), landmarks.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
-        if not sparse.issparse(points) and not sparse.issparse(landmarks):
-            return np.nan_to_num((points - centre) @ (landmarks - centre).T)
-        products = points @ landmarks.T
-        dense = products.toarray() if sparse.issparse(products) else np.asarray(products)
-        dense -= (points @ centre)[:, None]
-        dense -= landmarks @ centre - centre @ centre
-        return np.nan_to_num(dense)
-
-
-def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks: int) -> NDArray:
-    """Rows that `function` makes of some samples at a time, which are read if they are on disk."""
-
-    def of_rows(rows: slice) -> NDArray:
-        return function(views.take(np.arange(rows.start, rows.stop)))
-
-    return np.concatenate(threaded_map(of_rows, gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))))
-
-
-def _view_counts(views: Views) -> NDArray:
-    """Number of views that each sample has; a sample without any counts as having one."""
-    return np.maximum(len(views) - views.missing_counts(), 1)
-
-
-def _spread(view: View) -> float:
-    """Mean squared distance of the rows that are present from their mean."""
-    points, mean = View(view.points()), _mean_row(view)
-    energies = points.row_energies() if view.present is None else points.row_energies()[view.present]
-    return max(float(energies.mean()) - float(mean @ mean), 0.0) if len(energies) else 0.0
-
-
-def _mean_row(view: View) -> NDArray:
-    """Mean of the rows of `View.points` that are present."""
-    present = np.ones(view.data.shape[0], dtype=bool) if view.present is None else view.present
-    return View(view.points()).transpose_dot(present[:, None].astype(float))[:, 0] / max(int(present.sum()), 1)
-
-
 class KernelRidge:
     """Ridge regression of the labels on features that a kernel with landmarks gives, for one kernel.
 
@@ -203,9 +72,9 @@ class KernelRidge:
     Parameters
     ----------
     kernel : MeanKernel
-        The kernel; its landmarks are the first of the rows.
-    rows : Views
-        Labelled samples.
+        The kernel; its landmarks are the first of the labelled samples.
+    values : ndarray of shape (l, m)
+        Kernel between the labelled samples and the landmarks.
     targets : ndarray of shape (l, c)
         Y of these.
     weights : ndarray of shape (l,), optional
@@ -219,11 +88,11 @@ class KernelRidge:
         Y minus the leave-one-out predictions.
     """
 
-    def __init__(self, kernel: MeanKernel, rows: Views, targets: NDArray, weights: NDArray | None = None) -> None:
+    def __init__(self, kernel: MeanKernel, values: NDArray, targets: NDArray, weights: NDArray | None = None) -> None:
         self.kernel = kernel
         self.roots = np.ones((len(targets), 1)) if weights is None else np.sqrt(weights)[:, None]
         self.targets = targets * self.roots
-        values = kernel(rows) + CONSTANT
+        values = values + CONSTANT
         n_landmarks = values.shape[1]
         self.gram, vectors = linalg.eigh(values[:n_landmarks])
         kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
@@ -284,12 +153,26 @@ def has_smaller_errors(one: NDArray, other: NDArray) -> bool:
     return len(gain) > 1 and bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
+def kernels(rows: Views, landmarks: Views, *, laplacian: bool) -> Iterator[tuple[MeanKernel, NDArray]]:
+    """Kernels to choose from, and their values between labelled samples and landmarks; the usual one comes first."""
+    gaussian, linear = MeanKernel.of(landmarks), MeanKernel.of(landmarks, linear=True)
+    values = gaussian(rows)
+    if laplacian:
+        absolute = MeanKernel.of(landmarks, laplacian=1.0)
+        found = absolute(rows)
+        yield replace(absolute, laplacian=0.5), (values + found) / 2
+        yield absolute, found
+    yield gaussian, values
+    yield linear, linear(rows)
+
+
 class OpinionRegression:
     """Ridge regression of the labels on kernel features of the labelled samples.
 
     It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
-    them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear one are smaller by more
-    than a standard error. The temperature has the largest leave-one-out likelihood.
+    them are the features. The kernel is the mean of a Gaussian and a Laplacian one, or Gaussian if Laplacian ones are
+    not tried, unless the leave-one-out errors of another are smaller by more than a standard error. The temperature has
+    the largest leave-one-out likelihood.
 
     Parameters
     ----------
@@ -299,6 +182,8 @@ class OpinionRegression:
         Y. Labels that are not certain weigh less.
     order : ndarray of int of shape (n,), optional
         Random order of the samples, if their own is not random: the first labelled ones are the landmarks.
+    laplacian : bool, default=False
+        Whether Laplacian kernels are tried, if the samples and features are few enough.
 
     Examples
     --------
@@ -308,19 +193,23 @@ class OpinionRegression:
     array([0, 0, 1, 1, 0])
     """
 
-    def __init__(self, views: Views, targets: Targets, order: NDArray | None = None) -> None:
+    def __init__(
+        self, views: Views, targets: Targets, order: NDArray | None = None, *, laplacian: bool = False
+    ) -> None:
         labelled = np.flatnonzero(targets.labelled) if order is None else order[targets.labelled[order]]
         self.rows = labelled[:MAX_FIT_SAMPLES]
         self.targets = targets.matrix(np.dtype(float))[self.rows]
         rows = views.take(self.rows)
         landmarks = rows.take(np.arange(min(len(self.rows), MAX_LANDMARKS)))
         weights = None if targets.trust is None else targets.weights[self.rows]
-        self.fit, linear = (
-            KernelRidge(MeanKernel.of(landmarks, linear=linear), rows, self.targets, weights)
-            for linear in (False, True)
+        n_differences = views.n_samples * landmarks.n_samples * views.n_features
+        laplacian = laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES
+        usual, *others = (
+            KernelRidge(kernel, values, self.targets, weights)
+            for kernel, values in kernels(rows, landmarks, laplacian=laplacian)
         )
-        if has_smaller_errors(linear.errors * linear.roots, self.fit.errors * self.fit.roots):
-            self.fit = linear
+        best = min(others, key=lambda one: float(np.square(one.errors * one.roots).sum()))
+        self.fit = best if has_smaller_errors(best.errors * best.roots, usual.errors * usual.roots) else usual
         self.kernel = self.fit.kernel
         self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
 

@@ -287,7 +287,9 @@ def _second_opinion(
     second_opinion = None
     if trust:
         if regression is None:
-            regression = OpinionRegression(objective.views, objective.targets, permutation.positions)
+            laplacian = held is None or held.complete  # as when the trust was judged
+            order = permutation.positions
+            regression = OpinionRegression(objective.views, objective.targets, order, laplacian=laplacian)
         second_opinion = regression.finish(trust)
         opinion = regression.opinion(objective.views, trust, kernel)
         objective = replace(objective, opinion=opinion)

@@ -10,8 +10,9 @@ from lmssc.core.class_codes import N_DIMENSIONS
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
+from lmssc.core.mean_kernel import MeanKernel
 from lmssc.core.new_samples import NewSampleProbe, Trust
-from lmssc.core.second_opinion import MAX_TRUST, MeanKernel, Opinion, SecondOpinion
+from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.outliers import Outliers
@@ -197,6 +198,9 @@ def is_second_opinion(value: Any, sizes: Sizes) -> bool:
         isinstance(value, SecondOpinion)
         and isinstance(kernel, MeanKernel)
         and type(kernel.linear) is bool
+        and number(least=0, most=1).accepts(kernel.laplacian, sizes)
+        and (kernel.laplacian > 0) == (kernel.widths is not None)
+        and optional(array(n_copies * sizes.v, least=TINY)).accepts(kernel.widths, sizes)
         and points(n_landmarks, "c").accepts(value.coefficients, sizes)
         and array(n_copies * sizes.v, least=TINY).accepts(kernel.spreads, sizes)
         and type(kernel.landmarks) is list
