@@ -23,6 +23,7 @@ from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_ro
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
 from lmssc.data.imputation import fill_gaps, learn_fills
+from lmssc.data.label_leaks import warn_of_leaks
 from lmssc.data.memmap import memory_map
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.shared_files import map_slices
@@ -105,7 +106,12 @@ class MultiViewClassifier(
 
     def _validate(self, X: Any, y: ArrayLike, present: Masks, sample_weight: ArrayLike | None = None) -> Dataset:
         """The dataset that `fit` was given."""
-        dataset = validate(X, y, views=self.views, present=present, sample_weight=sample_weight)
+        dataset = self._with_names(X, validate(X, y, views=self.views, present=present, sample_weight=sample_weight), y)
+        warn_of_leaks(dataset)
+        return dataset
+
+    def _with_names(self, X: Any, dataset: Dataset, y: ArrayLike) -> Dataset:
+        """The dataset with the names of the columns of one 2-D X, which scikit-learn wants to be checked by it."""
         if is_view_collection(X):
             return dataset
         placeholder = np.broadcast_to(0.0, (dataset.n_samples, sum(dataset.layout.widths)))

@@ -57,9 +57,9 @@ def read_files_to_label(
     array([None, None, None], dtype=object)
     """
     files = join_files(arguments, labels, options)
-    sources, options, _, joined, notes = files
+    sources, options, joined, notes = files.sources, files.options, files.joined, files.notes
     if labels or options.label_column is not None or any(source.label_column is not None for source in sources):
-        known, _ = files.find_label_texts(labels, unlabelled)
+        known, _ = files.find_label_texts(unlabelled)
     else:
         known = np.full(len(joined.ids), None, dtype=object)
     links, lines = files.read_graphs(graphs)

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class KnownLabels:
 
 
 def find_label_texts(
-    paths: Sequence[str],
+    tables: Mapping[str, Table],
     sources: Sequence[Source],
     joined: Joined,
     options: Options,
@@ -60,8 +60,8 @@ def find_label_texts(
 
     Parameters
     ----------
-    paths : sequence of str
-        The files of labels, which are merged.
+    tables : mapping of str to Table
+        The files of labels by path, which are merged.
     sources : sequence of Source
         The files of the views.
     joined : Joined
@@ -85,19 +85,18 @@ def find_label_texts(
     InputFileError
         If a file cannot be read as labels of these samples, or two files contradict each other.
     """
-    if not paths:
+    if not tables:
         table, column, ids = _in_views(sources, options)
         labels = _labels_of(table, column, ids, joined, unlabelled, notes, sources)
         return labels, f"{table.path}, column {column!r}"
     for source in sources:
-        if source.label_column is not None and source.table.path not in paths:
+        if source.label_column is not None and source.table.path not in tables:
             notes.append(
-                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(paths)}; to use "
+                f"Not used in {source.table.path}: {source.label_column} (labels come from {some(tables)}; to use "
                 f"these too, add --labels {source.table.path})."
             )
     found: dict[str, NDArray] = {}
-    for path in dict.fromkeys(paths):
-        table = read_labels(path, options)
+    for path, table in tables.items():
         column = _column_of(table, options)
         id_column = find_id_column(table, options)
         if id_column is None:
@@ -194,6 +193,42 @@ def _in_views(sources: Sequence[Source], options: Options) -> tuple[Table, str, 
     return source.table, str(source.label_column), source.ids
 
 
+def hide_labels(sources: Sequence[Source], tables: Mapping[str, Table], options: Options) -> list[Source]:
+    """The files of views, in which a column that is called like the one with the labels is no feature.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files of the views.
+    tables : mapping of str to Table
+        The files of labels by path.
+    options : Options
+        What the user said about the files.
+
+    Returns
+    -------
+    list of Source
+    """
+    if options.label_column is not None:  # which is no feature anyway
+        return list(sources)
+    names = [_candidates(table, options) for table in tables.values()]
+    certain = [found[0] for found in names if len(found) == 1]
+
+    def hide(source: Source) -> Source:
+        theirs = [name for name in certain if name in source.table.columns and name != source.id_column]
+        return replace(source, label_column=theirs[0]) if theirs and source.label_column is None else source
+
+    return [hide(source) for source in sources]
+
+
+def _candidates(table: Table, options: Options) -> list[str]:
+    """Columns of a file of labels that may have them: one that is called so, else all but the ids."""
+    ids = find_id_column(table, options)
+    candidates = [name for name in table.columns if name != ids]
+    named = [name for name in candidates if name.lower() in LABEL_NAMES]
+    return named if len(named) == 1 else candidates
+
+
 def _column_of(table: Table, options: Options) -> str:
     names = list(table.columns)
     if options.label_column is not None:
@@ -203,11 +238,9 @@ def _column_of(table: Table, options: Options) -> str:
                 f"{some(names) or 'no columns'}"
             )
         return options.label_column
-    ids = find_id_column(table, options)
-    candidates = [name for name in names if name != ids]
-    named = [name for name in candidates if name.lower() in LABEL_NAMES]
-    if len(named) == 1 or len(candidates) == 1:
-        return (named or candidates)[0]
+    candidates = _candidates(table, options)
+    if len(candidates) == 1:
+        return candidates[0]
     if not candidates:
         raise InputFileError(f"{table.path} has no column with labels; it has {some(names) or 'a matrix'}")
     raise InputFileError(

@@ -14,12 +14,12 @@ from lmssc.io.file_views import FileView
 from lmssc.io.graph_files import Ids, read_graph_files
 from lmssc.io.join import Joined, join
 from lmssc.io.key_columns import find_keys
-from lmssc.io.label_files import KnownLabels, encode_labels, find_label_texts, read_labels
+from lmssc.io.label_files import KnownLabels, encode_labels, find_label_texts, hide_labels, read_labels
 from lmssc.io.media import AUDIO, SampleViewer, Show
 from lmssc.io.options import Options
 from lmssc.io.sample_cells import SampleCells
 from lmssc.io.sources import Source, read_sources
-from lmssc.io.table import counted, some
+from lmssc.io.table import Table, counted, some
 from lmssc.io.view_plans import make_views
 
 # What the summary counts, by the kind of view.
@@ -157,7 +157,7 @@ def read_labelled_files(
     """
     paths = [labels] if isinstance(labels, str) else labels or []
     files = join_files(arguments, paths, options)
-    known = encode_labels(*files.find_label_texts(paths, unlabelled), files.notes)
+    known = encode_labels(*files.find_label_texts(unlabelled), files.notes)
     decimals = {source.table.decimal for source in files.sources} - {None}
     reading = {"id_names": list(files.options.id_names), "decimal": decimals.pop() if len(decimals) == 1 else None}
     links, lines = files.read_graphs(graphs)
@@ -180,13 +180,14 @@ def _make_viewer(files: "JoinedFiles", shows: Sequence[str]) -> tuple[SampleView
 
 
 class JoinedFiles(NamedTuple):
-    """Files of views, with their rows joined; `options` names the id columns that were found."""
+    """Files of views, with their rows joined, and those of labels; `options` names the id columns that were found."""
 
     sources: Sequence[Source]
     options: Options
     views: list[FileView]
     joined: Joined
     notes: list[str]
+    labels: dict[str, Table]
 
     @property
     def recipes(self) -> dict[str, dict[str, Any]]:
@@ -198,9 +199,9 @@ class JoinedFiles(NamedTuple):
         """For each view, its line of the summary."""
         return make_facts(self.views, self.joined)
 
-    def find_label_texts(self, paths: Sequence[str], unlabelled: str | None) -> tuple[NDArray, str]:
+    def find_label_texts(self, unlabelled: str | None) -> tuple[NDArray, str]:
         """The labels as they are written, None for unlabelled samples, and where they come from."""
-        return find_label_texts(paths, self.sources, self.joined, self.options, unlabelled, self.notes)
+        return find_label_texts(self.labels, self.sources, self.joined, self.options, unlabelled, self.notes)
 
     def read_graphs(self, paths: Sequence[str]) -> tuple[dict[str, Graph], list[str]]:
         """The links in some files, and lines on them."""
@@ -213,12 +214,14 @@ def join_files(arguments: Sequence[str], labels: Sequence[str], options: Options
     sources = read_sources(arguments, options)
     notes = [source.table.note for source in sources if source.table.note]
     _check_label_files(labels, sources)
-    sources, options = find_keys(sources, (read_labels(path, options) for path in labels), options, notes)
+    tables = {path: read_labels(path, options) for path in labels}
+    sources, options = find_keys(sources, tables.values(), options, notes)
+    sources = hide_labels(sources, tables, options)
     views = make_views(sources, options, notes)
     joined = join(views)
     if len(joined.left_out):
         notes.append(f"{counted(len(joined.left_out), 'sample')} with none of these views: left out.")
-    return JoinedFiles(sources, options, views, joined, notes)
+    return JoinedFiles(sources, options, views, joined, notes, tables)
 
 
 def _check_label_files(paths: Sequence[str], sources: Sequence[Source]) -> None:
