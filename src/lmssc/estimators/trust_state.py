@@ -185,7 +185,7 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     """Samples given after the fit: recognised, or embedded and joined to their neighbours."""
     raws = model._read_views(X, present=present)
     raws = [raws[v] for v in model._order.views]
-    links = model._read_links(X, raws[0].data.shape[0])
+    links = model._read_links(X, raws)
     keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
     known_keys = model._order.keys if model._link_keys is None else model._link_keys
     by_key = np.argsort(known_keys, kind="stable")
