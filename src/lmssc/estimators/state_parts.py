@@ -231,6 +231,8 @@ def is_link_memory(value: Any, sizes: Sizes) -> bool:
         )
         and all(is_scaled_view(one, w, sizes) for one, w in zip(value.views, sizes.content_widths, strict=False))
         and all(is_scaled_view(one, w, sizes) for one, w in zip(value.once, sizes.content_widths, strict=False))
+        and (value.probe is None or is_probe(value.probe, sizes))
+        and (value.trust is None or is_trust(value.trust, sizes))
     )
 
 
