@@ -166,6 +166,44 @@ def test_known_samples_are_recognised(fitted):
     np.testing.assert_array_equal(proba, clf.label_distributions_[some])
 
 
+def test_known_samples_are_recognised_by_links_to_themselves(fitted):
+    text, cites, _, y, _ = fitted
+    links = cites.toarray() + 2 * np.eye(len(y))  # as A + I
+    views, some = {"text": text, "cites": Graph(links)}, [7, 3, 50]
+    clf = LMSSC().fit(views, y)
+    np.testing.assert_array_equal(clf.predict_proba(views), clf.label_distributions_)
+    np.testing.assert_array_equal(clf.novelty(views), clf.novelty_)
+    subset = {"text": text[some], "cites": Graph(links[some])}
+    np.testing.assert_array_equal(clf.predict_proba(subset), clf.label_distributions_[some])
+    np.testing.assert_array_equal(
+        clf.transform(subset), clf.transform({"text": text[some], "cites": Graph(cites[some])})
+    )
+    unlabelled = np.flatnonzero(y < 0)[:5]
+    rows = {"text": text[unlabelled], "cites": Graph(links[unlabelled])}
+    np.testing.assert_array_equal(clf.predict_set(rows), clf.predict_set()[unlabelled])
+    of_rows, of_fit = clf.explain(X=rows).weights, clf.explain(unlabelled).weights
+    np.testing.assert_allclose(of_rows.toarray(), of_fit.toarray())
+
+
+def test_copies_that_are_linked_to_each_other_are_recognised(fitted):
+    text, cites, _, y, _ = fitted
+    n = len(y)
+    links = np.kron(np.ones((2, 2)), cites.toarray()) + np.kron(1 - np.eye(2), np.eye(n))
+    views = {"text": np.vstack([text, text]), "cites": Graph(links), "other": Graph(links.T)}
+    clf = LMSSC(max_iter=2).fit(views, np.tile(y, 2))
+    np.testing.assert_array_equal(clf.predict_proba(views), clf.label_distributions_)
+
+
+def test_a_link_to_another_sample_is_no_link_to_itself(fitted):
+    text, cites, _, _, clf = fitted
+    links = cites.toarray()[:3]
+    before = clf.predict_proba({"text": text[:3], "cites": Graph(links)})
+    links[0, 60] = 1 - links[0, 60]
+    after = clf.predict_proba({"text": text[:3], "cites": Graph(links)})
+    assert not np.allclose(before[0], after[0])
+    np.testing.assert_array_equal(before[1:], after[1:])
+
+
 def test_new_samples_with_and_without_links():
     text, cites, topic = papers(240)
     both = (cites + cites.T).tocsr()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
+import lmssc
 from lmssc import AMGL, GFHF, LMSSC, MLAN
 from lmssc.core.graph import laplacian
 from lmssc.core.targets import Targets
@@ -13,7 +14,7 @@ from lmssc.datasets import make_multiview
 
 EVERY = pytest.mark.parametrize("method", [LMSSC, GFHF, AMGL, MLAN], ids=lambda method: method.__name__)
 # Rows and labels drawn from a few values are often too few for every warning not to come.
-QUIET = pytest.mark.filterwarnings("ignore:.*(without a label|only one labelled):UserWarning")
+QUIET = pytest.mark.filterwarnings("ignore:.*(without a label|only one labelled|samples are identical):UserWarning")
 
 
 @EVERY
@@ -28,9 +29,21 @@ def test_labels_of_identical_rows_are_shared_out(method):
 
 @EVERY
 def test_all_rows_identical(method):
-    clf = method().fit([np.ones((6, 2))], [0, 0, 1, -1, -1, -1])
+    with pytest.warns(UserWarning, match="all 6 samples are identical"):
+        clf = method().fit([np.ones((6, 2))], [0, 0, 1, -1, -1, -1])
     np.testing.assert_allclose(clf.label_distributions_, [[2 / 3, 1 / 3]] * 6, atol=1e-9)
     assert clf.graph_.shape == (6, 6)
+
+
+@pytest.mark.filterwarnings("ignore:.*samples are identical:UserWarning")
+@EVERY
+def test_a_model_of_identical_rows_can_be_loaded(method, tmp_path):
+    X = np.ones((20, 3))
+    clf = method().fit([X], np.where(np.arange(20) < 4, np.arange(20) % 2, -1))
+    clf.save(tmp_path / "model.lmssc")
+    loaded = lmssc.load(tmp_path / "model.lmssc")
+    for scale in (1, 2):
+        np.testing.assert_array_equal(loaded.predict_proba([scale * X]), clf.predict_proba([scale * X]))
 
 
 def discrete(seed, kind):

@@ -96,7 +96,8 @@ def test_constant_view(data):
 
 @pytest.mark.filterwarnings("ignore:.*without a label")
 def test_all_samples_equal():
-    clf = MLAN().fit(np.ones((12, 5)), [0, 1, *[-1] * 10])
+    with pytest.warns(UserWarning, match="all 12 samples are identical"):
+        clf = MLAN().fit(np.ones((12, 5)), [0, 1, *[-1] * 10])
     np.testing.assert_allclose(clf.label_distributions_[2:], 0.5, atol=1e-6)
 
 

@@ -24,6 +24,7 @@ from lmssc.datasets import make_multiview
 N = 40
 UNREACHED = "ignore:.*parts of the graph without a label:UserWarning"
 UNLINKED = "ignore:.*no sample has both these and other views:UserWarning"
+IDENTICAL = "ignore:.*samples are identical:UserWarning"
 OUTLIERS = "ignore:.*far from all others there:UserWarning"
 
 
@@ -386,6 +387,7 @@ SETTINGS = {  # two of them calibrated, which takes most of the time
 @pytest.mark.filterwarnings(UNREACHED)
 @pytest.mark.filterwarnings(UNLINKED)
 @pytest.mark.filterwarnings(OUTLIERS)
+@pytest.mark.filterwarnings(IDENTICAL)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("case", AWKWARD)
 def test_awkward_numbers(case, settings):

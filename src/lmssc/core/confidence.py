@@ -76,7 +76,7 @@ def calibrate_start(
     unlabelled = (codes[positions] < 0) & ~start.unreached[positions]
     samples, positions = samples[unlabelled], positions[unlabelled]
     scores = balance(start.scores, codes, prior_power)[positions]
-    n_missing = permutation.undo(objective.views.missing_counts())[samples]
+    n_missing = permutation.undo(objective.sample_kinds())[samples]
     abundance = class_abundances(codes, objective.targets.n_classes)
     return StartConfidence(calibration, samples, calibration(scores, n_missing, abundance))
 

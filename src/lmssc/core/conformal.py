@@ -3,6 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+MIN_KIND_LABELS = 20
+"""Samples that lack the same views and links are ranked among themselves if at least this many are held out."""
+MIN_KIND_SHARE, MIN_EXPECTED_LABELS = 0.25, 10
+"""A kind of sample is scarce among the labels if it has less than this share of the labels that it would have if they
+were given at random, and that many would be expected."""
+
 
 def conformal_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_out: int = 0) -> NDArray:
     """Share of the held-out samples that are at least as strange, the sample itself counted among them.
@@ -65,7 +71,14 @@ def interpolated_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_
     return stepwise - share / (len(ranked) + n_never_held_out + 1)
 
 
-def class_p_values(held_out_scores: NDArray, codes: NDArray, scores: NDArray, *, by_class: bool) -> NDArray:
+def class_p_values(
+    held_out_scores: NDArray,
+    codes: NDArray,
+    scores: NDArray,
+    *,
+    by_class: bool,
+    kinds: tuple[NDArray, NDArray] | None = None,
+) -> NDArray:
     """P-value of each class for each sample, by its score: the strangeness of a class is 1 minus its score.
 
     Parameters
@@ -78,6 +91,9 @@ def class_p_values(held_out_scores: NDArray, codes: NDArray, scores: NDArray, *,
         Scores of the samples in question, by fits of the same kind.
     by_class : bool
         Whether each class is ranked among the held-out samples of that class alone, so that the promise holds for each.
+    kinds : tuple of ndarray of int of shape (l,) and (m,), optional
+        Kind of each labelled sample, and of each sample in question. A sample is ranked among those of its kind alone
+        if they are at least `MIN_KIND_LABELS`, so that the promise holds for each such kind; otherwise among all.
 
     Returns
     -------
@@ -91,8 +107,34 @@ def class_p_values(held_out_scores: NDArray, codes: NDArray, scores: NDArray, *,
     """
     strange = 1 - held_out_scores[np.arange(len(codes)), codes]
     seen = ~np.isnan(strange)
+    known, asked = (np.zeros(len(part), dtype=np.intp) for part in (codes, scores)) if kinds is None else kinds
     result = np.empty(scores.shape)
     for code in range(scores.shape[1]):
-        own = codes == code if by_class else np.ones(len(codes), dtype=bool)
-        result[:, code] = interpolated_p_values(strange[own & seen], 1 - scores[:, code], int((own & ~seen).sum()))
+        base = codes == code if by_class else np.ones(len(codes), dtype=bool)
+        for kind in np.unique(asked):
+            rows, own = asked == kind, base & (known == kind)
+            own = own if np.count_nonzero(own & seen) >= MIN_KIND_LABELS else base
+            n_unseen = int((own & ~seen).sum())
+            result[rows, code] = interpolated_p_values(strange[own & seen], 1 - scores[rows, code], n_unseen)
     return result
+
+
+def count_of_scarce_kinds(known: NDArray, asked: NDArray) -> int:
+    """Number of samples of kinds that are scarce among the labels, to which no promise can be made.
+
+    Parameters
+    ----------
+    known, asked : ndarray of int
+        Kind of each labelled sample, and of each sample in question.
+
+    Examples
+    --------
+    >>> count_of_scarce_kinds(np.zeros(60), np.repeat([0, 1], [30, 70]))
+    70
+    >>> count_of_scarce_kinds(np.repeat([0, 1], [50, 10]), np.repeat([0, 1], [80, 20]))
+    0
+    """
+    numbers, counts = np.unique(asked, return_counts=True)
+    labels = (known[:, None] == numbers).sum(axis=0)
+    expected = len(known) * counts / len(asked)
+    return int(counts[(expected >= MIN_EXPECTED_LABELS) & (labels < MIN_KIND_SHARE * expected)].sum())

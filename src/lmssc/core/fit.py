@@ -19,7 +19,7 @@ from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHook
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
-from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe, ridge_from_residuals
+from lmssc.core.new_samples import PROBE, NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
 from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.predict import NeighborAverage
@@ -202,12 +202,17 @@ def fit(
     saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
     smoothed = linked.smoothed(weights)
-    answers = _final_answers(smoothed, start, state, config)
+    answers = _final_answers(start, state, config)
     result = make_result(smoothed, start, state, config, answers, terms, converged)
     if weights is None:
         return result
-    loadings, of_smoothed = result.loadings[: len(views)], result.loadings[len(views) :]
-    return replace(result, loadings=loadings, links=replace(linked.memory(weights)[0], loadings=of_smoothed))
+    memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
+    if memory.loadings and result.probe is not None and result.ridge is not None:
+        samples = choose_probe(answers.targets.codes, answers.unreached)
+        memory = memory.judge_unlinked(
+            views, samples, result.loadings, result.ridge, result.average, answers.distributions, start.second_opinion
+        )
+    return replace(result, loadings=result.loadings[: len(views)], links=memory)
 
 
 def iterate(
@@ -236,7 +241,7 @@ def with_alpha(start: Start, state: IterationState) -> IterationState:
     return state if state.alpha is not None else replace(state, alpha=start.objective.update_graph(state).alpha)
 
 
-def _final_answers(views: Views, start: Start, state: IterationState, config: FitConfig) -> Answers:
+def _final_answers(start: Start, state: IterationState, config: FitConfig) -> Answers:
     """The scores at the end of the iterations, rescued where labels cut samples off, and calibrated."""
     objective, undo = start.objective, start.permutation.undo
     raw_scores = undo(state.scores)
@@ -250,7 +255,7 @@ def _final_answers(views: Views, start: Start, state: IterationState, config: Fi
         # Where no label reaches, Q alone has decided: not enough for an answer.
         frequencies = objective.targets.frequencies.astype(found.scores.dtype)
         found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
-    codes, n_missing = undo(objective.targets.codes), views.missing_counts()
+    codes, n_missing = undo(objective.targets.codes), undo(objective.sample_kinds())
     scores, calibration = calibrate_scores(found, codes, n_missing, start.confidence, config.balance)
     distributions = scores / scores.sum(axis=1, keepdims=True)
     targets = start.permutation.undo_targets(objective.targets)
@@ -287,7 +292,7 @@ def make_result(
         trust=trust,
         calibration=answers.calibration,
         gamma=objective.gamma,
-        n_missing=views.missing_counts(),
+        n_missing=undo(objective.sample_kinds()),
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
@@ -312,7 +317,11 @@ def _judge_new_samples(
 ) -> tuple[NDArray | None, NewSampleProbe | None, Trust | None]:
     """The ridge of new samples that lack views, and the confidence of predictions for new samples."""
     ridge = start.objective.ridge
-    probed = choose_probe(answers.targets.codes, answers.unreached)
+    links, unusual = start.objective.links, answers.unreached
+    if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
+        unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
+        unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
+    probed = choose_probe(answers.targets.codes, unusual)
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:

@@ -195,7 +195,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     -------
     HeldOutLabels
     """
-    views, targets, n_missing = objective.views, objective.targets, objective.views.missing_counts()
+    views, targets, n_missing = objective.views, objective.targets, objective.sample_kinds()
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:

@@ -1,14 +1,24 @@
 """New samples with links: their smoothed views, from their own features and those of the samples that they link to."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.links import LinkWeights, join_new_walks, join_walks, scale_view, smooth_twice
-from lmssc.core.predict import ViewEncoder
+from lmssc.core.links import (
+    LinkWeights,
+    count_without_links,
+    join_new_walks,
+    join_walks,
+    kinds_of,
+    scale_view,
+    smooth_twice,
+)
+from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.predict import NeighborAverage, NewKind, ViewEncoder
+from lmssc.core.second_opinion import SecondOpinion
 from lmssc.data.scaling import scale_views
 from lmssc.data.view import RawView, View
 from lmssc.data.views import Views
@@ -28,6 +38,10 @@ class LinkMemory:
         Scaled views of the samples of fit, and the same smoothed once.
     factors : ndarray of shape (V,)
         What views that are smoothed twice are multiplied by, for the energy that they had before.
+    probe : NewSampleProbe or None
+        Samples of fit whose links are hidden, which judge predictions for new samples without links.
+    trust : Trust or None
+        Confidence of predictions for new samples that have all views and no links.
     """
 
     weights: LinkWeights
@@ -35,6 +49,8 @@ class LinkMemory:
     views: list[View]
     once: list[View]
     factors: NDArray
+    probe: NewSampleProbe | None = None
+    trust: Trust | None = None
 
     @classmethod
     def of(
@@ -66,6 +82,43 @@ class LinkMemory:
             others, own = sparse.csr_array((n_new, self.views[0].data.shape[0])), np.ones(n_new)
         parts = zip(views, self.views, self.once, self.factors, strict=True)
         return [_smooth_twice(new, fitted, once, others, own, factor) for new, fitted, once, factor in parts]
+
+    def judge_unlinked(
+        self,
+        views: Views,
+        samples: NDArray,
+        loadings: list[NDArray],
+        ridge: NDArray,
+        average: NeighborAverage,
+        distributions: NDArray,
+        second_opinion: SecondOpinion | None = None,
+    ) -> "LinkMemory":
+        """The memory with the confidence for new samples without links, measured on samples whose links are hidden.
+
+        Parameters
+        ----------
+        views : Views
+            Scaled views of the samples of fit, without the smoothed ones.
+        samples : ndarray of int of shape (m,)
+            Samples that are treated as new.
+        loadings : list of ndarray of shape (d_v, r)
+            W of the views and of the smoothed views.
+        ridge, average, distributions, second_opinion
+            As for `NewSampleProbe` and `NeighborAverage.trust`.
+
+        Returns
+        -------
+        LinkMemory
+        """
+        some = views.take(samples)
+        alone = Views([*some, *self.smooth_new(some, None)])
+        probe = replace(NewSampleProbe.of(alone, loadings, np.arange(len(samples)), ridge), samples=samples)
+        if second_opinion is not None:
+            probe = replace(probe, opinions=second_opinion.by_view(alone))
+        everything = np.ones(len(alone), dtype=bool)
+        return replace(
+            self, probe=probe, trust=average.trust(probe, everything, loadings, distributions, second_opinion)
+        )
 
 
 def _smooth_twice(new: View, fitted: View, once: View, others: sparse.csr_array, own: NDArray, factor: float) -> View:
@@ -125,6 +178,33 @@ class LinkedEncoder(ViewEncoder):
             *own,
             *(self._has_smoothed(present, fitted) for present, fitted in zip(own, self.memory.once, strict=True)),
         ]
+
+    def kinds(self, raws: list[RawView], probe: NewSampleProbe, trust: Trust | None) -> Iterator[NewKind]:
+        """Kinds of new samples: those without any link are judged by samples of fit whose links are hidden."""
+        unlinked = self._count_without(raws[0].data.shape[0]) == self._n_used
+        for kind in super().kinds(raws, probe, trust):
+            if self.memory.probe is None or not unlinked[kind.rows].any():
+                yield kind
+                continue
+            alone, linked = kind.rows[unlinked[kind.rows]], kind.rows[~unlinked[kind.rows]]
+            yield NewKind(alone, kind.has, self.memory.probe, self.memory.trust if kind.has.all() else None)
+            if len(linked):
+                yield kind._replace(rows=linked)
+
+    def sample_kinds(self, raws: list[RawView]) -> NDArray:
+        """What each new sample lacks, as one number: see `kinds_of`."""
+        n_without = self._count_without(raws[0].data.shape[0])
+        return kinds_of(super().sample_kinds(raws), n_without, len(self.loadings))
+
+    def _count_without(self, n_new: int) -> NDArray:
+        """Number of used graphs in which each new sample has no link."""
+        if not self.links:
+            return np.full(n_new, self._n_used)
+        return count_without_links([np.diff(one.indptr) for one in self.links], self.memory.weights)
+
+    @property
+    def _n_used(self) -> int:
+        return int(np.count_nonzero(self.memory.weights.shares > 0))
 
     def _has_smoothed(self, present: NDArray | None, once: View) -> NDArray | None:
         """Which new samples have a smoothed view: those that have the view, or a link to one that has."""

@@ -89,10 +89,13 @@ class Links:
         Σ_g u_g·D_g^−½·A_g·D_g^−½, symmetric.
     weight : float
         w.
+    n_without : ndarray of int of shape (n,), or None
+        Number of graphs that have a share and no link of the sample; None if each sample has links in all of them.
     """
 
     affinity: sparse.csr_array
     weight: float
+    n_without: NDArray | None = None
 
     @cached_property
     def laplacian(self) -> sparse.csr_array:
@@ -101,7 +104,8 @@ class Links:
 
     def take(self, rows: NDArray) -> "Links":
         """The links among some of the samples."""
-        return replace(self, affinity=self.affinity[rows][:, rows].tocsr())
+        n_without = None if self.n_without is None else self.n_without[rows]
+        return replace(self, affinity=self.affinity[rows][:, rows].tocsr(), n_without=n_without)
 
 
 def normalise_degrees(links: sparse.csr_array) -> sparse.csr_array:
@@ -161,7 +165,35 @@ def join_affinities(
     for graph, share in zip(graphs, weights.shares, strict=True):
         if share > 0 and graph.nnz <= MAX_MEAN_DEGREE * n_samples:
             total = total + share * normalise_degrees(graph.astype(np.float64))
-    return Links(total.tocsr().astype(dtype), weights.weight)
+    degrees = [np.diff(graph.indptr) + np.bincount(graph.indices, minlength=n_samples) for graph in graphs]
+    n_without = count_without_links(degrees, weights)
+    return Links(total.tocsr().astype(dtype), weights.weight, n_without if n_without.any() else None)
+
+
+def count_without_links(degrees: Sequence[NDArray], weights: LinkWeights) -> NDArray:
+    """Number of graphs with a share in which each sample has no link, from its number of links in each graph.
+
+    Examples
+    --------
+    >>> weights = LinkWeights(np.array([0.5, 0.5, 0.0]), np.ones(3), 0.1)
+    >>> count_without_links([np.array([2, 0]), np.array([0, 0]), np.array([1, 1])], weights)
+    array([1, 2])
+    """
+    used = [degree == 0 for degree, share in zip(degrees, weights.shares, strict=True) if share > 0]
+    return np.sum(used, axis=0, dtype=np.intp)
+
+
+def kinds_of(n_missing: NDArray, n_without: NDArray | None, n_views: int) -> NDArray:
+    """One number for what a sample lacks: how many of the views, and in how many graphs it has no links.
+
+    Samples of one kind share a calibration. Without graphs it is the number of missing views.
+
+    Examples
+    --------
+    >>> kinds_of(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), n_views=2)
+    array([0, 1, 3, 4])
+    """
+    return n_missing if n_without is None else n_missing + (n_views + 1) * n_without
 
 
 def walk(links: sparse.csr_array, unit: float) -> tuple[sparse.csr_array, NDArray]:

@@ -11,7 +11,7 @@ from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups, stack_coordinates
 from lmssc.core.latent import update_latent
-from lmssc.core.links import Links
+from lmssc.core.links import Links, kinds_of
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion
@@ -126,6 +126,11 @@ class Objective:
         """L of the graph S, plus that of the links."""
         own = laplacian(graph)
         return own if self.links is None else (own + self.links.laplacian).tocsr()
+
+    def sample_kinds(self) -> NDArray:
+        """What each sample lacks, as one number: see `kinds_of`."""
+        n_without = None if self.links is None else self.links.n_without
+        return kinds_of(self.views.missing_counts(), n_without, len(self.views))
 
     def step(self, state: IterationState) -> IterationState:
         """One iteration of Algorithm 1: W, then H, then S, then F."""

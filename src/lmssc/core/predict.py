@@ -1,7 +1,8 @@
 """Predictions for new samples: embed them by the loadings, average their neighbours, adjust the confidence."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +160,18 @@ class FittedSamples:
         return (self.distributions * self.label_counts[:, None]).sum(axis=0) / self.label_counts.sum()
 
 
+class NewKind(NamedTuple):
+    """New samples that lack the same: their rows, the views that they have, and what judges predictions for them.
+
+    Their trust is None if it is to be measured on the probe.
+    """
+
+    rows: NDArray
+    has: NDArray
+    probe: NewSampleProbe
+    trust: Trust | None
+
+
 @dataclass(frozen=True)
 class ViewEncoder:
     """Embeds the views of new samples: scalings and loadings of each view, in canonical order.
@@ -217,6 +230,19 @@ class ViewEncoder:
         """Which samples have the view of each of the loadings; None if all have it."""
         return [raw.present for raw in raws]
 
+    def kinds(self, raws: list[RawView], probe: NewSampleProbe, trust: Trust | None) -> Iterator["NewKind"]:
+        """New samples that have the same views, and what judges predictions for them; `trust` is for all views."""
+        for rows, has in presence_patterns(self.presence(raws), raws[0].data.shape[0]):
+            yield NewKind(rows, has, probe, trust if has.all() else None)
+
+    def sample_kinds(self, raws: list[RawView]) -> NDArray:
+        """What each new sample lacks, as one number: see `kinds_of`."""
+        counts = np.zeros(raws[0].data.shape[0], dtype=np.intp)
+        for present in self.presence(raws):
+            if present is not None:
+                counts += ~present
+        return counts
+
     def _encode_batch(self, views: Views) -> tuple[NDArray, NDArray]:
         products = views.dot(self.loadings)
         energies = np.sum([view.row_energies() for view in views], axis=0)
@@ -271,10 +297,9 @@ def predict_new(
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has in presence_patterns(encoder.presence(raws), len(scores)):
-        own = trust if has.all() else None
+    for rows, has, own_probe, own in encoder.kinds(raws, probe, trust):
         if own is None:
-            own = average.trust(probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
+            own = average.trust(own_probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
         adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
         # Neighbours without a label in their component have no say: there the scores stay as they are.
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
@@ -300,10 +325,9 @@ def _predict_sparsely(
     frequencies = fitted.frequencies
     if probe is not None:
         known = weights @ fitted.unreached.astype(float) <= 0.5
-        for rows, has in presence_patterns(encoder.presence(raws), len(latent)):
-            own = trust if has.all() else None
+        for rows, has, own_probe, own in encoder.kinds(raws, probe, trust):
             if own is None:
-                own = average.trust(probe, has, encoder.loadings, fitted.distributions)
+                own = average.trust(own_probe, has, encoder.loadings, fitted.distributions)
             rows = rows[known[rows]]
             adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
             scores = replace_rows(scores, rows, adjusted)

@@ -60,7 +60,7 @@ def splitmix64(values: NDArray) -> NDArray:
     return mixed
 
 
-def _entry_keys(values: NDArray, columns: NDArray) -> NDArray:
+def entry_keys(values: NDArray, columns: NDArray) -> NDArray:
     """Hash of each value and its column; 0 for a zero, so that dense and sparse storage agree."""
     bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)  # −0 becomes 0
     zero = bits == 0
@@ -98,10 +98,10 @@ def _slice_keys(data: Matrix, _: int) -> NDArray:
 
 def _block_keys(block: Matrix) -> NDArray:
     if sparse.issparse(block):
-        entries = _entry_keys(block.data, block.indices)
+        entries = entry_keys(block.data, block.indices)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
         return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
-    return _entry_keys(block, np.arange(block.shape[1])[None]).sum(axis=1, dtype=np.uint64)
+    return entry_keys(block, np.arange(block.shape[1])[None]).sum(axis=1, dtype=np.uint64)
 
 
 def sample_keys(views: Sequence[RawView]) -> NDArray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.data.canonical_order import CanonicalOrder, order_by_keys, row_keys, splitmix64
+from lmssc.data.canonical_order import CanonicalOrder, entry_keys, order_by_keys, row_keys, splitmix64
 from lmssc.data.graph_view import GraphView
 from lmssc.data.view import RawView
 
@@ -193,3 +193,52 @@ def merge_columns(links: sparse.csr_array, nodes: NDArray) -> sparse.csr_array:
     last = np.concatenate([(row[1:] != row[:-1]) | (column[1:] != column[:-1]), [True]])[: len(row)]
     shape = (links.shape[0], int(nodes.max()) + 1)
     return sparse.csr_array((weight[last], (row[last], column[last])), shape=shape)
+
+
+def drop_own_links(keys: NDArray, links: Sequence[sparse.csr_array], known: NDArray) -> list[sparse.csr_array]:
+    """The links of samples without those of samples of `fit` to themselves, which `fit` ignores as well.
+
+    A link is one of a sample to itself if without it the sample has the features and the links of the one that it leads
+    to. Hashes of rows are sums over their entries, so each link is tried in constant time.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64 of shape (m,)
+        Hash of the features of each sample.
+    links : sequence of csr_array of shape (m, n)
+        Its links to the distinct samples of `fit`, as from `merge_columns`.
+    known : ndarray of uint64 of shape (n,)
+        The `link_keys` of the samples of `fit`.
+
+    Returns
+    -------
+    list of csr_array of shape (m, n)
+
+    Examples
+    --------
+    >>> features, links = np.array([5, 7], dtype=np.uint64), sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
+    >>> known = link_keys(features, [links])
+    >>> drop_own_links(features, [sparse.csr_array([[2.0, 1.0], [1.0, 0.0]])], known)[0].toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    entries = [one.tocoo() for one in links]
+    pairs = [one.row.astype(np.int64) * len(known) + one.col for one in entries]
+    tried = np.unique(np.concatenate([np.empty(0, np.int64), *pairs]))
+    row, column = np.divmod(tried, len(known))
+    found = keys[row]
+    for one, own in zip(entries, pairs, strict=True):
+        hashes = entry_keys(one.data, one.col)
+        sums = np.zeros(len(keys), dtype=np.uint64)
+        np.add.at(sums, one.row, hashes)
+        left = sums[row]
+        left[np.searchsorted(tried, own)] -= hashes
+        found = splitmix64(found ^ splitmix64(left))
+    to_itself = tried[found == known[column]]
+    if not len(to_itself):
+        return list(links)
+    kept = [~np.isin(own, to_itself) for own in pairs]
+    return [
+        sparse.csr_array((one.data[keep], (one.row[keep], one.col[keep])), shape=one.shape)
+        for one, keep in zip(entries, kept, strict=True)
+    ]

@@ -139,6 +139,13 @@ class MultiViewClassifier(
         self._labelled, self._given = dataset.codes >= 0, dataset.codes
         self._soft = dataset.shares is not None or dataset.trust is not None
         self.classes_ = dataset.classes
+        if self._merges_identical() and (self._order.keys == self._order.keys[0]).all():
+            warnings.warn(
+                f"all {len(self._nodes)} samples are identical: each gets the frequencies of the labelled classes. "
+                "Check how the features were read",
+                UserWarning,
+                stacklevel=4,
+            )
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
         self._accept(self._fit_method(problem), problem.targets, unlinked)

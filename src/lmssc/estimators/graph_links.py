@@ -8,7 +8,7 @@ from scipy import sparse
 
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.dataset import Dataset
-from lmssc.data.link_order import link_keys, merge_columns
+from lmssc.data.link_order import drop_own_links, link_keys, merge_columns
 from lmssc.data.link_reading import read_new_graphs, split_graphs
 from lmssc.data.validation import is_view_collection
 from lmssc.data.view import RawView
@@ -48,10 +48,14 @@ class GraphLinksMixin:
         named = dict(zip(names, values.tolist(), strict=True))
         return {name: named[name] for name in self.graph_names_}
 
-    def _read_links(self, X: Any, n_new: int) -> list[sparse.csr_array]:
-        """Links of samples to the distinct samples of `fit`, graphs in canonical order; a missing graph has none."""
+    def _read_links(self, X: Any, raws: list[RawView]) -> list[sparse.csr_array]:
+        """Links of samples to the distinct samples of `fit`, graphs in canonical order; a missing graph has none.
+
+        `raws` are the views of the samples in canonical order. Links of a sample of `fit` to itself are left out.
+        """
         if not self.graph_names_:
             return []
+        n_new = raws[0].data.shape[0]
         graphs = split_graphs(X)[1] if is_view_collection(X) else {}
         absent = [name for name in self.graph_names_ if name not in graphs]
         if absent:
@@ -64,7 +68,10 @@ class GraphLinksMixin:
         views = {view.name: view for view in read_new_graphs(graphs, n_new, len(self._nodes), self._link_columns)}
         nothing = sparse.csr_array((n_new, len(self._nodes)))
         links = [views[name].links if name in views else nothing for name in self.graph_names_]
-        return [merge_columns(links[g], self._nodes) for g in self._graph_order]
+        merged = [merge_columns(links[g], self._nodes) for g in self._graph_order]
+        if self._link_keys is None or not any(one.nnz for one in merged):
+            return merged
+        return drop_own_links(sample_keys(raws), merged, self._link_keys)
 
     def _predict_linked(self, raws: list[RawView], links: list[sparse.csr_array]) -> NDArray:
         """`_predict_new` of a method that takes graphs: `links` has a column for each distinct sample of `fit`."""

@@ -436,8 +436,8 @@ class LMSSC(
         if has_dask(X):
             return map_blocks(local_model(self), "transform", X, {"present": present})
         raws = self._read_views(X, present=present)
-        links = self._read_links(X, raws[0].data.shape[0])
-        return self._encoder(links)([raws[v] for v in self._order.views])[0]
+        raws = [raws[v] for v in self._order.views]
+        return self._encoder(self._read_links(X, raws))(raws)[0]
 
     @property
     def _n_features_out(self) -> int:

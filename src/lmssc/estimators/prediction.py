@@ -66,7 +66,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         raws = self._read_views(X, present=present)
         raws = [raws[v] for v in self._order.views]
         n_samples = raws[0].data.shape[0]
-        links = self._read_links(X, n_samples)
+        links = self._read_links(X, raws)
         batch_size = max(MIN_BATCH_SIZE, len(self._order.samples))
         if n_samples <= batch_size:
             return self._answer(raws, links)

@@ -35,6 +35,8 @@ from lmssc.estimators.state_checks import (
 ROUNDING = 1e-3
 # Smallest divisor in single precision.
 TINY = float(np.finfo(np.float32).tiny)
+# Energy of features that are the same for all samples.
+LEAST_ENERGY = float(np.finfo(np.float64).tiny)
 
 
 def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
@@ -159,7 +161,7 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
     n_landmarks, n_radial = features.whitening.shape
     return (
         points("r").accepts(features.centre, sizes)
-        and number(least=TINY).accepts(features.energy, sizes)
+        and number(least=LEAST_ENERGY).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
         and sizes.q - sizes.r <= max(sizes.c, N_DIMENSIONS)
@@ -233,6 +235,8 @@ def is_link_memory(value: Any, sizes: Sizes) -> bool:
         )
         and all(is_scaled_view(one, w, sizes) for one, w in zip(value.views, sizes.content_widths, strict=False))
         and all(is_scaled_view(one, w, sizes) for one, w in zip(value.once, sizes.content_widths, strict=False))
+        and (value.probe is None or is_probe(value.probe, sizes))
+        and (value.trust is None or is_trust(value.trust, sizes))
     )
 
 
@@ -275,7 +279,7 @@ def is_update_memory(value: Any, sizes: Sizes) -> bool:
         return False
     groups = value.calibration.groups
     return (
-        number(least=TINY).accepts(value.gamma, sizes)
+        number(least=0).accepts(value.gamma, sizes)
         and _is_calibration(value.calibration.overall, sizes)
         and type(groups) is dict
         and all(type(n) is int and _is_calibration(one, sizes) for n, one in groups.items())

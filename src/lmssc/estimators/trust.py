@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.cluster.dask_views import map_blocks
-from lmssc.core.conformal import class_p_values, conformal_p_values
+from lmssc.core.conformal import class_p_values, conformal_p_values, count_of_scarce_kinds
 from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, fold_scores
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
 from lmssc.core.novelty import held_out_find_rates, new_find_rates
@@ -23,6 +23,7 @@ from lmssc.estimators.new_sets import new_scores
 from lmssc.estimators.once import once
 from lmssc.estimators.suspects import Suspects
 from lmssc.estimators.trust_state import (
+    fitted_kinds,
     fitted_model,
     given_codes,
     label_folds,
@@ -205,7 +206,8 @@ class TrustMixin:
         Conformal prediction: labels are held out in folds, and a set contains each class whose p-value, its rank among
         the held-out labels, is above 1 − `coverage`. If many of very many samples have labels, one part of the labels
         is held out instead. The coverage holds on average over samples that are exchangeable with the labelled ones,
-        for any data. With few labels the sets are large: with fewer than nine, no class can be left out at 90 %.
+        for any data; and for samples that lack equally many views or links if at least 20 of them have labels. With
+        few labels the sets are large: with fewer than nine, no class can be left out at 90 %.
         Holding out labels from the final graph would not be valid, because it has seen them.
 
         Parameters
@@ -248,12 +250,15 @@ class TrustMixin:
         labelled, given = model._labelled, given_codes(model)
         if X is None:
             held_out = _fold_scores(model, problem, folds, once_for_all=groups is None)
-            scores = held_out[model._nodes]
+            scores, kinds = held_out[model._nodes], fitted_kinds(model)[model._nodes]
         else:
             found = read_new(model, X, present)
             held_out, scores = new_scores(model, problem, certain(model._targets), folds, found)
+            kinds = found.kinds
         nodes, codes = _held_out_labels(model, folds)
-        p_values = class_p_values(held_out[nodes], codes, scores, by_class=by_class)
+        known = fitted_kinds(model)[nodes]
+        _warn_of_scarce_kinds(known, kinds[~labelled] if X is None else kinds, coverage)
+        p_values = class_p_values(held_out[nodes], codes, scores, by_class=by_class, kinds=(known, kinds))
         n_classes = len(model.classes_)
         result = np.empty((len(p_values), n_classes), dtype=bool)
         result[:, model._class_order] = p_values > 1 - coverage
@@ -264,6 +269,19 @@ class TrustMixin:
             labels[model._nodes[labelled], given[labelled]] = True
             result |= labels[found.nodes] & (found.nodes >= 0)[:, None]
         return result
+
+
+def _warn_of_scarce_kinds(known: NDArray, asked: NDArray, coverage: float) -> None:
+    """Warn of samples that lack views or links which nearly all labelled samples have."""
+    count = count_of_scarce_kinds(known, asked) if len(asked) else 0
+    if count:
+        warnings.warn(
+            f"{count} of {len(asked)} samples lack views or links that nearly all labelled samples have: their sets "
+            f"are made for samples that have them, and may contain the true class less often than {coverage:g}. Label "
+            "some samples that lack them",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def certain(targets: Targets) -> Targets:

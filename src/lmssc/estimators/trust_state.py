@@ -48,6 +48,8 @@ class NewRows(NamedTuple):
         Weight of the second opinion on each new sample itself; 0 for known ones.
     opinions : ndarray of shape (m, c), or None
         Second opinion on each sample; None without trust in it.
+    kinds : ndarray of int of shape (m,)
+        What each sample lacks: see `kinds_of`.
     groups : ndarray of int of shape (m,), or None
         Groups of connected views, if there is more than one.
     """
@@ -59,6 +61,7 @@ class NewRows(NamedTuple):
     latent: NDArray
     regression: NDArray
     opinions: NDArray | None
+    kinds: NDArray
     groups: NDArray | None = None
 
 
@@ -185,7 +188,7 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     """Samples given after the fit: recognised, or embedded and joined to their neighbours."""
     raws = model._read_views(X, present=present)
     raws = [raws[v] for v in model._order.views]
-    links = model._read_links(X, raws[0].data.shape[0])
+    links = model._read_links(X, raws)
     keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
     known_keys = model._order.keys if model._link_keys is None else model._link_keys
     by_key = np.argsort(known_keys, kind="stable")
@@ -193,7 +196,8 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     nodes = np.where(known_keys[place] == keys, place, -1)
     samples = model._order.samples
     groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
-    latent, _, opinions = model._encoder(links)(raws)
+    encoder = model._encoder(links)
+    latent, _, opinions = encoder(raws)
     weights, distances = model._average().connect(latent, groups)
     known = nodes >= 0
     latent[known], distances[known] = model.latent_[samples[nodes[known]]], 0
@@ -203,7 +207,17 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     regression = np.where(known, 0.0, model.second_opinion_)
     if opinions is not None and model._opinion is not None:
         opinions[known] = model._opinion.scores[samples[nodes[known]]]
-    return NewRows(nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions, groups)
+    return NewRows(
+        nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions, encoder.sample_kinds(raws), groups
+    )
+
+
+def fitted_kinds(model: Any) -> NDArray:
+    """What each distinct sample of fit lacks, as one number: see `kinds_of`."""
+    memory = getattr(model, "_memory", None)  # models of earlier versions have none
+    if memory is None or memory.n_missing is None:
+        return np.zeros(len(model._order.samples), dtype=np.intp)
+    return memory.n_missing
 
 
 def given_codes(model: Any) -> NDArray:
