@@ -65,6 +65,19 @@ def test_finds_the_class_whose_answers_are_too_sure():
     assert fit_calibration(scores, answers, prior_temperature=1.0, costs=costs).class_doubt is None
 
 
+def test_a_known_calibration_without_doubts_of_classes_saves_only_time():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet(np.full(3, 0.4), size=300)
+    wrong = rng.random(300) < np.where(scores.argmax(axis=1) == 2, 0.5, 0.05)
+    targets = np.eye(3)[np.where(wrong, 0, scores.argmax(axis=1))]
+    costs = np.array([np.inf, 1.0, 0.5])
+    found = fit_calibration(scores, targets, costs=costs)
+    again = fit_calibration(scores, targets, costs=costs, shared=fit_calibration(scores, targets))
+    assert found.class_doubt is not None
+    np.testing.assert_array_equal(found.class_doubt, again.class_doubt)
+    assert (found.temperature, found.doubt, found.rarity) == (again.temperature, again.doubt, again.rarity)
+
+
 def test_gradient_of_the_loss_with_doubts_of_classes():
     rng = np.random.default_rng(3)
     scores, targets = rng.dirichlet(np.ones(3), size=30), rng.dirichlet(np.ones(3), size=30)

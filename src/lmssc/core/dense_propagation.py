@@ -82,9 +82,10 @@ def solve_densely(matrix: NDArray, rhs: NDArray) -> NDArray | None:
     unit = 1 / np.sqrt(matrix.diagonal().astype(np.float64))
     matrix *= unit
     matrix *= unit[:, None]
-    # It is symmetric: its transpose is in the order of Fortran, and takes no further copy.
-    factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    if info or factor.diagonal().min() < MIN_PIVOT:
+    # It is symmetric: itself or its transpose is in the order of Fortran, and takes no further copy.
+    ordered = matrix if matrix.flags.f_contiguous else matrix.T
+    factor, info = dpotrf(ordered, lower=1, clean=0, overwrite_a=1)
+    if info or not factor.diagonal().min() >= MIN_PIVOT:  # which is also true of NaN
         return None
     solution: NDArray = dpotrs(factor, unit[:, None] * rhs, lower=1)[0]
     solution *= unit[:, None]

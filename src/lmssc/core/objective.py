@@ -29,7 +29,7 @@ class SolverTolerance:
     iteration anyway.
     """
 
-    max_exact_samples: int = 5000
+    max_exact_samples: int = 3000
     """Problems of at most this size are solved to `tightest`."""
     change_share: float = 3e-2
     """Residual of F, as a share of the last relative change of F."""
