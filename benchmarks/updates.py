@@ -4,12 +4,14 @@
     python benchmarks/updates.py stream digits synthetic:5000                100 updates in a row
     python benchmarks/updates.py drift                                       when the rule asks for a refit
     python benchmarks/updates.py floor reuters synthetic:20000               how far fits are from each other
+    python benchmarks/updates.py noise synthetic:20000                       the same, of fits to the same samples
 
 Rows are added to results/scale/updates.csv. CPU seconds of one thread. "agreement" is that of the updated labels with
 those of a fit to all samples, "agreement_of_fits" that of the fit before with it: where a fit changes so much with a
 few more samples, no update can agree better. "floor" measures that alone: fits that each leave out another 1 % of the
 samples, drawn at random, compared with each other ("agreement") and with the fit to all ("agreement_of_fits"), both
-means. `--recall 1` searches neighbours exactly.
+means. "noise" leaves out none: it adds noise of a millionth of the standard deviation of each view. `--recall 1`
+searches neighbours exactly.
 """
 
 import argparse
@@ -33,6 +35,7 @@ COLUMNS = (
 )  # fmt: skip
 LOADERS = {"digits": load_digits_views, "handwritten": load_handwritten, "reuters": load_reuters}
 N_UPDATES, N_FLOOR = 100, 4
+NOISE = 1e-6
 
 
 def load(name):
@@ -98,15 +101,18 @@ def measure(name, label_rate, n_updates, share, kind, recall):
     }  # fmt: skip
 
 
-def floor(name, label_rate, recall, share=0.01):
-    """Fits that each leave out other samples, compared with each other and with a fit to all."""
+def floor(name, label_rate, recall, kind, n_fits, share=0.01):
+    """Fits that each leave out other samples, or see other noise, compared with each other and with a fit to all."""
     views, target, y = load_split(name, label_rate)
     n_samples, options = len(y), {"n_jobs": 1, "neighbor_recall": recall}
+    n_left_out = int(share * n_samples) if kind == "floor" else 0
     whole, seconds = timed(LMSSC(**options).fit, views, y)
     found = []
-    for seed in range(N_FLOOR):
-        rows = np.sort(np.random.default_rng(seed).permutation(n_samples)[int(share * n_samples) :])
-        clf, _ = timed(LMSSC(**options).fit, take(views, rows), y[rows])
+    for seed in range(n_fits):
+        rng = np.random.default_rng(seed)
+        rows = np.sort(rng.permutation(n_samples)[n_left_out:])
+        some = take(views, rows) if kind == "floor" else [add_noise(view, rng) for view in views]
+        clf, _ = timed(LMSSC(**options).fit, some, y[rows])
         labels = np.full(n_samples, -1, dtype=whole.transduction_.dtype)
         labels[rows] = clf.transduction_
         found.append(labels)
@@ -114,12 +120,17 @@ def floor(name, label_rate, recall, share=0.01):
     with_whole = [(one == whole.transduction_)[one >= 0].mean() for one in found]
     accuracy = [(one == target)[(one >= 0) & (y < 0)].mean() for one in found]
     return {
-        "kind": "floor", "data": name, "samples": n_samples, "new": int(share * n_samples), "label_rate": label_rate,
+        "kind": kind, "data": name, "samples": n_samples, "new": n_left_out, "label_rate": label_rate,
         "fit_seconds": f"{seconds:.2f}", "agreement": f"{np.mean(pairs):.4f}",
         "agreement_of_fits": f"{np.mean(with_whole):.4f}", "accuracy_update": f"{np.mean(accuracy):.4f}",
         "accuracy_refit": f"{(whole.transduction_ == target)[y < 0].mean():.4f}",
         "recall": f"{whole.neighbor_recall_:.3f}", "wanted_recall": recall,
     }  # fmt: skip
+
+
+def add_noise(view, rng):
+    """A dense view with very little noise, of the same type."""
+    return view + (NOISE * view.std() * rng.standard_normal(view.shape)).astype(view.dtype)
 
 
 def drift():
@@ -155,16 +166,17 @@ def write(row):
 def main():
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["batch", "stream", "drift", "floor"])
+    parser.add_argument("kind", choices=["batch", "stream", "drift", "floor", "noise"])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--label-rate", type=float, default=0.1)
     parser.add_argument("--recall", type=float, default=0.95, help="neighbor_recall of LMSSC")
+    parser.add_argument("--fits", type=int, default=N_FLOOR, help="fits that floor and noise compare")
     args = parser.parse_args()
     if args.kind == "drift":
         write(drift())
     for name in args.data:
-        if args.kind == "floor":
-            write(floor(name, args.label_rate, args.recall))
+        if args.kind in ("floor", "noise"):
+            write(floor(name, args.label_rate, args.recall, args.kind, args.fits))
         else:
             n_updates, share = (N_UPDATES, 0.5) if args.kind == "stream" else (1, 0.01)
             write(measure(name, args.label_rate, n_updates, share, args.kind, args.recall))

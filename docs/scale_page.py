@@ -27,7 +27,7 @@ def scale_blocks(root: Path) -> dict[str, str]:
         "workers": _workers(workers),
         "disk": _disk([run for name, run in parts.items() if name != "agreement"]),
         "updates": _updates([row for row in updates if row["kind"] in ("batch", "stream")]),
-        "floor": _floor([row for row in updates if row["kind"] == "floor"]),
+        "floor": _floor([row for row in updates if row["kind"] in ("floor", "noise")]),
     }
 
 
@@ -120,14 +120,15 @@ def _updates(rows: list[dict[str, str]]) -> str:
 
 
 def _floor(rows: list[dict[str, str]]) -> str:
-    """How far fits are from each other that leave out other samples."""
-    heading = ["data", "samples, left out", "two such fits agree", "such a fit and that to all agree"]
+    """How far fits are from each other that leave out other samples, or see other noise."""
+    heading = ["data", "samples", "what differs", "two such fits agree", "such a fit and that to all agree"]
     return markdown_table(
         heading,
         [
             [
-                _name(row), f"{int(row['samples']):,}, {int(row['new']):,}", _percent(row["agreement"]),
-                _percent(row["agreement_of_fits"]),
+                _name(row), f"{int(row['samples']):,}",
+                f"{int(row['new']):,} samples left out" if row["kind"] == "floor" else "noise, a millionth",
+                _percent(row["agreement"]), _percent(row["agreement_of_fits"]),
             ]
             for row in rows
         ],

@@ -191,6 +191,7 @@ def to_distributions(scores: NDArray, class_order: NDArray) -> NDArray:
            [1.  , 0.  ]])
     """
     scores = np.maximum(scores, 0)
-    result = np.empty_like(scores)
-    result[:, class_order] = scores / scores.sum(axis=1, keepdims=True)
+    shares = scores / scores.sum(axis=1, keepdims=True)
+    result = np.empty_like(shares)
+    result[:, class_order] = shares
     return result

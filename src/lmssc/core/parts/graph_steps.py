@@ -116,10 +116,11 @@ def _take_step(part: Part, messages: Mapping[int, Message], bounds: NDArray, ste
     """The samples that this step is the first to reach; their number for each centre."""
     received = (start * len(part) + (sample - part.start) for start, sample in messages.values())
     new = np.concatenate([part["inside"], *received])
-    # Edges lead both ways, so what an earlier step than these two reached is not next to the last.
-    before = np.concatenate([part[_name(earlier)] for earlier in range(max(step - 2, 0), step)])
     new = _distinct(new, len(going) * len(part))
-    new = new[~np.isin(new, before, assume_unique=True, kind="sort")]
+    # Edges lead both ways, so what an earlier step than these two reached is not next to the last.
+    for earlier in range(max(step - 2, 0), step):
+        before = np.append(part[_name(earlier)], -1)  # ascending, and an end that nothing is equal to
+        new = new[before[np.searchsorted(before[:-1], new)] != new]
     part[_name(step)] = new
     return np.bincount(new // len(part), minlength=len(going))
 
