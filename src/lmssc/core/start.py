@@ -25,6 +25,7 @@ from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
+from lmssc.core.unlabelled_kinds import calibrate_unlabelled_kinds
 from lmssc.core.view_graph import add_view_graph, judge_view_graph
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -120,6 +121,10 @@ def begin(
         view_weight, held = judge_view_graph(held, objective, config)
         objective, start = _with_view_graph(objective, start, view_weight, held.view_graph)
     objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
+    if held is not None:
+        confidence = calibrate_unlabelled_kinds(
+            confidence, held, objective, start, latent, loadings, second_opinion, config
+        )
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
         latent=latent,

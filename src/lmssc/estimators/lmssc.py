@@ -343,6 +343,9 @@ class LMSSC(
                 result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
+        if result.links is not None:
+            n_views = len(views) + len(result.links.loadings)
+            self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
         return Solution(result.scores, result.graph, result.unreached, result.one_class)
 
     def _adjusts_confidence(self) -> bool:
