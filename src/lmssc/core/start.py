@@ -282,13 +282,16 @@ def _second_opinion(
     objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HeldOutLabels | None
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None
+    trust, regression, kernel, calibration = config.second_opinion, None, None, None
+    losses = held_out = None
     if held is not None:
         trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
         if not held.complete:
             regression = kernel = None
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration) if len(scores) else None
+        if held.complete:
+            held_out = held.rows, held.probabilities(scores, calibration)
     second_opinion = None
     if trust:
         if regression is None:
@@ -301,7 +304,7 @@ def _second_opinion(
     confidence = StartConfidence()
     if calibration is not None:
         confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
-        confidence = replace(confidence, losses=losses)
+        confidence = replace(confidence, losses=losses, held_out=held_out)
     return objective, start, second_opinion, confidence
 
 

@@ -76,7 +76,7 @@ def calibrate_unlabelled_kinds(
             groups[int(kind)] = found
     calibration = replace(confidence.calibration, groups=groups)
     again = calibrate_start(objective, start, calibration, Permutation(), config.balance)
-    return replace(again, losses=confidence.losses)
+    return replace(confidence, calibration=calibration, probabilities=again.probabilities)
 
 
 class _StandIns:
