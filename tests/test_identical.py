@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import lmssc
 from lmssc import AMGL, GFHF, LMSSC, MLAN
+from lmssc.core.copies import doubt_copies
 from lmssc.core.graph import laplacian
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
@@ -84,6 +85,61 @@ def test_tight_clusters_with_contradicting_labels(kind, jitter):
     right, sure, reference = right_and_sure(kind, jitter)
     assert right >= reference - 0.05
     assert sure < right + 0.05
+
+
+def noisy_cells(seed, n_labels):
+    """Rows of few values, whose labels are noisy, and few of them given."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (500, 4))
+    truth = ((X.sum(axis=1) + rng.integers(-2, 3, 500)) > 4).astype(int)
+    return X, truth, np.where(rng.permutation(500) < n_labels, truth, -1)
+
+
+@pytest.mark.parametrize("n_labels", [20, 30])
+def test_copies_of_one_noisy_label_are_not_certain(n_labels):
+    """With 20 labels they were 98 % sure and 67 % right."""
+    found = []
+    for seed in range(4):
+        X, truth, y = noisy_cells(seed, n_labels)
+        cell = X @ [1, 3, 9, 27]
+        clf, copies = LMSSC().fit([X], y), (y < 0) & np.isin(cell, cell[y >= 0])
+        found.append([(clf.transduction_ == truth)[copies].mean(), clf.label_distributions_[copies].max(axis=1).mean()])
+        assert (clf.predict_proba([X]) == clf.label_distributions_).all()
+    right, sure = np.mean(found, axis=0)
+    assert sure < right + 0.15
+
+
+@pytest.mark.parametrize("n_labels", [18, 40])
+def test_copies_whose_labels_agree_stay_certain(n_labels):
+    rng = np.random.default_rng(0)
+    kind, classes = rng.integers(0, 18, 300), np.arange(18) % 2
+    y = np.where(rng.permutation(300) < n_labels, classes[kind], -1)
+    clf, copies = LMSSC().fit([rng.normal(size=(18, 4))[kind]], y), np.isin(kind, kind[y >= 0])
+    assert (clf.transduction_ == classes[kind])[copies].all()
+    assert clf.label_distributions_[copies].max(axis=1).min() > 0.9
+
+
+def test_doubt_in_copies_falls_with_labels_that_agree():
+    """As the slow formula, with the concentration found on a grid."""
+    codes, g = np.array([0, 1, 0, 1, -1]), np.array([[0.6, 0.4]] * 4)
+    F = np.vstack([np.eye(2)[codes[:4]], [[0.5, 0.5]]])
+    before = 0.0
+    for n_repeated in range(4):
+        nodes = np.concatenate([np.arange(5), np.arange(n_repeated), [3]])  # the last sample has no label
+        labels = np.concatenate([codes, codes[:n_repeated], [-1]])
+        labelled = labels >= 0
+        targets = Targets.from_labels(nodes[labelled], labels[labelled], 5, 2)
+        found = doubt_copies(F, targets, (np.arange(4), g), nodes, labelled)
+        np.testing.assert_array_equal(found[[0, 1, 2, 4]], F[[0, 1, 2, 4]])  # no sample without a label
+        opinion = 0.98 * g[0] + 0.02 * targets.frequencies
+        kappas = np.exp(np.linspace(-6, 6, 20001))
+        loss = np.log(kappas) ** 2 / (2 * 1.5**2)
+        for row in range(n_repeated):
+            loss -= 2 * np.log((1 + kappas * opinion[codes[row]]) / (1 + kappas))
+        kappa = kappas[loss.argmin()]
+        np.testing.assert_allclose(found[3], ([0, 1] + kappa * opinion) / (1 + kappa), atol=1e-3)
+        assert found[3, 1] > before
+        before = found[3, 1]
 
 
 @EVERY

@@ -82,3 +82,38 @@ def test_p_values_of_a_kind_are_ranked_among_its_own_labels():
         for code in range(2):
             right = interpolated_p_values(strange[own], 1 - scores[asked == kind, code])
             np.testing.assert_array_equal(found[asked == kind, code], right)
+
+
+def without_the_good_view(seed):
+    """Three views, of which the first is good: all labelled samples have it, and most others do not."""
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 3, 600)
+    views = [rng.normal(size=(600, 8)) + size * rng.normal(size=(3, 8))[target] for size in (1.2, 0.3, 0.3)]
+    y = np.where(rng.permutation(600) < 60, target, -1)
+    lacks = (y < 0) & (rng.random(600) < 0.7)
+    views[0][lacks] = np.nan
+    return views, y, lacks, target
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_samples_that_lack_what_all_labelled_ones_have_are_not_too_sure(seed):
+    views, y, lacks, target = without_the_good_view(seed)
+    clf = LMSSC().fit(views, y)
+    for rows in (lacks, (y < 0) & ~lacks):
+        right, sure = right_and_sure(clf, clf.label_distributions_, target, rows)
+        assert abs(sure - right) < 0.16
+    with pytest.warns(UserWarning, match=f"{lacks.sum()} of 540 samples lack views or links that nearly all labelled"):
+        clf.predict_set()
+    order = np.random.default_rng(1).permutation(600)
+    again = LMSSC().fit([view[order] for view in views[::-1]], y[order])
+    np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order])
+
+
+def test_a_warning_if_only_labelled_samples_have_links():
+    X, A, _, _, y = network(0, 300, 0)
+    y[:] = np.where(np.arange(300) < 90, np.arange(300) % 3, -1)
+    A[200:], A[:, 200:] = 0, 0  # of 210 unlabelled samples 110 have links
+    A[:200, :200] += np.abs(np.subtract.outer(np.arange(200), np.arange(200))) % 3 == 0
+    np.fill_diagonal(A, 0)
+    with pytest.warns(UserWarning, match="unlabelled samples have no links, or in other graphs than nearly all"):
+        LMSSC(calibrate=False).fit({"x": X, "g": Graph(A)}, y)

@@ -36,12 +36,16 @@ class StartConfidence:
         Their calibrated probabilities.
     losses : ndarray of shape (l,), or None
         −ln p of each held-out label, after calibration; the labels are in the same order for all fits to them.
+    held_out : tuple of ndarray of int of shape (l,) and ndarray of shape (l, c), or None
+        Samples whose labels were held out, in canonical order, and their calibrated probabilities without them; None
+        if they are some of many samples.
     """
 
     calibration: GroupedCalibration = field(default_factory=lambda: GroupedCalibration(Calibration(), {}))
     samples: NDArray | None = None
     probabilities: NDArray | None = None
     losses: NDArray | None = None
+    held_out: tuple[NDArray, NDArray] | None = None
 
 
 def calibrate_start(

@@ -86,6 +86,8 @@ class FitResult:
         What links, or the mean of the views' own graphs, add to the Laplacian of S in the system that the scores solve.
     view_weight : float
         Weight of the mean of the views' own graphs; 0 without it.
+    held_out : tuple of ndarray of int of shape (l,) and ndarray of shape (l, c), or None
+        As of `StartConfidence`.
     one_class : OneClassSamples or None
         Samples in components of the graph whose labels are all of one class, if they are known.
     """
@@ -114,6 +116,7 @@ class FitResult:
     order: NDArray | None = None
     link_laplacian: sparse.csr_array | None = None
     view_weight: float = 0.0
+    held_out: tuple[NDArray, NDArray] | None = None
     one_class: OneClassSamples | None = None
 
 
@@ -303,6 +306,7 @@ def make_result(
         order=start.permutation.order,
         link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
         view_weight=start.view_weight,
+        held_out=start.confidence.held_out,
     )
 
 

@@ -164,9 +164,13 @@ class HeldOutLabels:
 
     def losses(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
         """−ln p of each held-out label, given the balanced scores and their calibration."""
-        probabilities = calibration(scores, self.n_missing[self.rows], self._abundance)
+        probabilities = self.probabilities(scores, calibration)
         likelihood = (self._known * probabilities).sum(axis=1) / self._known.sum(axis=1)
         return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
+
+    def probabilities(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
+        """Calibrated probabilities of the held-out samples, given their balanced scores."""
+        return calibration(scores, self.n_missing[self.rows], self._abundance)
 
     @cached_property
     def _known(self) -> NDArray:

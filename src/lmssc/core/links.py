@@ -180,7 +180,7 @@ def count_without_links(degrees: Sequence[NDArray], weights: LinkWeights) -> NDA
     array([1, 2])
     """
     used = [degree == 0 for degree, share in zip(degrees, weights.shares, strict=True) if share > 0]
-    return np.sum(used, axis=0, dtype=np.intp)
+    return np.array(used).sum(axis=0, dtype=np.intp)
 
 
 def kinds_of(n_missing: NDArray, n_without: NDArray | None, n_views: int) -> NDArray:

@@ -25,6 +25,7 @@ from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
 from lmssc.core.targets import Targets
+from lmssc.core.unlabelled_kinds import calibrate_unlabelled_kinds
 from lmssc.core.view_graph import add_view_graph, judge_view_graph
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
@@ -120,6 +121,10 @@ def begin(
         view_weight, held = judge_view_graph(held, objective, config)
         objective, start = _with_view_graph(objective, start, view_weight, held.view_graph)
     objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
+    if held is not None:
+        confidence = calibrate_unlabelled_kinds(
+            confidence, held, objective, start, latent, loadings, second_opinion, config
+        )
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
         latent=latent,
@@ -277,13 +282,16 @@ def _second_opinion(
     objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HeldOutLabels | None
 ) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
     """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, kernel, calibration, losses = config.second_opinion, None, None, None, None
+    trust, regression, kernel, calibration = config.second_opinion, None, None, None
+    losses = held_out = None
     if held is not None:
         trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
         if not held.complete:
             regression = kernel = None
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration) if len(scores) else None
+        if held.complete:
+            held_out = held.rows, held.probabilities(scores, calibration)
     second_opinion = None
     if trust:
         if regression is None:
@@ -298,7 +306,7 @@ def _second_opinion(
     confidence = StartConfidence()
     if calibration is not None:
         confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
-        confidence = replace(confidence, losses=losses)
+        confidence = replace(confidence, losses=losses, held_out=held_out)
     return objective, start, second_opinion, confidence
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.conformal import count_of_scarce_kinds
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.dataset import Dataset
 from lmssc.data.link_order import drop_own_links, link_keys, merge_columns
@@ -41,6 +42,20 @@ class GraphLinksMixin:
         self._graph_order, self._link_keys = numbering.graph_order, None
         if problem.graphs:
             self._link_keys = link_keys(sample_keys(problem.views), [graph.links for graph in problem.graphs])
+
+    def _warn_of_unlinked(self, kinds: NDArray, n_views: int, labelled: NDArray) -> None:
+        """Warn of samples without links if nearly all labelled ones have links; `kinds` are those of `kinds_of`."""
+        n_without = kinds // (n_views + 1)
+        if n_without.any() and not labelled.all():
+            count = count_of_scarce_kinds(n_without[labelled], n_without[~labelled])
+            if count:
+                warnings.warn(
+                    f"{count} unlabelled samples have no links, or in other graphs than nearly all labelled: their "
+                    "confidence is measured on samples that have what they lack, and may be too high. Label some of "
+                    "them",
+                    UserWarning,
+                    stacklevel=7,
+                )
 
     def _by_graph(self, values: NDArray) -> dict[str, float]:
         """Values of the graphs in canonical order, by name in the order of the input."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lmssc.cluster.dask_fit import fit_on_cluster
 from lmssc.cluster.dask_views import map_blocks
+from lmssc.core.copies import doubt_copies
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.incremental import UpdateMemory
@@ -343,7 +344,11 @@ class LMSSC(
                 result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
-        return Solution(result.scores, result.graph, result.unreached, result.one_class)
+        if result.links is not None:
+            n_views = len(views) + len(result.links.loadings)
+            self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
+        scores = doubt_copies(result.scores, problem.targets, result.held_out, self._nodes, self._labelled)
+        return Solution(scores, result.graph, result.unreached, result.one_class)
 
     def _adjusts_confidence(self) -> bool:
         return self.calibrate

@@ -207,9 +207,9 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     regression = np.where(known, 0.0, model.second_opinion_)
     if opinions is not None and model._opinion is not None:
         opinions[known] = model._opinion.scores[samples[nodes[known]]]
-    return NewRows(
-        nodes, keys, (kept + own).tocsr(), distances, latent, regression, opinions, encoder.sample_kinds(raws), groups
-    )
+    joined, kinds = (kept + own).tocsr(), encoder.sample_kinds(raws)
+    kinds[known] = fitted_kinds(model)[nodes[known]]  # which count links that lead to a sample, too
+    return NewRows(nodes, keys, joined, distances, latent, regression, opinions, kinds, groups)
 
 
 def fitted_kinds(model: Any) -> NDArray:

@@ -1,0 +1,147 @@
+"""Confidence of samples that lack views which nearly all labelled samples have: samples that have them stand in."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.core.calibration import Calibration, class_weights, fit_calibration, reweigh
+from lmssc.core.calibration_loss import PRIOR
+from lmssc.core.confidence import StartConfidence, calibrate_start
+from lmssc.core.fit_config import FitConfig
+from lmssc.core.held_out import HeldOutLabels, class_abundances
+from lmssc.core.new_samples import PROBE, embed_views, gram_of
+from lmssc.core.objective import Objective
+from lmssc.core.permutation import Permutation
+from lmssc.core.predict import NeighborAverage
+from lmssc.core.second_opinion import SecondOpinion
+from lmssc.core.warm_start import WarmStart
+
+MAX_PATTERNS = 10
+"""Sets of missing views, the most frequent first, that stand for all sets of as many."""
+
+
+def calibrate_unlabelled_kinds(
+    confidence: StartConfidence,
+    held: HeldOutLabels,
+    objective: Objective,
+    start: WarmStart,
+    latent: NDArray,
+    loadings: list[NDArray],
+    second_opinion: SecondOpinion | None,
+    config: FitConfig,
+) -> StartConfidence:
+    """The confidence with calibrations of kinds of samples that have too few held-out labels for one of their own.
+
+    Samples that have more views are embedded again without those that the kind lacks, and scored by their neighbours,
+    as if they were new. Their calibrated probabilities, which come from all of their views, are taken for the truth.
+    Kinds that lack links keep the calibration of all samples.
+
+    Parameters
+    ----------
+    confidence : StartConfidence
+        As held-out labels give it.
+    held : HeldOutLabels
+        The held-out labels.
+    objective : Objective
+        The problem; samples that lack views are in canonical order.
+    start : WarmStart
+        The warm start.
+    latent : ndarray of shape (n, r)
+        Initial positions.
+    loadings : list of ndarray of shape (d_v, r)
+        W^v.
+    second_opinion : SecondOpinion or None
+        Blended with the scores, if it is trusted.
+    config : FitConfig
+        Parameters of the fit.
+
+    Returns
+    -------
+    StartConfidence
+    """
+    if objective.ridge is None:
+        return confidence
+    kinds, unlabelled = objective.sample_kinds(), (objective.targets.codes < 0) & ~start.unreached
+    counts = np.bincount(held.n_missing[held.rows], minlength=int(kinds.max()) + 1)
+    judged = counts >= PRIOR.min_group_samples
+    wanted = [kind for kind in np.unique(kinds[unlabelled]) if not judged[kind] and 0 < kind < len(objective.views)]
+    if not wanted or not judged.any():
+        return confidence
+    standing_in = _StandIns(confidence, objective, start, latent, loadings, second_opinion, config)
+    groups = dict(confidence.calibration.groups)
+    for kind in wanted:
+        found = standing_in.calibrate(kinds == kind, unlabelled, judged[kinds])
+        if found is not None:
+            groups[int(kind)] = found
+    calibration = replace(confidence.calibration, groups=groups)
+    again = calibrate_start(objective, start, calibration, Permutation(), config.balance)
+    return replace(confidence, calibration=calibration, probabilities=again.probabilities)
+
+
+class _StandIns:
+    """Samples that have more views than others, scored as if they had as few."""
+
+    def __init__(
+        self,
+        confidence: StartConfidence,
+        objective: Objective,
+        start: WarmStart,
+        latent: NDArray,
+        loadings: list[NDArray],
+        second_opinion: SecondOpinion | None,
+        config: FitConfig,
+    ) -> None:
+        self.objective, self.start, self.loadings, self.second_opinion = objective, start, loadings, second_opinion
+        self.average = NeighborAverage(
+            objective.embed(latent),
+            objective.embedding,
+            start.regressor,
+            config.n_neighbors,
+            None,
+            config.neighbor_recall,
+            objective.groups,
+        )
+        codes, scores = objective.targets.codes, np.maximum(start.scores, 0)
+        self.weights = class_weights(codes, scores.mean(axis=0, dtype=np.float64), config.balance)
+        self.abundance = class_abundances(codes, objective.targets.n_classes)
+        self.calibration, self.kinds = confidence.calibration, objective.sample_kinds()
+
+    def calibrate(self, members: NDArray, unlabelled: NDArray, judged: NDArray) -> Calibration | None:
+        """The calibration of samples of one kind, by others whose calibration is known; None if these are too few."""
+        views = self.objective.views
+        patterns = [(np.count_nonzero(members[rows] & unlabelled[rows]), has) for rows, has in views.patterns()]
+        patterns = sorted((one for one in patterns if one[0]), key=lambda one: -one[0])[:MAX_PATTERNS]
+        parts = []
+        for number, has in patterns:
+            there = np.ones(views.n_samples, dtype=bool)
+            for view, shown in zip(views, has, strict=True):
+                if shown and view.present is not None:
+                    there &= view.present
+            samples = np.flatnonzero(there & unlabelled & judged & ~members)[: PROBE.max_samples]
+            if len(samples) >= PROBE.min_samples:
+                parts.append((number / len(samples), *self._score(samples, has)))
+        if not parts:
+            return None
+        total = sum(weight * len(scores) for weight, scores, _ in parts) / sum(len(scores) for _, scores, _ in parts)
+        scores = np.concatenate([scores for _, scores, _ in parts])
+        targets = np.concatenate([weight / total * truth for weight, _, truth in parts])
+        prior = self.calibration.overall.temperature
+        return fit_calibration(scores, targets, self.abundance, prior, penalise=False)
+
+    def _score(self, samples: NDArray, has: NDArray) -> tuple[NDArray, NDArray]:
+        """Balanced scores of samples by some of their views, and their probabilities by all of them."""
+        some = self.objective.views.take(samples)
+        products = [view.dot(one) for view, one, shown in zip(some, self.loadings, has, strict=True) if shown]
+        latent = embed_views(np.sum(products, axis=0), gram_of(self.loadings, has), self.objective.ridge)
+        groups = None if self.objective.groups is None else self.objective.groups[samples]
+        scores = np.maximum(self.average(latent, self.start.scores, groups, samples)[0], 0)
+        if self.second_opinion is not None:
+            shown = np.tile(has, (len(samples), 1))
+            scores = self.second_opinion.blend(
+                scores, self.second_opinion.decide(self.second_opinion.by_view(some), shown)
+            )
+        balanced = reweigh(np.maximum(self.start.scores, 0)[samples], self.weights)
+        found = scores.sum(axis=1) > 0
+        truth = self.calibration(balanced, self.kinds[samples], self.abundance)
+        return reweigh(scores[found], self.weights), truth[found]
