@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.links import reaches_unlabelled
 from lmssc.core.targets import Targets
 
 MAX_ODDS = 3.0
@@ -18,7 +19,8 @@ chance, relative to links between labelled and unlabelled samples."""
 def has_links_from_labels(links: sparse.csr_array, targets: Targets) -> bool:
     """Whether labelled samples are linked among themselves far more often than if the labels were given at random.
 
-    Some links were then made from the labels, such as "same class", and the others were not.
+    Some links were then made from the labels, such as "same class", and the others were not. If all were, none is used
+    anyway (`lmssc.core.links.reaches_unlabelled`).
 
     Examples
     --------
@@ -29,7 +31,10 @@ def has_links_from_labels(links: sparse.csr_array, targets: Targets) -> bool:
     >>> [has_links_from_labels(sparse.csr_array(one), targets) for one in (anyone, anyone | same_class)]
     [False, True]
     """
-    among = ((links + links.T) != 0).astype(np.float64)[targets.labelled]
+    both = ((links + links.T) != 0).astype(np.float64)
+    if not reaches_unlabelled(both, targets):
+        return False
+    among = both[targets.labelled]
     n_ends = among[:, targets.labelled].nnz  # two for each link
     n_across = among.nnz - n_ends
     share = (targets.n_labelled - 1) / (len(targets) - 1)  # of labelled samples among those that one can be linked to
