@@ -40,7 +40,7 @@ def test_a_smaller_unit_gets_no_confident_answers(load, factor):
 
 
 def test_one_column_in_another_unit_or_a_code_for_unknown(cancer):
-    clf, new, target = cancer
+    clf, new, _ = cancer
     small, code = new.copy(), new.copy()
     small[:, 9] /= 1000
     code[::2, 3] = -999

@@ -64,7 +64,7 @@ class ColumnLimits:
     >>> X = np.random.default_rng(0).normal(loc=[20, 0], size=(200, 2))
     >>> limits = find_limits(RawView("a", X, None), np.ones(2), None)
     >>> limits.reach(np.array([[20.0, 0.0], [18.0, 2.0], [0.02, 0.0]])).ratios.round(1)
-    array([0. , 0.6, 5.9])
+    array([0. , 0.5, 5.5])
     """
 
     columns: NDArray

@@ -126,7 +126,7 @@ def _reach_in_batches(raw: RawView, scaling: ViewScaling) -> Reach:
     """How far new samples reach, read in batches if they are on disk."""
     n_samples = raw.data.shape[0]
     if scaling.limits is None:
-        return scaling.reach(raw.take(slice(0, 0)))._replace(ratios=np.zeros(n_samples))
+        return scaling.reach(raw)
     parts = []
     for rows in slices(n_samples, stored_bytes(raw.data) / max(n_samples, 1)):
         parts.append(scaling.reach(raw.take(rows)))
