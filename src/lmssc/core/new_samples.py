@@ -40,11 +40,15 @@ MIN_KEPT = 1e-9
 
 
 class NeighborScores(NamedTuple):
-    """Class scores of new samples, mean squared distances to their neighbours, and squared residuals."""
+    """Class scores of new samples, mean squared distances to their neighbours, and squared residuals.
+
+    `reach` is how far their values are from the median of fit, at most: 1 is as far as those of fit.
+    """
 
     scores: NDArray
     distances: NDArray
     residuals: NDArray
+    reach: NDArray | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Trust:
     def __call__(self, found: NeighborScores, frequencies: NDArray) -> NDArray:
         """Probabilities, which fall back to the class frequencies far away from the samples of fit."""
         kept = _decay(found.distances, self.distance) * _decay(found.residuals, self.leftover)
+        kept = kept * _decay(np.square(found.reach), 1.0)
         if sparse.issparse(found.scores):  # the rest belongs to classes that are not listed
             return scale_rows(calibrate_sparsely(found.scores, self.calibration), np.maximum(kept, MIN_KEPT))
         kept = kept[:, None].astype(found.scores.dtype)

@@ -262,6 +262,7 @@ def predict_new(
     groups: NDArray | None = None,
     probe: NewSampleProbe | None = None,
     trust: Trust | None = None,
+    reach: NDArray | None = None,
 ) -> NDArray:
     """Class scores of new samples, views and classes in canonical order.
 
@@ -281,14 +282,17 @@ def predict_new(
         Judges predictions for samples that lack views. Without it the scores are not adjusted.
     trust : Trust, optional
         Confidence for samples that have all views; measured on the probe if it is not given.
+    reach : ndarray of shape (m,), optional
+        How far the values of each sample are from the median of fit, at most: 1 is as far as those of fit.
 
     Returns
     -------
     ndarray of shape (m, c)
     """
+    reach = np.zeros(raws[0].data.shape[0]) if reach is None else reach
     latent, residuals, opinions = encoder(raws)
     if sparse.issparse(fitted.distributions):
-        return _predict_sparsely(raws, latent, residuals, encoder, average, fitted, groups, probe, trust)
+        return _predict_sparsely(raws, latent, residuals, encoder, average, fitted, groups, probe, trust, reach)
     unreached = fitted.unreached[:, None].astype(fitted.distributions.dtype)
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
@@ -300,7 +304,7 @@ def predict_new(
     for rows, has, own_probe, own in encoder.kinds(raws, probe, trust):
         if own is None:
             own = average.trust(own_probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
-        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
+        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
         # Neighbours without a label in their component have no say: there the scores stay as they are.
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
@@ -318,6 +322,7 @@ def _predict_sparsely(
     groups: NDArray | None,
     probe: NewSampleProbe | None,
     trust: Trust | None,
+    reach: NDArray,
 ) -> sparse.csr_array:
     """`predict_new` of very many classes: the largest scores of each sample."""
     weights, distances = average.connect(latent, groups)
@@ -329,7 +334,7 @@ def _predict_sparsely(
             if own is None:
                 own = average.trust(own_probe, has, encoder.loadings, fitted.distributions)
             rows = rows[known[rows]]
-            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows]), frequencies)
+            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
             scores = replace_rows(scores, rows, adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         lost = np.flatnonzero(~latent.any(axis=1))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.column_limits import ColumnLimits, Reach, find_limits
 from lmssc.data.memmap import MappedRows
 from lmssc.data.outliers import Outliers, find_outliers
 from lmssc.data.present_rows import has_negative, map_present, map_values, present_count
@@ -46,7 +47,8 @@ class ViewScaling:
 
     `apply` replaces values beyond the `outliers` of fit, takes the root ("sqrt") or ln(1 + x) ("log", "logidf"),
     subtracts `mean`, multiplies the columns by `column_scale`, normalises the rows (words and "sample"), and multiplies
-    all by `factor`. `reason` says why this kind was chosen.
+    all by `factor`. `reason` says why this kind was chosen, and `limits` how far the columns reach in fit, if they are
+    centred.
     """
 
     kind: str
@@ -55,6 +57,16 @@ class ViewScaling:
     factor: float = 1.0
     outliers: Outliers | None = None
     reason: str = ""
+    limits: ColumnLimits | None = None
+
+    def reach(self, raw: RawView) -> Reach:
+        """How far each sample is beyond the reach of the columns in fit; 0 for a sample that lacks the view."""
+        if self.limits is None:
+            n_samples = raw.data.shape[0]
+            return Reach(np.zeros(n_samples), np.zeros(n_samples, dtype=np.intp))
+        data = raw.data if raw.present is None else _zero_rows(raw.data, ~raw.present)
+        found = self.limits.reach(data if self.outliers is None else self.outliers.replace(data))
+        return found if raw.present is None else Reach(np.where(raw.present, found.ratios, 0), found.columns)
 
     def apply(self, raw: RawView, *, in_place: bool = False) -> View:
         """Scale a view; a sparse view stays sparse. With `in_place`, the data of `raw` may be overwritten.
@@ -195,7 +207,8 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
             scale = (scale > 0).astype(dtype)
         if kind == "mixed":
             scale = np.where(_are_indicators(raw) & (scale > 0), INDICATOR, scale)
-        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers)
+        limits = find_limits(raw, scale, outliers)
+        return ViewScaling(kind, scale.astype(dtype), mean.astype(dtype), outliers=outliers, limits=limits)
     if kind in WITH_IDF:
         frequency = sum(map_present(lambda block: np.asarray(block.astype(bool).sum(axis=0)).ravel(), raw))
         return ViewScaling(kind, (np.log((1 + present_count(raw)) / (1 + frequency)) + 1).astype(dtype))

@@ -3,10 +3,12 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.conformal import count_of_scarce_kinds
+from lmssc.core.label_links import has_links_from_labels, without_links_among
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.dataset import Dataset
 from lmssc.data.link_order import drop_own_links, link_keys, merge_columns
@@ -62,6 +64,25 @@ class GraphLinksMixin:
         names = [self.graph_names_[g] for g in self._graph_order]
         named = dict(zip(names, values.tolist(), strict=True))
         return {name: named[name] for name in self.graph_names_}
+
+    def _informative_links(self, problem: Problem) -> list[sparse.csr_array]:
+        """The links of the graphs, without those among labelled samples if some seem to be made from the labels.
+
+        Such links find every held-out label. Links among labelled samples do not change the labels of others.
+        """
+        doubtful = np.array([has_links_from_labels(graph.links, problem.targets) for graph in problem.graphs], bool)
+        if doubtful.any():
+            names = [name for name, doubt in self._by_graph(doubtful).items() if doubt]
+            warnings.warn(
+                f"the links of {', '.join(map(repr, names))} among labelled samples are not used: labelled samples are "
+                "linked among themselves far more often than to others, as if links were made from the labels",
+                UserWarning,
+                stacklevel=6,
+            )
+        return [
+            without_links_among(graph.links, problem.targets.labelled) if doubt else graph.links
+            for graph, doubt in zip(problem.graphs, doubtful, strict=True)
+        ]
 
     def _read_links(self, X: Any, raws: list[RawView]) -> list[sparse.csr_array]:
         """Links of samples to the distinct samples of `fit`, graphs in canonical order; a missing graph has none.

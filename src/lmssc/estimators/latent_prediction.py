@@ -67,4 +67,5 @@ class LatentClassifier(MultiViewClassifier):
             np.bincount(self._nodes[self._labelled], minlength=len(samples)),
         )
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
-        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust)
+        reach = None if self._probe is None else self._reach(raws)
+        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust, reach)

@@ -337,7 +337,7 @@ class LMSSC(
             result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
         else:
             groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
-            links = [graph.links for graph in problem.graphs]
+            links = self._informative_links(problem)
             if many_classes:
                 result = fit_many_classes(views, problem.targets, config, hooks, context, groups)
             else:

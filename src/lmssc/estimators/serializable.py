@@ -11,6 +11,7 @@ from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.column_limits import ColumnLimits
 from lmssc.data.layout import Layout
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import ViewScaling
@@ -22,6 +23,7 @@ SERIALIZABLE_TYPES: dict[str, type] = {
     for part in (
         Calibration,
         CanonicalOrder,
+        ColumnLimits,
         Embedding,
         GroupedCalibration,
         LabelRegressor,

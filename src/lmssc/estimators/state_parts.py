@@ -15,6 +15,7 @@ from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.second_opinion import MAX_TRUST, Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.column_limits import ColumnLimits
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
 from lmssc.data.view import View
@@ -45,6 +46,8 @@ def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
         return False
     if value.outliers is not None and not _are_outliers(value.outliers, width, sizes):
         return False
+    if value.limits is not None and not _are_limits(value.limits, width, sizes):
+        return False
     needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), **dict.fromkeys(WITH_IDF, ("column_scale",))}.get(
         value.kind, ()
     )
@@ -67,6 +70,21 @@ def _are_outliers(value: Any, width: int, sizes: Sizes) -> bool:
         and all(points(size).accepts(part, sizes) for part in numbers)
         and array(size, kinds="b").accepts(value.has_codes, sizes)
         and array(size, kinds="i", least=1).accepts(value.counts, sizes)
+    )
+
+
+def _are_limits(value: Any, width: int, sizes: Sizes) -> bool:
+    if not isinstance(value, ColumnLimits) or not array(None, kinds="i", least=0, most=width).accepts(
+        value.columns, sizes
+    ):
+        return False
+    size = len(value.columns)
+    return (
+        size > 0
+        and array(size, least=-1, most=1).accepts(value.signs, sizes)
+        and array(size).accepts(value.centres, sizes)
+        and array(size, least=TINY).accepts(value.lengths, sizes)
+        and array(width).accepts(value.scale, sizes)
     )
 
 

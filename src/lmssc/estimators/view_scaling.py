@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.data.canonical_order import CanonicalOrder
+from lmssc.data.column_limits import Reach
 from lmssc.data.layout import Layout
+from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.present_rows import has_values
 from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
@@ -16,6 +18,13 @@ from lmssc.data.view import RawView
 from lmssc.data.views import Views
 from lmssc.estimators.problem import Problem
 from lmssc.numerics.matrices import Matrix, stored_like
+
+# New samples that reach so many times as far as those of `fit` have hardly any confidence left; a warning names their
+# columns if they are a larger share of the new samples than this.
+FAR = 3.0
+MAX_FAR_SHARE = 0.02
+# Columns listed in a message.
+MAX_LISTED = 5
 
 
 class ViewScalingMixin:
@@ -75,9 +84,51 @@ class ViewScalingMixin:
         says = np.any([has_values(raw) for raw in texts], axis=0)
         return ~(says | has_any_view(others)) if others else ~says
 
+    def _reach(self, raws: Sequence[RawView]) -> NDArray:
+        """How far the values of new samples, views in canonical order, are beyond those of `fit`; warns of many."""
+        n_samples = raws[0].data.shape[0]
+        reach, complaints, strange = np.zeros(n_samples), [], np.zeros(n_samples, dtype=bool)
+        for v, raw, scaling in zip(self._order.views, raws, self._scalings, strict=True):
+            found = _reach_in_batches(raw, scaling)
+            np.maximum(reach, found.ratios, out=reach)
+            far = found.ratios > FAR
+            if far.any():
+                strange |= far
+                complaints.append(f"view {self.view_names_[v]!r} ({self._list_columns(v, found.columns[far])})")
+        if strange.sum() > MAX_FAR_SHARE * n_samples:
+            warnings.warn(
+                f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
+                f"{', '.join(complaints)}. Perhaps they are in another unit, or stand for unknown ones. The confidence "
+                "of these samples is lowered towards the class frequencies",
+                UserWarning,
+                stacklevel=7,
+            )
+        return reach
+
+    def _list_columns(self, v: int, columns: NDArray) -> str:
+        """The columns of a view that are most often the strangest, for messages."""
+        width = self._layout.widths[v]
+        different, counts = np.unique(columns, return_counts=True)
+        most = different[np.argsort(-counts, kind="stable")][:MAX_LISTED].tolist()
+        names = self._column_names(v)
+        listed = ["all together" if j == width else repr(names[j]) if names is not None else str(j) for j in most]
+        return f"column{'s' * (len(different) > 1)} {', '.join(listed)}{', …' * (len(different) > MAX_LISTED)}"
+
     def _scale_new(self, raws: Sequence[RawView]) -> Views:
         """Scale new samples, stored like those of `fit`, so that their `points` have the same offset."""
         alike = [
             replace(raw, data=stored_like(example, raw.data)) for raw, example in zip(raws, self._storage, strict=True)
         ]
         return scale_views(alike, self._scalings)
+
+
+def _reach_in_batches(raw: RawView, scaling: ViewScaling) -> Reach:
+    """How far new samples reach, read in batches if they are on disk."""
+    n_samples = raw.data.shape[0]
+    if scaling.limits is None:
+        return scaling.reach(raw)
+    parts = []
+    for rows in slices(n_samples, stored_bytes(raw.data) / max(n_samples, 1)):
+        parts.append(scaling.reach(raw.take(rows)))
+        release(raw.data)
+    return Reach(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -1,0 +1,132 @@
+"""New samples whose values lie far from all those of fit get no confident answers, whatever their unit."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+import lmssc
+from lmssc import LMSSC
+from lmssc.data.column_limits import CRITERIA, find_limits
+from lmssc.data.scaling import fit_scaling
+from lmssc.data.view import RawView
+
+
+def fit_half(load, **parameters):
+    """A model of half of the samples, and the others with their classes."""
+    X, target = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(target))
+    X, target = X[order], target[order]
+    n = len(target) // 2
+    y = np.where(np.arange(n) < max(30, n // 5), target[:n], -1)
+    return LMSSC(max_iter=2, **parameters).fit({"a": X[:n]}, y), X[n:], target[n:]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return fit_half(load_breast_cancer)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris, load_wine])
+@pytest.mark.parametrize("factor", [0.1, 0.001, 0.0])
+def test_a_smaller_unit_gets_no_confident_answers(load, factor):
+    clf, new, _ = fit_half(load)
+    with pytest.warns(UserWarning, match="Perhaps they are in another unit"):
+        found = clf.predict_proba({"a": factor * new})
+    frequencies = clf.label_distributions_[clf._labelled].mean(axis=0)
+    np.testing.assert_allclose(found, np.broadcast_to(frequencies, found.shape), atol=0.05)
+
+
+def test_one_column_in_another_unit_or_a_code_for_unknown(cancer):
+    clf, new, _ = cancer
+    small, code = new.copy(), new.copy()
+    small[:, 9] /= 1000
+    code[::2, 3] = -999
+    with pytest.warns(UserWarning, match=r"285 of 285 new samples .* in view 'a' \(column 9\)"):
+        assert clf.predict_proba({"a": small}).max() < 0.7
+    with pytest.warns(UserWarning, match=r"143 of 285 new samples .* in view 'a' \(column 3\)"):
+        found = clf.predict_proba({"a": code})
+    assert found[::2].max() < 0.7
+    np.testing.assert_array_equal(found[1::2], clf.predict_proba({"a": new})[1::2])
+
+
+def test_each_answer_depends_on_its_own_sample_alone(cancer):
+    clf, new, _ = cancer
+    mixed = np.vstack([new[:5], 0.1 * new[5:10], new[10:15]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        together = clf.predict_proba({"a": mixed})
+        alone = [clf.predict_proba({"a": row[None]})[0] for row in mixed]
+    np.testing.assert_allclose(together, alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris, load_wine])
+def test_ordinary_new_samples_keep_their_confidence(load):
+    """To the bit: nothing changes within twice the reach of fit."""
+    clf, new, _ = fit_half(load)
+    found = clf.predict_proba({"a": new})
+    for scaling in clf._scalings:
+        object.__setattr__(scaling, "limits", None)
+    np.testing.assert_array_equal(found, clf.predict_proba({"a": new}))
+
+
+def slow_reach(X, row, scale):
+    """How far a row is from the medians, towards zero, by loops over the columns and their sum."""
+    columns = [*X.T, X @ scale]
+    best = 0.0
+    for values, x in zip(columns, [*row, row @ scale], strict=True):
+        centre = np.median(values)
+        if not ((values >= 0).all() or (values <= 0).all()) or centre == 0:
+            continue
+        side = -np.sign(centre)
+        beyond = sorted((side * (values - centre)).tolist(), reverse=True)
+        n_tail = max(round(0.1 * len(values)), 4)
+        start = beyond[n_tail]
+        if sum(value > start for value in beyond[:n_tail]) < 4:
+            continue
+        excess = sum(value - start for value in beyond[:n_tail]) / n_tail
+        length = max(beyond[0], (start + np.log(1e5) * excess) / 2)
+        best = max(best, side * (x - centre) / length)
+    return best
+
+
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_reach_is_that_of_the_loops(store):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(20, 1, 80), rng.exponential(size=80), -rng.gamma(9, size=80), rng.normal(size=80)]
+    X = np.c_[X, rng.random(80) < 0.05, rng.poisson(3, 80)]
+    new = np.vstack([X[:3], 0.1 * X[:3], 0 * X[:1], X[:1] - 999])
+    scale = 1 / X.std(axis=0)
+    found = find_limits(RawView("a", store(X), None), scale, None).reach(store(new)).ratios
+    np.testing.assert_allclose(found, [slow_reach(X, row, scale) for row in new])
+    assert found[:3].max() <= 1 < 2 < found[3]
+
+
+def test_few_samples_have_no_limits(monkeypatch):
+    X = np.random.default_rng(0).normal(20, 1, (39, 3))
+    assert find_limits(RawView("a", X, None), np.ones(3), None) is None
+    monkeypatch.setattr("lmssc.data.column_limits.STRIP", 2)
+    wide = find_limits(RawView("a", np.tile(X, (2, 1)) + np.arange(78)[:, None] / 100, None), np.ones(3), None)
+    assert wide.columns.tolist() == [0, 1, 2, 3]
+    assert CRITERIA.min_tail == 4
+
+
+def test_a_sample_that_lacks_the_view_is_not_far():
+    X = np.random.default_rng(0).normal(20, 1, (100, 3))
+    scaling = fit_scaling(RawView("a", X, None), "zscore")
+    rows = np.array([[np.nan] * 3, [0.0] * 3])
+    found = scaling.reach(RawView("a", rows, np.array([False, True])))
+    assert found.ratios[0] == 0
+    assert found.ratios[1] > 3
+
+
+def test_a_file_keeps_the_limits(cancer, tmp_path):
+    clf, new, _ = cancer
+    clf.save(tmp_path / "m.lmssc")
+    again = lmssc.load(tmp_path / "m.lmssc")
+    with pytest.warns(UserWarning, match="another unit"):
+        found = again.predict_proba({"a": 0.1 * new})
+    with pytest.warns(UserWarning, match="another unit"):
+        np.testing.assert_array_equal(found, clf.predict_proba({"a": 0.1 * new}))
