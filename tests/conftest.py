@@ -37,7 +37,7 @@ def quick_fits(monkeypatch):
     For tests of what is read and written.
     """
     leave_calibration_out(monkeypatch)
-    monkeypatch.setattr("lmssc.core.label_noise.N_ROUNDS", 1)
+    monkeypatch.setattr("lmssc.core.label_noise.MAX_LABELS_TWICE", 0)
     monkeypatch.setattr("lmssc.core.held_out_folds.N_FOLDS", 2)
 
 

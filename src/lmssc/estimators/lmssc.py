@@ -101,8 +101,9 @@ class LMSSC(
         and `balance` give them.
     label_noise : float from 0 to 1 or "auto", default=0.0
         Share of the given labels that are wrong; "auto" estimates it. Labels are held out in turn, and a label that the
-        others contradict is trusted less: its neighbours can then overrule it (`overruled_`). With 0.0, given labels
-        are certain, as in the paper. Other values need `init="svd"`.
+        others contradict is trusted less: its neighbours can then overrule it (`overruled_`). "auto" changes nothing
+        if the labels are more likely without noise. With 0.0, given labels are certain, as in the paper. Other values
+        need `init="svd"`.
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
         Trust in a second opinion besides the graph: a kernel ridge regression of the labels on all features. 0 leaves
         it out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the value that

@@ -91,10 +91,11 @@ class TrustMixin:
     def suspect_labels(self) -> Suspects:
         """Labels that the other labels contradict, the most suspect first.
 
-        Labels are held out in folds and predicted from the latent positions of the fit, in three rounds; each round
-        trusts the labels less that the round before doubts. The graph of the fit is not used, because it has seen the
-        labels and would support each of them too much. If there are more than 3,000 distinct samples without a label,
-        3,000 of them are used. With many labels among very many samples, each half of the labels judges the other.
+        Labels are held out in folds and predicted from the latent positions of the fit, by a graph and by the means of
+        the classes; if labels are few, also with those trusted less that others contradict. The graph of the fit is not
+        used, because it has seen the labels and would support each of them too much. If there are more than 3,000
+        distinct samples without a label, 3,000 of them are used. With many labels among very many samples, each half of
+        the labels judges the other.
 
         Returns
         -------
