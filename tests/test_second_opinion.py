@@ -115,10 +115,12 @@ def test_kernel_is_linear_where_that_finds_left_out_labels_better(linear):
 
 
 def thresholds(n=200):
-    """Two views of four heavy-tailed features; the class counts which of two features are positive."""
+    """Two views of five heavy-tailed features, of which the sign of the first is that of the class."""
     rng = np.random.default_rng(3)
-    views = [rng.standard_t(2, size=(n, 4)) for _ in range(2)]
-    return views, (views[0][:, 0] > 0).astype(int) + (views[1][:, 1] > 0)
+    codes, views = rng.integers(0, 2, n), [rng.standard_t(1.5, size=(n, 5)) for _ in range(2)]
+    for view in views:
+        view[:, 0] = np.abs(view[:, 0]) * (2 * codes - 1)
+    return views, codes
 
 
 def samples_of(case):
@@ -135,9 +137,9 @@ def samples_of(case):
 
 
 @pytest.mark.parametrize(
-    ("case", "expected"), [("thresholds", {"laplacian": 0.5}), ("sum", {"linear": True}), ("circles", {})]
+    ("case", "expected"), [("thresholds", {"laplacian": 1.0}), ("sum", {"linear": True}), ("circles", {})]
 )
-def test_kernel_is_the_usual_one_unless_another_finds_left_out_labels_better(case, expected):
+def test_kernel_is_gaussian_unless_another_finds_left_out_labels_better(case, expected):
     Xs, codes = samples_of(case)
     Y = np.eye(codes.max() + 1)[codes]
     regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, len(Y[0])), laplacian=True)
@@ -145,9 +147,11 @@ def test_kernel_is_the_usual_one_unless_another_finds_left_out_labels_better(cas
     for one in KINDS:
         K = oracles.mean_kernel(Xs, None, np.arange(80), **one)
         losses.append(min((leave_one_out(K, Y, ridge) for ridge in RIDGES), key=np.sum))
-    usual, best = len(KINDS) - 1, int(np.argmin([loss.sum() for loss in losses[:-1]]))
-    gain = losses[usual] - losses[best]
-    chosen = best if gain.mean() > gain.std(ddof=1) / np.sqrt(80) else usual
+    chosen = 0
+    for others, n_errors in (([1], 1.0), ([2, 3], 1.4)):
+        best = min(others, key=lambda i: losses[i].sum())
+        gain = losses[chosen] - losses[best]
+        chosen = best if gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(80) else chosen
     assert KINDS[chosen] == expected
     assert kind(regression.kernel) == {"linear": False, "laplacian": 0.0} | KINDS[chosen]
     np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[chosen], rtol=1e-5)
@@ -155,9 +159,9 @@ def test_kernel_is_the_usual_one_unless_another_finds_left_out_labels_better(cas
 
 def test_laplacian_kernels_are_not_tried_if_they_would_take_long(monkeypatch):
     Xs, codes = thresholds(80)
-    views, targets = as_views(Xs), Targets.from_codes(codes, 3)
+    views, targets = as_views(Xs), Targets.from_codes(codes, 2)
     assert OpinionRegression(views, targets).kernel.widths is None
-    for limit, tried in ((80 * 80 * 8, True), (80 * 80 * 8 - 1, False)):
+    for limit, tried in ((80 * 80 * 10, True), (80 * 80 * 10 - 1, False)):
         monkeypatch.setattr(second_opinion, "MAX_ABSOLUTE_DIFFERENCES", limit)
         assert (OpinionRegression(views, targets, laplacian=True).kernel.widths is not None) == tried
 
@@ -193,7 +197,7 @@ def test_a_subset_of_large_data_judges_the_kernel_that_all_get(monkeypatch):
 
     monkeypatch.setattr("lmssc.core.opinion_trust.OpinionRegression", Watched)
     monkeypatch.setattr("lmssc.core.start.OpinionRegression", Watched)
-    LMSSC(second_opinion=0.5).fit(views, y)
+    LMSSC(second_opinion=0.5, scaling=None).fit(views, y)
     assert asked == [False, False]
 
 
@@ -331,7 +335,7 @@ def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatc
     assert merit_of_graph(held, right) == GAIN_OF_GRAPH  # 14 labels cannot tell
     monkeypatch.setattr(opinion_trust, "MIN_HELD_OUT", 14)
     assert merit_of_graph(held, right + 3) == pytest.approx(3)
-    assert cost_of_trust(0.9, 0.0, 50) < cost_of_trust(0.1, GAIN_OF_GRAPH, 50)
+    assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():
@@ -454,7 +458,7 @@ def test_labels_are_scored_with_the_trust_that_other_folds_choose():
     held = HeldOutLabels(None, targets, np.zeros(5, dtype=int), 0.0, folds, True)
     by_graph, by_trust = np.full((4, 2), 0.5), np.tile([0.9, 0.1], (4, 1))
     only_first = {0.5: np.array([5.0, 5.0, 0.0, 0.0])}
-    found = unseen_scores(held, only_first, lambda trust: by_trust, lambda trust: 5.0, by_graph)
+    found = unseen_scores(held, only_first, lambda trust: by_trust, 10.0, by_graph)
     assert found.tolist() == [*by_graph[:2].tolist(), *by_trust[2:].tolist()]
     both = {0.5: np.full(4, 5.0)}
-    assert (unseen_scores(held, both, lambda trust: by_trust, lambda trust: 5.0, by_graph) == by_trust).all()
+    assert (unseen_scores(held, both, lambda trust: by_trust, 10.0, by_graph) == by_trust).all()

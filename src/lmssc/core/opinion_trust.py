@@ -1,7 +1,7 @@
 """How far to trust the second opinion: labels that are held out from it and from the graph decide."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,6 @@ MIXTURES = (0.25, 0.75)
 # labels, less is chance. On 36 of 37 data sets these are the best for all others: benchmarks/second_opinion.py.
 MIN_GAIN = 1.0
 GAIN_OF_FULL_TRUST = 8.0
-# Full trust has to gain only this on top if so many labels are held out.
-MANY_HELD_OUT = 100
-GAIN_OF_FULL_TRUST_OF_MANY = 5.0
 # The cost of trust protects a graph that finds held-out labels: it is whole if the graph gains as much log-likelihood
 # over the class frequencies, and less in proportion if it gains less. Fewer held-out labels cannot tell: with 21 of
 # them, Sonar lost 0.75 points.
@@ -88,7 +85,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
         return JudgedOpinion(0.0, by_graph, regression)
     kernel = regression.kernel(held.views)
-    cost = partial(cost_of_trust, merit=merit_of_graph(held, before), n_held_out=len(held.rows))
+    merit = merit_of_graph(held, before)
 
     @cache
     def scores(trust: float) -> NDArray:
@@ -99,19 +96,19 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     def gain(trust: float) -> float:
         if trust not in gains:
             gains[trust] = held.log_likelihoods(scores(trust)) - alone
-        return float(gains[trust].sum()) - cost(trust)
+        return float(gains[trust].sum()) - cost_of_trust(trust, merit)
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
         return JudgedOpinion(0.0, by_graph, regression, kernel)
-    return JudgedOpinion(best, unseen_scores(held, gains, scores, cost, by_graph), regression, kernel)
+    return JudgedOpinion(best, unseen_scores(held, gains, scores, merit, by_graph), regression, kernel)
 
 
 def unseen_scores(
     held: HeldOutLabels,
     gains: dict[float, NDArray],
     scores: Callable[[float], NDArray],
-    cost: Callable[[float], float],
+    merit: float,
     by_graph: NDArray,
 ) -> NDArray:
     """Scores of the held-out samples, those of each fold with the trust that the labels of the other folds choose.
@@ -126,8 +123,8 @@ def unseen_scores(
         Log-likelihood that each trust gains for each held-out label.
     scores : callable
         Trust ↦ scores of the held-out samples.
-    cost : callable
-        Trust ↦ log-likelihood that it has to gain.
+    merit : float
+        As for `cost_of_trust`.
     by_graph : ndarray of shape (m, c)
         Scores without trust.
 
@@ -138,7 +135,7 @@ def unseen_scores(
     result = by_graph.copy()
     for number in range(len(held.folds)):
         own = held.fold_numbers == number
-        of_others = {trust: gain[~own].sum() - cost(trust) for trust, gain in gains.items()}
+        of_others = {trust: gain[~own].sum() - cost_of_trust(trust, merit) for trust, gain in gains.items()}
         best = max(of_others, key=lambda trust: of_others[trust])
         if of_others[best] > 0:
             result[own] = scores(best)[own]
@@ -162,7 +159,7 @@ def merit_of_graph(held: HeldOutLabels, found: float) -> float:
     return found - held.log_likelihood_by_frequencies() if len(held.rows) >= MIN_HELD_OUT else GAIN_OF_GRAPH
 
 
-def cost_of_trust(trust: float, merit: float, n_held_out: int) -> float:
+def cost_of_trust(trust: float, merit: float) -> float:
     """Log-likelihood of the held-out labels that a trust has to gain.
 
     Parameters
@@ -171,8 +168,6 @@ def cost_of_trust(trust: float, merit: float, n_held_out: int) -> float:
         t.
     merit : float
         Log-likelihood that the graph gains over the class frequencies.
-    n_held_out : int
-        Number of held-out labels.
 
     Returns
     -------
@@ -180,14 +175,11 @@ def cost_of_trust(trust: float, merit: float, n_held_out: int) -> float:
 
     Examples
     --------
-    >>> [cost_of_trust(0.5, merit, n_held_out=60) for merit in (10.0, 2.0, -1.0)]
-    [5.0, 2.5, 0.5]
-    >>> cost_of_trust(0.5, merit=10.0, n_held_out=200)
-    3.5
+    >>> cost_of_trust(0.5, merit=10.0), cost_of_trust(0.5, merit=2.0), cost_of_trust(0.5, merit=-1.0)
+    (5.0, 2.5, 0.5)
     """
     proven = min(max(merit / GAIN_OF_GRAPH, 0.0), 1.0)
-    full = GAIN_OF_FULL_TRUST if n_held_out < MANY_HELD_OUT else GAIN_OF_FULL_TRUST_OF_MANY
-    return max(MIN_MIXTURE_GAIN, proven * (MIN_GAIN + full * trust))
+    return max(MIN_MIXTURE_GAIN, proven * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
 
 
 def climb(choices: Sequence[float], value: Callable[[float], float]) -> float:

@@ -1,6 +1,6 @@
 """A second opinion beside the graph: kernel ridge regression of the labels on all features of all views."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,8 @@ RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
 CONSTANT = 1.0
 # Laplacian kernels are tried up to this many absolute differences of numbers, which take a quarter of a second.
 MAX_ABSOLUTE_DIFFERENCES = 200_000_000
+# Standard errors by which a Laplacian kernel has to be better: two are tried, the chance of one is that of one error.
+ERRORS_OF_LAPLACIAN = 1.4
 # Eigenvalues of the kernel below this share of the largest are rounding.
 MIN_EIGENVALUE = 1e-12
 # Largest trust: with more, labels would hardly travel over the graph.
@@ -139,8 +141,8 @@ class KernelRidge:
         return self.whitening @ coefficients
 
 
-def has_smaller_errors(one: NDArray, other: NDArray) -> bool:
-    """Whether squared errors are smaller, by more than a standard error of the mean difference.
+def has_smaller_errors(one: NDArray, other: NDArray, n_errors: float = 1.0) -> bool:
+    """Whether squared errors are smaller, by more than some standard errors of the mean difference.
 
     Examples
     --------
@@ -150,29 +152,29 @@ def has_smaller_errors(one: NDArray, other: NDArray) -> bool:
     False
     """
     gain = np.square(other).sum(axis=1) - np.square(one).sum(axis=1)
-    return len(gain) > 1 and bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+    return len(gain) > 1 and bool(gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def kernels(rows: Views, landmarks: Views, *, laplacian: bool) -> Iterator[tuple[MeanKernel, NDArray]]:
-    """Kernels to choose from, and their values between labelled samples and landmarks; the usual one comes first."""
+    """Kernels to choose from, and their values between labelled samples and landmarks; the Gaussian one comes first."""
     gaussian, linear = MeanKernel.of(landmarks), MeanKernel.of(landmarks, linear=True)
     values = gaussian(rows)
+    yield gaussian, values
+    yield linear, linear(rows)
     if laplacian:
         absolute = MeanKernel.of(landmarks, laplacian=1.0)
         found = absolute(rows)
-        yield replace(absolute, laplacian=0.5), (values + found) / 2
         yield absolute, found
-    yield gaussian, values
-    yield linear, linear(rows)
+        yield replace(absolute, laplacian=0.5), (values + found) / 2
 
 
 class OpinionRegression:
     """Ridge regression of the labels on kernel features of the labelled samples.
 
     It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
-    them are the features. The kernel is the mean of a Gaussian and a Laplacian one, or Gaussian if Laplacian ones are
-    not tried, unless the leave-one-out errors of another are smaller by more than a standard error. The temperature has
-    the largest leave-one-out likelihood.
+    them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear one are smaller by more
+    than a standard error, or those of a Laplacian one or of half a Gaussian and half a Laplacian one by more than 1.4.
+    The temperature has the largest leave-one-out likelihood.
 
     Parameters
     ----------
@@ -204,14 +206,22 @@ class OpinionRegression:
         weights = None if targets.trust is None else targets.weights[self.rows]
         n_differences = views.n_samples * landmarks.n_samples * views.n_features
         laplacian = laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES
-        usual, *others = (
+        self.fit, linear, *others = (
             KernelRidge(kernel, values, self.targets, weights)
             for kernel, values in kernels(rows, landmarks, laplacian=laplacian)
         )
-        best = min(others, key=lambda one: float(np.square(one.errors * one.roots).sum()))
-        self.fit = best if has_smaller_errors(best.errors * best.roots, usual.errors * usual.roots) else usual
+        self._replace_by([linear], 1.0)
+        self._replace_by(others, ERRORS_OF_LAPLACIAN)
         self.kernel = self.fit.kernel
         self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
+
+    def _replace_by(self, others: Sequence[KernelRidge], n_errors: float) -> None:
+        """Take the best of other kernels if its errors are smaller by more than some standard errors."""
+        errors = [one.errors * one.roots for one in others]
+        if errors:
+            best = min(range(len(errors)), key=lambda i: float(np.square(errors[i]).sum()))
+            if has_smaller_errors(errors[best], self.fit.errors * self.fit.roots, n_errors):
+                self.fit = others[best]
 
     def _positions(self, samples: NDArray) -> NDArray:
         return np.flatnonzero(np.isin(self.rows, samples))
