@@ -23,7 +23,7 @@ class LimitCriteria:
     """How the reach of a column is estimated."""
 
     max_rows: int = 1000
-    max_values: int = 1 << 20
+    max_values: int = 1 << 19
     """Distinct samples of fit, and their values, that are looked at."""
     tail: float = 0.1
     min_tail: int = 4
@@ -124,9 +124,8 @@ def find_limits(raw: RawView, scale: NDArray, outliers: Outliers | None) -> Colu
     blocks = [block if outliers is None else outliers.replace(block) for block in distinct_rows(raw, max_rows)]
     if sum(block.shape[0] for block in blocks) < _min_rows():
         return None
-    stacked = sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
     scale = np.asarray(scale, dtype=np.float64)
-    parts = list(_limits_of(stacked, scale))
+    parts = list(_limits_of(blocks, scale))
     columns, signs, centres, lengths = (np.concatenate(part) for part in zip(*parts, strict=True))
     return ColumnLimits(columns, signs, centres, lengths, scale) if len(columns) else None
 
@@ -135,11 +134,12 @@ def _min_rows() -> int:
     return round(CRITERIA.min_tail / CRITERIA.tail)
 
 
-def _limits_of(data: Matrix, scale: NDArray) -> Iterator[Sequence[NDArray]]:
+def _limits_of(blocks: Sequence[Matrix], scale: NDArray) -> Iterator[Sequence[NDArray]]:
     """Columns, signs, centres and lengths, some columns at a time."""
-    for first in range(0, data.shape[1] + 1, STRIP):
-        columns = np.arange(first, min(first + STRIP, data.shape[1] + 1))
-        values = _columns_of(data, columns, scale)
+    n_columns = blocks[0].shape[1]
+    for first in range(0, n_columns + 1, STRIP):
+        columns = np.arange(first, min(first + STRIP, n_columns + 1))
+        values = np.concatenate([_columns_of(block, columns, scale) for block in blocks])
         centres = np.median(values, axis=0)
         signs = -np.sign(centres)
         beyond = np.sort(signs * (values - centres), axis=0)

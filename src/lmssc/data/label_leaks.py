@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from lmssc.data.dataset import Dataset
+from lmssc.data.memmap import read_rows
 from lmssc.data.shared_files import readers_of
 from lmssc.numerics.matrices import Matrix
 
@@ -23,7 +24,9 @@ class LeakCriteria:
     """When a column counts as made from the labels."""
 
     max_rows: int = 2000
-    """Labelled samples, and unlabelled ones, that are compared."""
+    min_rows: int = 100
+    max_values: int = 1 << 21
+    """Labelled samples, and unlabelled ones, that are compared; fewer of them if their values would be more."""
     risk: float = 1e-3
     """Probability of a false alarm in a view whose labelled samples were drawn at random, at most."""
     min_explained: float = 0.5
@@ -36,6 +39,8 @@ class LeakCriteria:
 
 
 CRITERIA = LeakCriteria()
+# Columns that are compared at a time.
+STRIP = 1000
 # Columns listed in a message.
 MAX_LISTED = 5
 
@@ -93,7 +98,8 @@ def find_leaks(dataset: Dataset) -> list[Leak]:
     A column is suspected if most of its variance among labelled samples lies between the classes, and unlabelled
     samples have one value only (or none at all) that labelled ones hardly have, or a distribution that no mixture of
     the classes has: which classes are frequent may differ between labelled and unlabelled samples, the classes
-    themselves may not. Up to 2,000 labelled and 2,000 unlabelled samples are compared, chosen by their hashes.
+    themselves may not. Up to 2,000 labelled and 2,000 unlabelled samples are compared, fewer if a dense view has many
+    columns, chosen by their hashes.
 
     Examples
     --------
@@ -114,30 +120,36 @@ def _leaks_of_view(dataset: Dataset, v: int) -> Iterator[Leak]:
     if readers_of(view.data) is not None:  # on a cluster
         return
     labelled, others = (_choose(dataset, v, rows) for rows in (dataset.codes >= 0, dataset.codes < 0))
-    has = np.ones(len(labelled), dtype=bool) if view.present is None else view.present[labelled]
-    labelled = labelled[has]
-    codes = dataset.codes[labelled]
-    known = view.data[labelled]
-    risk = CRITERIA.risk / max(view.data.shape[1], 1)
-    suspects = np.flatnonzero(_tells_classes(known, codes, risk))
-    if not len(suspects):
-        return
-    rest = _dense(view.data[others], suspects)
     if view.present is not None:
-        rest[~view.present[others]] = np.nan
-    for column, ours, theirs in zip(suspects.tolist(), _dense(known, suspects).T, rest.T, strict=True):
-        found = _difference(ours, codes, theirs, risk)
-        if found is not None:
-            yield Leak(v, column, found)
+        labelled = labelled[view.present[labelled]]
+    codes, known, rest = dataset.codes[labelled], read_rows(view.data, labelled), None
+    n_columns = known.shape[1]
+    risk = CRITERIA.risk / max(n_columns, 1)
+    for first in range(0, n_columns, STRIP):
+        columns = np.arange(first, min(first + STRIP, n_columns))
+        suspects = columns[_tells_classes(known[:, columns], codes, risk)]
+        if not len(suspects):
+            continue
+        rest = read_rows(view.data, others) if rest is None else rest
+        unknown = _dense(rest, suspects)
+        if view.present is not None:
+            unknown[~view.present[others]] = np.nan
+        for column, ours, theirs in zip(suspects.tolist(), _dense(known, suspects).T, unknown.T, strict=True):
+            found = _difference(ours, codes, theirs, risk)
+            if found is not None:
+                yield Leak(v, column, found)
 
 
 def _choose(dataset: Dataset, v: int, wanted: NDArray) -> NDArray:
-    """Up to `max_rows` of the wanted rows, ascending; by their hashes, so that their order does not matter."""
-    rows = np.flatnonzero(wanted)
-    if len(rows) <= CRITERIA.max_rows:
+    """Some of the wanted rows, ascending; by their hashes, so that their order does not matter."""
+    rows, data = np.flatnonzero(wanted), dataset.views[v].data
+    limit = CRITERIA.max_rows
+    if not sparse.issparse(data):
+        limit = min(limit, max(CRITERIA.min_rows, CRITERIA.max_values // max(data.shape[1], 1)))
+    if len(rows) <= limit:
         return rows
     by_key = np.argsort(dataset.keys_by_view[v][rows])
-    places = np.arange(CRITERIA.max_rows) * len(rows) // CRITERIA.max_rows  # identical rows keep their share
+    places = np.arange(limit) * len(rows) // limit  # identical rows keep their share
     return rows[np.sort(by_key[places])]
 
 
