@@ -75,7 +75,7 @@ def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array
 
 
 def diagonal_minus(matrix: sparse.csr_array, diagonal: NDArray, first: int) -> sparse.csr_array:
-    """D − M for the rows of a square matrix from number `first` on; M is overwritten.
+    """D − M for the rows of a square matrix from number `first` on; zeros are not stored.
 
     Examples
     --------
@@ -83,22 +83,8 @@ def diagonal_minus(matrix: sparse.csr_array, diagonal: NDArray, first: int) -> s
     array([[ 5., -1.],
            [-2.,  6.]])
     """
-    matrix.sort_indices()
-    n_rows = matrix.shape[0]
-    row = np.repeat(np.arange(n_rows, dtype=matrix.indptr.dtype), np.diff(matrix.indptr))
-    if (matrix.indices == row + first).any():
-        numbers = np.arange(n_rows)
-        return sparse.csr_array((diagonal, (numbers, first + numbers)), shape=matrix.shape) - matrix
-    # Each entry moves on by the diagonals of the rows before, and by its own if it is beyond that.
-    place = np.arange(matrix.nnz) + row + (matrix.indices > row + first)
-    own = np.ones(matrix.nnz + n_rows, dtype=bool)
-    own[place] = False
-    data, indices = np.empty(len(own), dtype=matrix.dtype), np.empty(len(own), dtype=matrix.indices.dtype)
-    np.negative(matrix.data, out=matrix.data)
-    data[place], indices[place] = matrix.data, matrix.indices
-    data[own], indices[own] = diagonal, np.arange(first, first + n_rows)
-    starts = matrix.indptr + np.arange(n_rows + 1, dtype=matrix.indptr.dtype)
-    return sparse.csr_array((data, indices, starts), shape=matrix.shape)
+    numbers = np.arange(matrix.shape[0] + 1, dtype=matrix.indices.dtype)
+    return sparse.csr_array((diagonal, first + numbers[:-1], numbers), shape=matrix.shape) - matrix
 
 
 def stack_rows(parts: list[sparse.csr_array]) -> sparse.csr_array:
