@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import lmssc
 from lmssc import LMSSC
+from lmssc.data.batch_units import columns_near_zero
 from lmssc.data.column_limits import CRITERIA, find_limits
 from lmssc.data.scaling import fit_scaling
 from lmssc.data.view import RawView
@@ -70,6 +71,43 @@ def test_ordinary_new_samples_keep_their_confidence(load):
     for scaling in clf._scalings:
         object.__setattr__(scaling, "limits", None)
     np.testing.assert_array_equal(found, clf.predict_proba({"a": new}))
+
+
+def test_a_smaller_unit_where_values_near_zero_are_usual():
+    """Columns on both sides of zero have no limits, so no single sample shows it; the batch does."""
+    X, target = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) * 3
+    y = np.where(np.arange(150) % 3 == 0, target, -1)
+    clf, new = LMSSC(max_iter=2).fit({"a": X}, y), X[1::3].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.predict({"a": new})
+        clf.predict({"a": new[target[1::3] == 1]})
+        clf.predict({"a": np.repeat(new[:1], 40, axis=0)})
+    new[:, 2] /= 1000
+    with pytest.warns(UserWarning, match=r"values near zero in view 'a' \(column 2\), .* another unit"):
+        clf.predict({"a": new})
+    with pytest.warns(UserWarning, match=r"near zero in view 'a' \(columns 0, 1, 2, 3\)"):
+        clf.predict({"a": X / 1000})
+
+
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_columns_near_zero(store):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1, 50, 1]
+    X[rng.random(200) < 0.3, 2] = 0
+    scaling = fit_scaling(RawView("a", X, None), "zscore")
+
+    def found(new, present=None):
+        return columns_near_zero(RawView("a", store(new), present), scaling).tolist()
+
+    assert found(X) == found(X[:29] / 1000) == found(0 * X) == []
+    assert found(X * [1, 0.001, 1]) == [1]
+    assert found(X * [1, 1, 0.001]) == []  # zeros mean "none" in any unit
+    assert found(X / 1000) == [0, 1, 2]
+    mixed = np.where(np.arange(200)[:, None] < 50, X / 1000, X)
+    assert found(mixed) == []
+    assert found(mixed, np.arange(200) < 50) == [0, 1, 2]
 
 
 def slow_reach(X, row, scale):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.data.batch_units import columns_near_zero
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.column_limits import Reach
 from lmssc.data.layout import Layout
@@ -95,6 +96,8 @@ class ViewScalingMixin:
             if far.any():
                 strange |= far
                 complaints.append(f"view {self.view_names_[v]!r} ({self._list_columns(v, found.columns[far])})")
+            else:
+                self._warn_of_units(v, columns_near_zero(raw, scaling))
         if strange.sum() > MAX_FAR_SHARE * n_samples:
             warnings.warn(
                 f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
@@ -104,6 +107,17 @@ class ViewScalingMixin:
                 stacklevel=7,
             )
         return reach
+
+    def _warn_of_units(self, v: int, columns: NDArray) -> None:
+        """Warn that all new samples are near zero in some columns of view `v` of the input."""
+        if len(columns):
+            warnings.warn(
+                f"all new samples have values near zero in view {self.view_names_[v]!r} "
+                f"({self._list_columns(v, columns)}), and those of fit have not. If they are in another unit, the "
+                "answers are wrong: convert them to the unit of fit",
+                UserWarning,
+                stacklevel=8,
+            )
 
     def _list_columns(self, v: int, columns: NDArray) -> str:
         """The columns of a view that are most often the strangest, for messages."""
