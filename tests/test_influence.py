@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from lmssc.core.bottleneck import weakest_edges
 from lmssc.core.influence import label_weights, leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.label_updater import LabelUpdater
@@ -164,3 +165,33 @@ def test_the_order_of_the_solver_changes_nothing():
     labels, trust = Y.copy(), system.trust.copy()
     labels[5], trust[5] = np.eye(3)[1], np.inf
     np.testing.assert_allclose(updater.add(5, 1), dense(system, labels=labels, trust=trust), atol=1e-8)
+
+
+@on_random_systems(30)
+def test_the_weakest_edge_is_that_of_the_best_path_to_a_label(kind, seed):
+    system = make_system(seed, **kind)
+    degree = system.laplacian.diagonal()
+    share = -system.laplacian.toarray() / np.maximum(np.maximum.outer(degree, degree), 1e-300)
+    np.fill_diagonal(share, 0)
+    share = np.minimum(share, 1)
+    best = share.copy()
+    for middle in range(system.n_samples):
+        best = np.maximum(best, np.minimum.outer(best[:, middle], best[middle]))
+    expected = np.where(system.labelled, 1, best[:, system.labelled].max(axis=1))
+    strength, edge = weakest_edges(system.laplacian, system.labelled)
+    np.testing.assert_allclose(strength, expected, rtol=1e-12)
+    has_edge = edge[:, 0] >= 0
+    assert (has_edge == (~system.labelled & (expected > 0))).all()
+    np.testing.assert_allclose(share[edge[has_edge, 0], edge[has_edge, 1]], expected[has_edge], rtol=1e-12)
+
+
+def test_the_weakest_edge_of_a_long_chain_is_the_nearest_of_equal_ones():
+    n = 5000
+    weights = np.ones(n - 1)
+    weights[[999, 2999]] = 0.1
+    W = sparse.diags_array([weights, weights], offsets=[1, -1])
+    L = (sparse.diags_array(W.sum(axis=1)) - W).tocsr()
+    strength, edge = weakest_edges(L, np.arange(n) == 0)
+    assert edge[[0, 1000, 2999]].tolist() == [[-1, -1], [1000, 999], [1000, 999]]
+    assert edge[[3000, n - 1]].tolist() == [[3000, 2999], [3000, 2999]]
+    np.testing.assert_allclose(strength[[0, 1, 1000, n - 1]], [1, 0.5, 0.1 / 1.1, 0.1 / 1.1])

@@ -63,13 +63,17 @@ def weakest_edges(laplacian: sparse.csr_array, labelled: NDArray) -> Bottleneck:
     to_parent = np.zeros(n_samples + 1)
     upward = (tree + tree.T).tocsr()
     to_parent[order[1:]] = np.asarray(upward[order[1:], parent[order[1:]]]).ravel()
-    worst, edge = np.zeros(n_samples + 1), np.full((n_samples + 1, 2), -1)
-    for sample in order[1:].tolist():
-        above = parent[sample]
-        if above != n_samples and to_parent[sample] >= worst[above]:
-            worst[sample], edge[sample] = to_parent[sample], (sample, above)
-        else:
-            worst[sample], edge[sample] = worst[above], edge[above]
+    # The edge that costs most on the path to the label, of equal ones the nearest. Each round doubles the path.
+    worst, weakest = to_parent.copy(), np.arange(n_samples + 1)
+    above = np.where(parent < 0, n_samples, parent)
+    worst[above == n_samples] = 0  # the edges to the additional vertex do not count
+    while (above != n_samples).any():
+        better = worst[above] > worst
+        weakest = np.where(better, weakest[above], weakest)
+        worst, above = np.maximum(worst, worst[above]), above[above]
+    edge = np.full((n_samples + 1, 2), -1)
+    counted = worst > 0
+    edge[counted] = np.stack([weakest, parent[weakest]], axis=1)[counted]
     found = np.zeros(n_samples)
     reached = order[1:]
     found[reached] = 1 / np.maximum(worst[reached], 1)

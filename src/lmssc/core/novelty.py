@@ -121,5 +121,12 @@ def _rates_by_fold(
     problem: LatentProblem, targets: Targets, folds: HeldOutFolds, death: NDArray
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """For each fold its samples, and the rates of all samples without its labels."""
+    if not problem.fast:
+        for members, remaining in split_labels(targets, folds):
+            yield members, find_rates(problem.graph, remaining.labelled, death)
+        return
+    # Products are several times faster where neighbours are close in memory.
+    order, nearby = problem.in_space
+    back = np.argsort(order)
     for members, remaining in split_labels(targets, folds):
-        yield members, find_rates(problem.graph, remaining.labelled, death)
+        yield members, find_rates(nearby.graph, remaining.labelled[order], death[order])[back]
