@@ -308,6 +308,29 @@ def again_markdown(path: Path) -> str:
     return markdown_table(("data", *(f"{share:.0%}" for share in shares)), lines)
 
 
+def floor_markdown(path: Path, names: Iterable[str]) -> str:
+    """Calibration error and its floor by share of labels, over all sets of benchmarks/calibration_floor.py and `names`.
+
+    Sets count equally, however many splits they have.
+    """
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = ("calibration_error", "floor", "accuracy", "confidence")
+    groups = (set(names), {row["dataset"] for row in rows})
+    lines = []
+    for rate in sorted({row["rate"] for row in rows}, key=float):
+        for group in groups:
+            cells = [[row for row in rows if (row["dataset"], row["rate"]) == (name, rate)] for name in sorted(group)]
+            means = np.array([[np.mean([float(row[key]) for row in cell]) for key in columns] for cell in cells])
+            error, floor, right, sure = means.mean(axis=0)
+            chance = sum(float(row["calibration_error"]) <= float(row["floor_95"]) for cell in cells for row in cell)
+            total = sum(map(len, cells))
+            numbers = (f"{error:.3f}", f"{floor:.3f}", f"{sure - right:+.3f}", f"{chance} of {total}")
+            lines.append((f"{float(rate):.0%}".replace("%", " %"), str(len(group)), *numbers))
+    head = ("labels", "sets", "measured", "floor", "confidence − accuracy", "fits within chance")
+    return markdown_table(head, lines)
+
+
 def accuracy_chart(values: Values, title: str) -> str:
     """LMSSC and the best other method on each data set as an SVG with a row for each.
 
@@ -391,6 +414,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         "fresh cells": leaders_markdown(everyone),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
+    blocks["calibration floor"] = floor_markdown(root / FOLDER / "calibration_floor.csv", fresh["accuracy"])
     blocks["again"] = again_markdown(root / FOLDER / "again.csv")
     blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")

@@ -398,3 +398,23 @@ def test_confidence_tells_right_from_sure(benchmarks, tmp_path, capsys):
     right, sure = rng.random(100) < 0.5, np.full(100, 0.9)
     assert [confidence.verdict(labels, right, sure) for labels in (29, 30)] == ["too few labels", "no"]
     assert confidence.verdict(30, right, np.full(100, right.mean())) == "yes"
+
+
+def test_the_calibration_floor_is_what_chance_gives(benchmarks, monkeypatch, tmp_path):
+    import calibration_floor as floor
+
+    # One bin: the mean of the absolute deviation of a binomial share, sqrt(2 p (1 - p) / (pi n)).
+    errors = floor.draw_errors(np.full(400, 0.8), n_draws=2000)
+    assert errors.mean() == pytest.approx(np.sqrt(2 * 0.8 * 0.2 / (np.pi * 400)), rel=0.1)
+    assert floor.draw_errors(np.ones(10)).max() == 0
+    data = make_multiview(60, random_state=0)
+    views = {f"v{i}": view for i, view in enumerate(data.views)}
+    monkeypatch.setattr(floor, "load_views", lambda name, wheels: (views, data.target))
+    monkeypatch.setattr(floor, "NAMES", ["first", "second"])
+    monkeypatch.setattr(floor, "DATASETS", {"first": None})
+    out = tmp_path / "floor.csv"
+    for names in (["second"], ["first", "second"]):  # the second call runs the first set only
+        floor.run(names, 3, out, None)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["dataset"] for row in rows] == ["first"] * 6 + ["second"] * 4
+    assert all(0 <= float(row["floor"]) <= float(row["floor_95"]) for row in rows)
