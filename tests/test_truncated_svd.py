@@ -119,6 +119,27 @@ def test_what_is_below_the_noise_does_not_keep_the_rest_waiting(monkeypatch):
     assert counts[0] < counts[1]
 
 
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300)])
+@pytest.mark.parametrize(("strength", "unit", "single"), [(1, 1, True), (300, 1, False), (1, 1e12, False)])
+def test_block_lanczos_in_single_precision(monkeypatch, shape, strength, unit, single):
+    rng, precisions = np.random.default_rng(0), set()
+    signal = rng.normal(size=(shape[0], 4)) @ rng.normal(size=(4, shape[1]))
+    signal[:, 0] *= strength  # a value that is so large leaves the others few digits in single precision
+    X = unit * (signal + rng.normal(size=shape))
+    real = Views.dot
+    monkeypatch.setattr(Views, "dot", lambda self, loadings: precisions.add(self.dtype) or real(self, loadings))
+    monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10, min_block=8))
+    found = leading_directions(Views.from_arrays([X[:, :150], X[:, 150:]]), 20, min_wanted=1)
+    assert found.values.dtype == np.float64
+    assert len(found.values) < 20  # nor are vectors of noise restored
+    if single:
+        assert np.dtype(np.float32) in precisions
+    _, values, directions = np.linalg.svd(X)
+    np.testing.assert_allclose(found.values[:4], values[:4], rtol=1e-6)
+    cosines = np.abs(np.einsum("ij,ji->i", directions[:4], found.directions[:, :4]))
+    np.testing.assert_allclose(cosines, 1, atol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [(700, 500), (400, 1200), (2500, 300)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_median_from_a_part_is_that_of_the_whole(monkeypatch, shape, kind):

@@ -42,6 +42,13 @@ class SVDLimits:
     """A block of block Lanczos has `min_block` columns, and one more for `blocks_per_component` wanted vectors."""
     max_basis: int = 6
     """Dimensions of the basis of block Lanczos for each wanted vector; beyond, it restarts from the best of them."""
+    min_single_share: float = 0.05
+    """Block Lanczos multiplies in single precision if singular values below this share of the largest are not wanted:
+    their squares have three digits fewer than that of the largest, and single precision has seven."""
+    min_single_tol: float = 1e-7
+    """Nor does it with a smaller tolerance."""
+    min_single_energy: float = 1e-20
+    """Views whose sum of squares is below this, or above its inverse, are multiplied in double precision."""
     max_image_bytes: int = 1 << 28
     """Largest product X·W of views on disk."""
     max_read_bytes: int = 1 << 25
@@ -100,8 +107,8 @@ def leading_directions(
         Largest number of blocks; each takes one XᵀH and one XW.
     measure_noise : bool
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
-        are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and the Gram
-        matrix of the samples leaves them out.
+        are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and all but two
+        of them are left out.
     min_wanted : int, optional
         Number of vectors that are wanted in any case; all by default.
 
@@ -276,19 +283,24 @@ def _by_block_lanczos(
     size = min(views.n_samples, views.n_features)
     width = min(SVD.min_block + n_components // SVD.blocks_per_component, size)
     block = np.random.default_rng(0).standard_normal((size, width)).astype(views.dtype)
-    block = linalg.qr(block, mode="economic")[0]
+    first = block = linalg.qr(block, mode="economic")[0]
     basis, projected = block[:, :0], np.zeros((0, 0))
-    previous = np.zeros(n_components)
+    previous, n_wanted = np.zeros(n_components), n_components
+    factor = _in_single_precision(views) if floor and tol >= SVD.min_single_tol else views
     for _ in range(max_rounds):
         basis = np.hstack([basis, block])
-        image = views.dot(views.transpose_dot(block)) if by_samples else _gram_dot(views, block)
+        image = _squared_dot(factor, block, by_samples=by_samples)
         projected = _bordered(projected, basis.T @ image)
         squares, vectors = linalg.eigh(projected)
         values = np.sqrt(np.maximum(squares[::-1][:n_components], 0))
+        if factor is not views and floor < SVD.min_single_share * values[0]:
+            factor, block, basis, projected = views, first, basis[:, :0], projected[:0, :0]
+            continue
         if len(values) == n_components:
-            above, before = ((each > floor).sum() for each in (values, previous))
-            change = np.abs(values - previous)[: max(int(above), min_wanted)].max()
+            above, before = (int((each > floor).sum()) for each in (values, previous))
+            change = np.abs(values - previous)[: max(above, min_wanted)].max()
             if above == before and change <= tol * values[0]:
+                n_wanted = min(n_components, max(above + N_SPARE, min_wanted)) if above else n_components
                 break
             previous = values
         width = min(width, size - basis.shape[1])
@@ -299,8 +311,24 @@ def _by_block_lanczos(
             kept = vectors[:, ::-1][:, : n_components + width]
             basis = basis @ kept.astype(basis.dtype)
             projected = np.diag(squares[::-1][: kept.shape[1]])
-    leading = basis @ vectors[:, ::-1][:, :n_components].astype(basis.dtype)
+    leading = basis @ vectors[:, ::-1][:, :n_wanted].astype(basis.dtype)
     return _restored(views, leading, by_samples=by_samples)
+
+
+def _in_single_precision(views: Views) -> Views:
+    """Dense views in memory in single precision, with which products take half of the time; others as they are."""
+    if any(type(view.data) is not np.ndarray for view in views):
+        return views
+    single = views.astype(np.dtype(np.float32))
+    energy = sum(float(np.vdot(view.data, view.data)) for view in single)
+    return single if SVD.min_single_energy < energy < 1 / SVD.min_single_energy else views
+
+
+def _squared_dot(views: Views, block: NDArray, *, by_samples: bool) -> NDArray:
+    """X·Xᵀ or XᵀX times a block of columns, in the precision of the block."""
+    columns = block.astype(views.dtype, copy=False)
+    image = views.dot(views.transpose_dot(columns)) if by_samples else _gram_dot(views, columns)
+    return image.astype(block.dtype, copy=False)
 
 
 def _bordered(square: NDArray, columns: NDArray) -> NDArray:

@@ -73,6 +73,11 @@ class View:
     offset: NDArray | None = None
     present: NDArray | None = None
 
+    def astype(self, dtype: np.dtype) -> "View":
+        """The view in another precision."""
+        offset = None if self.offset is None else self.offset.astype(dtype)
+        return View(self.data.astype(dtype, copy=False), offset, self.present)
+
     def blocks(self) -> Iterator[tuple[NDArray, "View"]]:
         """Some rows at a time: their numbers, and the view of them. Rows on disk come in the order of the file."""
         n_rows = self.data.shape[0]

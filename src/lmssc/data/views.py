@@ -65,6 +65,16 @@ class Views(Sequence[View]):
         """
         return Views(self._views, order if self._order is None else self._order[order])
 
+    def astype(self, dtype: np.dtype) -> "Views":
+        """The same views in another precision; none may be on disk.
+
+        Examples
+        --------
+        >>> Views.from_arrays([np.ones((2, 1))]).astype(np.dtype(np.float32)).dtype
+        dtype('float32')
+        """
+        return Views([view.astype(dtype) for view in self], self._order)
+
     def every(self, step: int) -> "Views":
         """Every `step`-th sample.
 
