@@ -361,13 +361,17 @@ def fit_by_missing(
     return GroupedCalibration(overall, found)
 
 
-def calibration_sample(codes: NDArray, most: int) -> NDArray:
-    """The first `most` samples, and the first two labelled ones of each class, or the only one.
+def calibration_sample(codes: NDArray, most: int, min_labels: int) -> NDArray:
+    """The first `most` samples, and of the labelled ones the first `min_labels` and the first two of each class.
+
+    A share of few labels would be fewer still, and they would judge a fit that has many more.
 
     Examples
     --------
-    >>> calibration_sample(np.array([0, -1, 0, 1, 1, 1, -1]), most=4)
+    >>> calibration_sample(np.array([0, -1, 0, 1, 1, 1, -1]), most=4, min_labels=0)
     array([0, 1, 2, 3, 4])
+    >>> calibration_sample(np.array([0, -1, 0, 1, 1, 1, -1]), most=4, min_labels=5)
+    array([0, 1, 2, 3, 4, 5])
     """
     chosen = np.arange(min(most, len(codes)))
     if len(codes) <= most:
@@ -376,7 +380,7 @@ def calibration_sample(codes: NDArray, most: int) -> NDArray:
     by_class = labelled[np.argsort(codes[labelled], kind="stable")]
     starts = np.searchsorted(codes[by_class], codes[by_class])
     first_two = by_class[np.arange(len(by_class)) - starts < 2]
-    return np.union1d(chosen, first_two)
+    return np.unique(np.concatenate([chosen, labelled[:min_labels], first_two]))
 
 
 def held_out_folds(codes: NDArray) -> list[NDArray]:

@@ -16,7 +16,13 @@ from lmssc.core.confidence import StartConfidence
 from lmssc.core.embedding import IDENTITY, Embedding, relative_norms, stretch_of
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import neighbor_distance
-from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, class_abundances, hold_out_of
+from lmssc.core.held_out import (
+    MAX_CALIBRATION_SAMPLES,
+    MIN_CALIBRATION_LABELS,
+    FirstGraph,
+    class_abundances,
+    hold_out_of,
+)
 from lmssc.core.held_out import TOLERANCE as HELD_OUT_TOLERANCE
 from lmssc.core.initialization import start_directions, wanted_components
 from lmssc.core.label_regression import (
@@ -336,7 +342,7 @@ def _calibration_problem(
     """Some samples, in canonical order, as a problem in memory."""
     config, targets, n_samples = objective.config, objective.targets, objective.n_samples
     order = permutation.first(n_samples, of=n_samples)
-    chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES)]
+    chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
     some = Objective(
         gather_views(objective.executor, chosen),
         targets.take(chosen),
