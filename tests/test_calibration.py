@@ -136,6 +136,8 @@ def test_every_class_has_two_labels_in_what_is_calibrated_on():
     codes[[5, 6, 7, 600, 900, 901, 902]] = [0, 0, 0, 1, 2, 2, 2]
     np.testing.assert_array_equal(calibration_sample(codes, 100, 0), [*range(100), 600, 900, 901])
     np.testing.assert_array_equal(calibration_sample(codes, 1000, 0), np.arange(1000))
+    np.testing.assert_array_equal(calibration_sample(codes, 100, 6), [*range(100), 600, 900, 901])
+    np.testing.assert_array_equal(calibration_sample(codes, 100, 7), [*range(100), 600, 900, 901, 902])
 
 
 def test_tempering_keeps_the_order_and_the_labels():
