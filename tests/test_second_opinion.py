@@ -204,7 +204,7 @@ def test_a_subset_of_large_data_judges_the_kernel_that_all_get(monkeypatch):
 def test_few_labels_of_many_samples_all_judge_the_second_opinion():
     """Short texts with common words: the words of a topic say more than the nearest texts.
 
-    Of the 160 labels about 60 are among the first 3,000 samples. With these alone it was not trusted, and 39 % were right.
+    Of the 160 labels about 60 are among the first 3,000 samples. With these alone it was not trusted: 39 % were right.
     """
     rng = np.random.default_rng(0)
     n_samples, n_words = 8000, 3000
