@@ -383,13 +383,15 @@ def calibration_sample(codes: NDArray, most: int, min_labels: int) -> NDArray:
     return np.unique(np.concatenate([chosen, labelled[:min_labels], first_two]))
 
 
-def held_out_folds(codes: NDArray) -> list[NDArray]:
+def held_out_folds(codes: NDArray, draw: NDArray) -> list[NDArray]:
     """Labelled samples that are held out together, fold by fold.
 
     Parameters
     ----------
     codes : ndarray of shape (n,)
-        Class of each sample, −1 without a label, in random order.
+        Class of each sample, −1 without a label.
+    draw : ndarray of shape (n,)
+        Random number of each sample; the folds are dealt in ascending order.
 
     Returns
     -------
@@ -398,9 +400,9 @@ def held_out_folds(codes: NDArray) -> list[NDArray]:
 
     Examples
     --------
-    >>> held_out_folds(np.array([0, 0, 1, 1, 2, -1]))
+    >>> held_out_folds(np.array([0, 0, 1, 1, 2, -1]), np.arange(6))
     [array([0, 2]), array([1, 3])]
     """
-    fold = assign_folds(codes, N_FOLDS, rotate=True)
+    fold = assign_folds(codes, N_FOLDS, draw, rotate=True)
     rows = [np.flatnonzero(fold == number) for number in range(N_FOLDS)]
     return [held for held in rows if len(held)]

@@ -15,6 +15,7 @@ from scipy import sparse
 from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.confidence import calibrate_scores
+from lmssc.core.drawn_order import draw_order
 from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
 from lmssc.core.linked_samples import LinkMemory
@@ -211,7 +212,7 @@ def fit(
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
     if memory.loadings and result.probe is not None and result.ridge is not None:
-        samples = choose_probe(answers.targets.codes, answers.unreached)
+        samples = choose_probe(answers.targets.codes, answers.unreached, _probe_order(smoothed, start))
         memory = memory.judge_unlinked(
             views, samples, result.loadings, result.ridge, result.average, answers.distributions, start.second_opinion
         )
@@ -325,7 +326,7 @@ def _judge_new_samples(
     if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
         unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
         unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
-    probed = choose_probe(answers.targets.codes, unusual)
+    probed = choose_probe(answers.targets.codes, unusual, _probe_order(views, start))
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:
@@ -335,6 +336,11 @@ def _judge_new_samples(
     everything = np.ones(len(views), dtype=bool)
     trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
     return ridge, probe, trust
+
+
+def _probe_order(views: Views, start: Start) -> NDArray | None:
+    """A random order of the samples; None for the canonical one, which is random too."""
+    return draw_order(views) if start.permutation.is_identity else None
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:

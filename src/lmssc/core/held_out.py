@@ -21,6 +21,7 @@ from lmssc.core.calibration import (
     held_out_folds,
 )
 from lmssc.core.dense_propagation import MAX_SAMPLES, dense_laplacian
+from lmssc.core.drawn_order import draw_numbers
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
@@ -85,7 +86,7 @@ class HeldOutLabels:
     Attributes
     ----------
     views : Views
-        Scaled views of the samples, which are in random order.
+        Scaled views of the samples.
     targets : Targets
         Y, with all labels.
     n_missing : ndarray of int of shape (n,)
@@ -229,7 +230,7 @@ def hold_out_of(
     *,
     complete: bool,
 ) -> HeldOutLabels:
-    """Hold out labels of the samples of `objective`, which are in random order, and repeat the warm start."""
+    """Hold out labels of the samples of `objective`, and repeat the warm start."""
     views, targets = objective.views, objective.targets
     make_laplacian: Callable[[sparse.csr_array], Matrix] = objective.laplacian
     if len(targets) <= MAX_SAMPLES:
@@ -245,7 +246,8 @@ def hold_out_of(
         tol=tol,
         make_laplacian=make_laplacian,
     )
-    folds, held_out = [], held_out_folds(targets.codes)
+    drawn_numbers = draw_numbers(views)
+    folds, held_out = [], held_out_folds(targets.codes, drawn_numbers)
     L = make_laplacian(first.graph)
     for held, found in zip(held_out, propagate_without(L, targets, held_out, tol), strict=True):
         known = targets.without_labels(held)
@@ -257,7 +259,7 @@ def hold_out_of(
             return balance(run(targets=known).scores, known.codes, prior_power)
 
         answers = label(targets).argmax(axis=1)
-        for drawn in draw_labels(answers, targets):
+        for drawn in draw_labels(answers, targets, np.argsort(drawn_numbers, kind="stable")):
             rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
             if len(rows):
                 scores = np.maximum(label(drawn)[rows], 0)

@@ -295,18 +295,21 @@ def residual_noise(views: Views, loadings: list[NDArray], samples: NDArray) -> f
     return max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
 
 
-def choose_probe(codes: NDArray, unreached: NDArray) -> NDArray:
+def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray | None = None) -> NDArray:
     """Indices of the samples that are treated as new: the first without a label, then the first with one.
 
-    The scores of an unlabelled sample do not come from itself, so it is the better probe.
+    The scores of an unlabelled sample do not come from itself, so it is the better probe. `order` is a random order of
+    the samples, if their own is not to be used.
 
     Examples
     --------
     >>> choose_probe(np.array([0, -1, 1, -1]), np.array([False, False, False, True]))
     array([0, 1, 2])
     """
-    order = np.concatenate([np.flatnonzero((codes < 0) & ~unreached), np.flatnonzero(codes >= 0)])
-    return np.sort(order[: PROBE.max_samples])
+    rows = np.arange(len(codes)) if order is None else order
+    known = codes[rows] >= 0
+    chosen = np.concatenate([rows[~known & ~unreached[rows]], rows[known]])
+    return np.sort(chosen[: PROBE.max_samples])
 
 
 def gram_of(loadings: list[NDArray], has: NDArray) -> NDArray:

@@ -30,15 +30,17 @@ def has_few_labels(targets: Targets) -> bool:
     return targets.n_labelled < MIN_LABELS_PER_CLASS * targets.n_classes
 
 
-def draw_labels(answers: NDArray, targets: Targets) -> Iterator[Targets]:
+def draw_labels(answers: NDArray, targets: Targets, order: NDArray) -> Iterator[Targets]:
     """Labels that are answers: of each class as many as it has labels, of other samples.
 
     Parameters
     ----------
     answers : ndarray of int of shape (n,)
-        Likeliest class of each sample; samples are in random order.
+        Likeliest class of each sample.
     targets : Targets
         The labels.
+    order : ndarray of int of shape (n,)
+        The samples in random order.
 
     Yields
     ------
@@ -47,19 +49,20 @@ def draw_labels(answers: NDArray, targets: Targets) -> Iterator[Targets]:
     Examples
     --------
     >>> targets = Targets.from_codes(np.array([0, 1, -1, -1, -1, -1]), 2)
-    >>> [drawn.codes.tolist() for drawn in draw_labels(np.array([0, 1, 0, 1, 0, 1]), targets)][:2]
+    >>> [drawn.codes.tolist() for drawn in draw_labels(np.array([0, 1, 0, 1, 0, 1]), targets, np.arange(6))][:2]
     [[-1, -1, 0, 1, -1, -1], [-1, -1, -1, -1, 0, 1]]
     """
     numbers = np.bincount(targets.codes[targets.labelled], minlength=targets.n_classes)
     n_draws = min(MAX_DRAWS, -(-MAX_DRAWN_LABELS // max(1, targets.n_labelled)))
+    shuffled, known = answers[order], targets.codes[order]
     for draw in range(n_draws):
         codes = np.full(len(targets), -1)
         for code, number in enumerate(numbers):
-            members = np.flatnonzero((answers == code) & ~targets.labelled)
+            members = order[(shuffled == code) & (known < 0)]
             if len(members) < number:
-                members = np.flatnonzero(answers == code)
+                members = order[shuffled == code]
             if not len(members):
-                members = np.flatnonzero(targets.codes == code)
+                members = order[known == code]
             codes[np.roll(members, -draw * number)[:number]] = code
         yield Targets.from_codes(codes, targets.n_classes)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.confidence import StartConfidence, calibrate_start
+from lmssc.core.drawn_order import draw_order
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
@@ -214,7 +215,8 @@ def _first_graph(
     """The graph on Z alone, and the features of Z."""
     embedded = objective.embed(latent)
     graph = objective.connect(embedded, search)
-    features = NystroemRows(embedded, permutation.positions)
+    order = draw_order(objective.views) if permutation.is_identity else permutation.positions
+    features = NystroemRows(embedded, order)
     return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
 
 

@@ -45,7 +45,8 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
     n_folds : int
         Number of folds.
     draw : ndarray of shape (n,), optional
-        Rows of a class are dealt in ascending order of these numbers; by default in the order of the rows.
+        Rows of a class, and with `rotate` the classes by their smallest number, are dealt in ascending order of these
+        numbers; by default in the order of the rows and of the codes.
     rotate : bool
         Continue with the next fold from class to class, so that the folds have about the same size if classes have few
         labels. Otherwise each class starts with the first fold, and every fold up to the size of the class has it.
@@ -62,10 +63,15 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
     (array([ 0,  1,  0,  1, -1, -1]), array([ 0,  1,  0,  1, -1, -1]))
     >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, rotate=True)
     array([0, 1, 0, 1, 0, 1])
+    >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, np.array([3, 5, 4, 1, 0, 2]), rotate=True)
+    array([1, 1, 0, 1, 0, 0])
     """
     fold = np.full(len(codes), -1)
     n_dealt = 0
-    for code in np.unique(codes[codes >= 0]):
+    classes = np.unique(codes[codes >= 0])
+    if draw is not None:
+        classes = classes[np.argsort([draw[codes == code].min() for code in classes], kind="stable")]
+    for code in classes:
         members = np.flatnonzero(codes == code)
         if len(members) > 1:
             if draw is not None:
