@@ -212,7 +212,7 @@ def fit(
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
     if memory.loadings and result.probe is not None and result.ridge is not None:
-        samples = choose_probe(answers.targets.codes, answers.unreached, _probe_order(smoothed, start))
+        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed))
         memory = memory.judge_unlinked(
             views, samples, result.loadings, result.ridge, result.average, answers.distributions, start.second_opinion
         )
@@ -326,7 +326,7 @@ def _judge_new_samples(
     if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
         unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
         unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
-    probed = choose_probe(answers.targets.codes, unusual, _probe_order(views, start))
+    probed = choose_probe(answers.targets.codes, unusual, _random_order(views))
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:
@@ -338,9 +338,9 @@ def _judge_new_samples(
     return ridge, probe, trust
 
 
-def _probe_order(views: Views, start: Start) -> NDArray | None:
-    """A random order of the samples; None for the canonical one, which is random too."""
-    return draw_order(views) if start.permutation.is_identity else None
+def _random_order(views: Views) -> NDArray:
+    """A random order of the samples, whose views are in canonical order."""
+    return draw_order(np.arange(views.n_samples), views.take)
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:

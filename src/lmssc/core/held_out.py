@@ -216,7 +216,8 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         objective = replace(objective, groups=groups, links=links)
         search = choose_search(n_samples, config.neighbor_recall, targets.n_classes if first.label_weight else None)
         graph = objective.connect(embedded, search)
-        first = FirstGraph(embedded, graph, NystroemRows(embedded), first.label_weight, search)
+        features = NystroemRows(embedded, np.argsort(draw_numbers(views), kind="stable"))
+        first = FirstGraph(embedded, graph, features, first.label_weight, search)
     chosen_objective = replace(objective, views=views, targets=targets)
     return hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=complete)
 

@@ -295,20 +295,19 @@ def residual_noise(views: Views, loadings: list[NDArray], samples: NDArray) -> f
     return max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
 
 
-def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray | None = None) -> NDArray:
+def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray) -> NDArray:
     """Indices of the samples that are treated as new: the first without a label, then the first with one.
 
     The scores of an unlabelled sample do not come from itself, so it is the better probe. `order` is a random order of
-    the samples, if their own is not to be used.
+    the samples.
 
     Examples
     --------
-    >>> choose_probe(np.array([0, -1, 1, -1]), np.array([False, False, False, True]))
+    >>> choose_probe(np.array([0, -1, 1, -1]), np.array([False, False, False, True]), np.arange(4))
     array([0, 1, 2])
     """
-    rows = np.arange(len(codes)) if order is None else order
-    known = codes[rows] >= 0
-    chosen = np.concatenate([rows[~known & ~unreached[rows]], rows[known]])
+    known = codes[order] >= 0
+    chosen = np.concatenate([order[~known & ~unreached[order]], order[known]])
     return np.sort(chosen[: PROBE.max_samples])
 
 

@@ -215,8 +215,8 @@ def _first_graph(
     """The graph on Z alone, and the features of Z."""
     embedded = objective.embed(latent)
     graph = objective.connect(embedded, search)
-    order = draw_order(objective.views) if permutation.is_identity else permutation.positions
-    features = NystroemRows(embedded, order)
+    order = permutation.first(len(embedded), of=len(embedded))
+    features = NystroemRows(embedded, draw_order(order, objective.views.take))
     return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
 
 

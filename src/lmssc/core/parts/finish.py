@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from lmssc.core.calibration import GroupedCalibration, fit_by_missing, reweigh
+from lmssc.core.drawn_order import draw_order
 from lmssc.core.fit import FitResult
 from lmssc.core.graph import new_list_length, new_rows
 from lmssc.core.held_out import class_abundances
@@ -60,7 +61,9 @@ def finish(
         scores = rows_in_order(executor, _named, "opinion", order=order, on_disk=on_disk)
         opinion = Opinion(scores, objective.opinion_weight)
     codes = start.permutation.undo(targets.codes)
-    ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached), average)
+    positions = np.asarray(start.permutation.positions)
+    drawn = draw_order(np.arange(len(codes)), lambda samples: gather_views(executor, positions[samples]))
+    ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached, drawn), average)
     return FitResult(
         scores=rows_in_order(executor, _named, "calibrated", order=order, on_disk=on_disk),
         unreached=unreached,

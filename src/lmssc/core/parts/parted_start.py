@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lmssc.core.calibration import GroupedCalibration, calibration_sample, class_weights, reweigh
 from lmssc.core.confidence import StartConfidence
+from lmssc.core.drawn_order import draw_numbers, draw_order
 from lmssc.core.embedding import IDENTITY, Embedding, relative_norms, stretch_of
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import neighbor_distance
@@ -207,7 +208,7 @@ def _features(objective: PartedObjective, permutation: Permutation) -> NystroemF
     executor, n_samples, stretch = objective.executor, objective.n_samples, objective.stretch
     centre = total(executor.map(_embedded_sum, stretch)) / n_samples
     spread = float(total(executor.map(_embedded_squares, stretch, centre)).sum() / n_samples)
-    chosen = permutation.first(MAX_LANDMARKS, of=n_samples)
+    chosen = draw_order(permutation.first(n_samples, of=n_samples), partial(gather_views, executor))[:MAX_LANDMARKS]
     return NystroemFeatures.from_moments(centre, spread, gather_embedded(objective, chosen))
 
 
@@ -355,7 +356,8 @@ def _calibration_problem(
     )
     points = gather_embedded(objective, chosen)
     search = choose_search(n_samples, config.neighbor_recall)
-    return some, FirstGraph(points, some.connect(points, search), NystroemRows(points), weight, search)
+    features = NystroemRows(points, np.argsort(draw_numbers(some.views), kind="stable"))
+    return some, FirstGraph(points, some.connect(points, search), features, weight, search)
 
 
 def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: float) -> SecondOpinion:
