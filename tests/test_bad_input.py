@@ -32,6 +32,13 @@ def fit(X=X, y=Y, present=None, **parameters):
 
 # name: (what is fitted, exception, what its message must say)
 BAD_FITS = {
+    "no view": (fit([]), ValueError, r"empty list: at least one view"),
+    "views of one sample": (fit([A[0], B[0]]), ValueError, r"1D arrays of different lengths.*reshape\(1, -1\)"),
+    "sparse columns": (
+        fit([A, pd.DataFrame.sparse.from_spmatrix(sparse.csr_array(B))]),
+        TypeError,
+        r"'view1'.*Sparse.*sparse\.to_coo\(\)",
+    ),
     "views of different length": (
         fit({"image": A, "text": B[1:]}),
         ValueError,

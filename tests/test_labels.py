@@ -250,3 +250,12 @@ def test_masked_values_in_a_list_are_unlabelled():
     y = [np.ma.masked if code < 0 else code for code in CODES]
     np.testing.assert_array_equal(encode_labels(y).codes, CODES)
     assert LMSSC(max_iter=1).fit(X, y).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("missing", [b"", b"NA"])
+def test_bytes_that_mean_missing_are_no_class(missing):
+    """As HDF5 and MATLAB store text; b"" was a class, and the most frequent one."""
+    y = np.array(labelled([b"cat", b"dog"], missing))
+    with pytest.warns(UserWarning, match="20 labels b.*taken as unlabelled"):
+        clf = LMSSC(max_iter=1).fit([X], y)
+    assert clf.classes_.tolist() == [b"cat", b"dog"]

@@ -29,8 +29,8 @@ def dense_laplacian(A):
 
 
 def dense_mean(A, X):
-    """Mean of each sample and its neighbours, by loops; a link of mean weight counts as much as the sample."""
-    both, unit = (A + A.T) / 2, A[A > 0].mean()
+    """Mean of each sample and its neighbours, by loops; a link of usual weight counts as much as the sample."""
+    both, unit = (A + A.T) / 2, np.median([row[row > 0].mean() for row in A if row.any()])
     result = np.zeros_like(X)
     for i in range(len(A)):
         weights = both[i] / unit
@@ -162,3 +162,19 @@ def test_peers_use_links(method, tmp_path):
 def test_a_precomputed_graph_takes_no_other():
     with pytest.raises(ValueError, match="graph='precomputed' takes one affinity as X, without a Graph beside it"):
         GFHF(graph="precomputed").fit({"a": np.eye(4), "b": Graph(np.ones((4, 4)))}, [0, 1, -1, -1])
+
+
+def test_one_mistaken_weight_does_not_silence_the_other_links():
+    """Of 500 short texts with links, 97 % were right, and 86 % after one weight of 1e9 (two draws)."""
+    rng = np.random.default_rng(0)
+    topic = rng.integers(5, size=500)
+    words = sparse.csr_array(rng.poisson(0.02 * np.exp(0.7 * rng.normal(size=(5, 1000))[topic])))
+    links = sparse.csr_array(rng.random((500, 500)) < np.where(topic[:, None] == topic, 0.028, 0.003), dtype=float)
+    y = np.where(rng.random(500) < 0.1, topic, -1)
+    mistaken = links.copy()
+    mistaken.data[7] = 1e9
+    right = [
+        (LMSSC(max_iter=3).fit([words, Graph(graph)], y).transduction_ == topic)[y == -1].mean()
+        for graph in (links, mistaken)
+    ]
+    assert right[1] > right[0] - 0.03

@@ -56,7 +56,7 @@ class LinkWeights:
     shares : ndarray of shape (G,)
         u_g: share of each graph, which sum to 1; 0 for a graph that says nothing.
     units : ndarray of shape (G,)
-        Mean weight of a link of each graph, which counts as much as a sample itself in the smoothing.
+        The `usual_weight` of a link of each graph, which counts as much as a sample itself in the smoothing.
     weight : float
         w: weight of the links beside S.
     """
@@ -75,8 +75,20 @@ class LinkWeights:
         >>> LinkWeights.of(graphs, np.array([3.0, 1.0]), 0.1)
         LinkWeights(shares=array([0.75, 0.25]), units=array([3., 3.]), weight=0.1)
         """
-        units = np.array([graph.data.mean() if graph.nnz else 1.0 for graph in graphs])
-        return cls(strengths / strengths.sum(), units, weight)
+        return cls(strengths / strengths.sum(), np.array([usual_weight(graph) for graph in graphs]), weight)
+
+
+def usual_weight(links: sparse.csr_array) -> float:
+    """Median, over the samples with links, of their mean weight; one weight of 1e9 does not change it. 1 without any.
+
+    Examples
+    --------
+    >>> usual_weight(sparse.csr_array([[0.0, 1.0, 3.0], [2.0, 0.0, 0.0], [1e9, 0.0, 0.0]]))
+    2.0
+    """
+    sums = links.astype(np.float64).sum(axis=1)
+    linked = sums > 0
+    return float(np.median(sums[linked] / np.diff(links.indptr)[linked])) if linked.any() else 1.0
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def frame_to_array(frame: Any) -> NDArray:
     for name, dtype in table.schema.items():
         if not (dtype.is_numeric() or dtype == nw.Boolean):
             kind = frame[name].dtype if dtype == nw.Unknown else dtype
-            raise TypeError(f"column {name!r} is {kind}, not numbers; drop it or encode it as numbers")
+            hint = "pass frame.sparse.to_coo()" if str(kind).startswith("Sparse") else "drop it or encode it as numbers"
+            raise TypeError(f"column {name!r} is {kind}, not numbers; {hint}")
     single = all(dtype == nw.Float32 for dtype in table.schema.values())
     return np.asarray(table.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy())

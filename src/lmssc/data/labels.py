@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 MISSING_WORDS = frozenset(
     ["", "#N/A", "-1", "-1.0", "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null"]
 )
+MISSING_BYTES = frozenset(word.encode() for word in MISSING_WORDS)
 # Text that may stand for a missing value, but is taken as a class, with a warning.
 DOUBTFUL_WORDS = frozenset(
     ["?", "??", "-", "--", ".", "unknown", "unlabelled", "unlabeled", "not labelled", "not labeled", "missing", "tbd"]
@@ -58,9 +59,11 @@ def is_missing_word(label: Any) -> bool:
 
     Examples
     --------
-    >>> [is_missing_word(label) for label in ("NA", " ", "cat", ClassName("NA"), None)]
-    [True, True, False, False, False]
+    >>> [is_missing_word(label) for label in ("NA", " ", "cat", ClassName("NA"), None, b"")]
+    [True, True, False, False, False, True]
     """
+    if isinstance(label, bytes):
+        return label.strip() in MISSING_BYTES
     return isinstance(label, str) and not isinstance(label, ClassName) and label.strip() in MISSING_WORDS
 
 
@@ -177,7 +180,7 @@ def known_labels(y: ArrayLike) -> tuple[NDArray, NDArray]:
         known = np.array([not is_missing(label) for label in column], dtype=bool)
         return _plain(*_without_words(column, known))
     known = np.ones(len(column), dtype=bool)
-    return _without_words(column, known) if column.dtype.kind == "U" else (column, known)
+    return _without_words(column, known) if column.dtype.kind in "US" else (column, known)
 
 
 def _without_words(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:

@@ -95,6 +95,8 @@ def _refuse_unsupported(data: Any, name: str) -> None:
         )
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and its mask would be lost; pass filled(np.nan) instead")
+    if isinstance(data, list | tuple):
+        _refuse_list(data, name)
     if hasattr(data, "dtype") and np.iscomplexobj(data):
         raise ValueError(f"{name}: Complex data not supported; pass real numbers")
     if len(getattr(data, "shape", (0, 0))) == 1:
@@ -102,6 +104,18 @@ def _refuse_unsupported(data: Any, name: str) -> None:
             f"{name}: Expected 2D array, got 1D array instead, of shape {data.shape}. A view has one row per "
             "sample and one column per feature. Reshape your data: reshape(-1, 1) gives one feature, reshape(1, -1) "
             "one sample"
+        )
+
+
+def _refuse_list(data: Sequence[Any], name: str) -> None:
+    """Refuse an empty list, and rows of different lengths, which are often single samples of several views."""
+    if not len(data):
+        raise ValueError(f"{name}: Expected 2D array or views, got an empty list: at least one view is needed")
+    shapes = {np.shape(part) for part in data if hasattr(part, "shape")}
+    if len(shapes) > 1 and all(len(shape) == 1 for shape in shapes):
+        raise ValueError(
+            f"{name} is a list of 1D arrays of different lengths. If these are the views of one sample, pass each as "
+            "an array with one row: reshape(1, -1)"
         )
 
 
