@@ -214,7 +214,14 @@ def fit(
     if memory.loadings and result.probe is not None and result.ridge is not None:
         samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed))
         memory = memory.judge_unlinked(
-            views, samples, result.loadings, result.ridge, result.average, answers.distributions, start.second_opinion
+            views,
+            samples,
+            result.loadings,
+            result.ridge,
+            result.average,
+            answers.distributions,
+            start.second_opinion,
+            start.confidence.held_out,
         )
     return replace(result, loadings=result.loadings[: len(views)], links=memory)
 
@@ -333,6 +340,7 @@ def _judge_new_samples(
         return ridge, None, None
     opinions = None if answers.opinion is None else answers.opinion.scores
     probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
+    probe = probe.judged_by(start.confidence.held_out)
     everything = np.ones(len(views), dtype=bool)
     trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
     return ridge, probe, trust

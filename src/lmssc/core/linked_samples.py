@@ -92,6 +92,7 @@ class LinkMemory:
         average: NeighborAverage,
         distributions: NDArray,
         second_opinion: SecondOpinion | None = None,
+        held_out: tuple[NDArray, NDArray] | None = None,
     ) -> "LinkMemory":
         """The memory with the confidence for new samples without links, measured on samples whose links are hidden.
 
@@ -103,7 +104,7 @@ class LinkMemory:
             Samples that are treated as new.
         loadings : list of ndarray of shape (d_v, r)
             W of the views and of the smoothed views.
-        ridge, average, distributions, second_opinion
+        ridge, average, distributions, second_opinion, held_out
             As for `NewSampleProbe` and `NeighborAverage.trust`.
 
         Returns
@@ -115,6 +116,7 @@ class LinkMemory:
         probe = replace(NewSampleProbe.of(alone, loadings, np.arange(len(samples)), ridge), samples=samples)
         if second_opinion is not None:
             probe = replace(probe, opinions=second_opinion.by_view(alone))
+        probe = probe.judged_by(held_out)
         everything = np.ones(len(alone), dtype=bool)
         return replace(
             self, probe=probe, trust=average.trust(probe, everything, loadings, distributions, second_opinion)

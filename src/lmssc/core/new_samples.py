@@ -1,7 +1,7 @@
 """How reliable predictions for new samples are, measured on samples of fit that are treated as new."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +113,9 @@ class NewSampleProbe:
         R, with which samples that lack views are embedded: see `embed_views`.
     opinions : ndarray of shape (V, m, c), or None
         What each view contributes to the second opinion on the samples; None without one.
+    held_out : ndarray of shape (m, c), or None
+        Probabilities of labelled samples, found without their labels; rows of other samples are zero. The labels
+        themselves flatter the probe: P, by which its neighbours are found, was fitted to them.
     """
 
     samples: NDArray
@@ -121,6 +124,7 @@ class NewSampleProbe:
     present: NDArray
     ridge: NDArray
     opinions: NDArray | None = None
+    held_out: NDArray | None = None
 
     @classmethod
     def of(
@@ -143,6 +147,16 @@ class NewSampleProbe:
         if second_opinion is not None and opinions is not None:
             parts = second_opinion.by_view_given(some, opinions[samples])
         return cls(samples, products, energies, present, ridge, parts)
+
+    def judged_by(self, held_out: tuple[NDArray, NDArray] | None) -> "NewSampleProbe":
+        """The probe with the held-out probabilities of its labelled samples, given as for `StartConfidence`."""
+        if held_out is None:
+            return self
+        rows, probabilities = held_out
+        own = np.zeros((len(self.samples), probabilities.shape[1]), dtype=probabilities.dtype)
+        _, place, found = np.intersect1d(self.samples, rows, assume_unique=True, return_indices=True)
+        own[place] = probabilities[found]
+        return replace(self, held_out=own)
 
     def trust(
         self,
@@ -194,7 +208,7 @@ class NewSampleProbe:
         calibration = Calibration()
         if shown is not None:
             fit = fit_sparse_calibration if sparse.issparse(scores) else fit_calibration
-            targets = distributions[samples]
+            targets = self._targets(distributions, probed.rows)
             calibration = fit(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
         largest = max(
             np.quantile(probed.residuals, PROBE.quantile),
@@ -203,6 +217,14 @@ class NewSampleProbe:
         # If no sample has another one as neighbour, the distances are those to the origin.
         usual = np.quantile(distances[predicted] if predicted.any() else distances, PROBE.quantile)
         return Trust(calibration, float(np.sqrt(usual)), float(np.sqrt(largest)))
+
+    def _targets(self, distributions: NDArray, rows: NDArray) -> NDArray:
+        """What is known about some samples of the probe: held-out probabilities, else the distributions of fit."""
+        known = distributions[self.samples[rows]]
+        if self.held_out is None or sparse.issparse(known):
+            return known
+        own = self.held_out[rows]
+        return np.where(own.any(axis=1)[:, None], own, known).astype(known.dtype, copy=False)
 
     def _measurable_views(self, has: NDArray) -> NDArray | None:
         """The largest set of the views `has` that enough samples of the probe have; None if no view has enough.

@@ -198,6 +198,7 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array(n_views, count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
         and optional(points(n_views, count, "c")).accepts(value.opinions, sizes)
+        and optional(array(count, "c", least=0)).accepts(value.held_out, sizes)
     )
 
 
