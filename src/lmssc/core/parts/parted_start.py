@@ -317,7 +317,7 @@ def _second_opinion(
 ) -> tuple[PartedObjective, SecondOpinion | None, StartConfidence]:
     """The objective with the second opinion, if it is trusted; and the confidence of the start."""
     config = objective.config
-    trust, calibration, losses = config.second_opinion, None, None
+    trust, calibration, losses, held_out = config.second_opinion, None, None, None
     if config.calibrate:
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
         n_missing = np.zeros(len(first.embedded), dtype=np.intp)
@@ -326,6 +326,8 @@ def _second_opinion(
         trust, scores, _, _ = judge_opinion(held, config.second_opinion)
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration) if len(scores) else None
+        if objective.n_samples <= MAX_CALIBRATION_SAMPLES and len(scores):
+            held_out = held.rows, held.probabilities(scores, calibration)
     second_opinion = None
     if trust:
         second_opinion = _add_opinion(objective, permutation, trust)
@@ -333,7 +335,7 @@ def _second_opinion(
         objective.propagate(objective.tolerance())
     confidence = StartConfidence()
     if calibration is not None:
-        confidence = replace(_calibrate_start(objective, calibration, permutation), losses=losses)
+        confidence = replace(_calibrate_start(objective, calibration, permutation), losses=losses, held_out=held_out)
     return objective, second_opinion, confidence
 
 
