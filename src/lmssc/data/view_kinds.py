@@ -40,6 +40,8 @@ class KindCriteria:
     """Columns whose standard deviation is a smaller share of the largest are rounding errors."""
     max_p_value: float = 1e-3
     """Probability of correlations as small as those found, if the columns were independent."""
+    n_first_columns: int = 32
+    """Columns with the largest variance that are tested first: if they alone correlate enough, the others need not."""
     min_distinct_share: float = 0.5
     """Distinct values of a column, as a share of the rows: designed experiments have few, components many."""
     max_kurtosis: float = 10.0
@@ -145,6 +147,8 @@ def _root_sums(block: Matrix) -> tuple[NDArray, NDArray, bool]:
 def least_correlation(raw: RawView) -> float:
     """Probability that independent columns correlate as little as these; 1 if the test does not apply.
 
+    0.5 stands for any larger probability if a few columns show it.
+
     For n rows of independent columns, n·r² is about χ² with one degree of freedom for each pair, so the sum over m
     pairs is about χ² with m. The scores of a principal component analysis of the same samples have r = 0, and those of
     a singular value decomposition a cosine of 0; measurements have larger sums. In a part of the samples the sum is
@@ -173,21 +177,35 @@ def least_correlation(raw: RawView) -> float:
     order = order[deviation[order] > CRITERIA.min_relative_deviation * deviation.max()]
     # Only these columns are kept: a view on disk may be far wider than memory.
     rows = np.vstack([block[:, order].astype(np.float64) for block in blocks()])
+    if len(order) > 2 * CRITERIA.n_first_columns:
+        some = _comparable(np.ascontiguousarray(rows[:, : CRITERIA.n_first_columns]))
+        n_pairs = len(order) * (len(order) - 1) / 2
+        # The median of χ² is below its degrees of freedom, and other pairs only add to the sum.
+        if min(len(rows) * _sum_of_squares(cosines) for cosines, _ in some) > n_pairs:
+            return 0.5
+    return min(_less_than_chance(*columns) for columns in _comparable(rows))
+
+
+def _comparable(rows: NDArray) -> list[tuple[NDArray, NDArray]]:
+    """The columns that the test of correlations applies to, at length 1, centred and not; and their kurtosis."""
     rows = _columns(rows, have_distinct_values(rows, CRITERIA.min_distinct_share * len(rows)))
     centred = _at_length_1(rows - rows.mean(axis=0))
     kurtosis = _kurtosis(centred)
     light = kurtosis <= max(CRITERIA.max_kurtosis, len(rows) / CRITERIA.min_effective_rows)
-    if light.sum() < 2:
-        return 1.0
     cosines = _at_length_1(_columns(rows, light))
-    return min(
-        _less_than_chance(_columns(centred, light), kurtosis[light]), _less_than_chance(cosines, _kurtosis(cosines))
-    )
+    return [(_columns(centred, light), kurtosis[light]), (cosines, _kurtosis(cosines))]
 
 
 def _columns(rows: NDArray, chosen: NDArray) -> NDArray:
     """Some columns; without a copy if all are chosen."""
     return rows if chosen.all() else rows[:, chosen]
+
+
+def _sum_of_squares(cosines: NDArray) -> float:
+    """Sum over all pairs of columns of length 1 of their squared products."""
+    products = cosines.T @ cosines
+    np.fill_diagonal(products, 0)
+    return float(np.vdot(products, products)) / 2
 
 
 def _deviations(blocks: Iterable[NDArray], n_columns: int) -> tuple[NDArray, int]:
@@ -212,13 +230,13 @@ def _less_than_chance(cosines: NDArray, kurtosis: NDArray) -> float:
     Rare large values make the variance of n·r² 2 + κ_j·κ_k/n, with κ the excess kurtosis (Pitman 1937): few pairs then
     have most of the sum, and it is often small. A scaled χ² has this variance.
     """
-    products = cosines.T @ cosines
-    np.fill_diagonal(products, 0)
+    if cosines.shape[1] < 2:
+        return 1.0
     excess = kurtosis - 3
-    n_pairs = len(products) * (len(products) - 1) / 2
+    n_pairs = len(excess) * (len(excess) - 1) / 2
     mean_product = (excess.sum() ** 2 - excess @ excess) / 2 / n_pairs
     scale = 1 + max(float(mean_product) / (2 * len(cosines)), 0.0)
-    return float(chdtr(n_pairs / scale, len(cosines) * np.vdot(products, products) / 2 / scale))
+    return float(chdtr(n_pairs / scale, len(cosines) * _sum_of_squares(cosines) / scale))
 
 
 def have_distinct_values(rows: NDArray, least: float) -> NDArray:
