@@ -30,9 +30,15 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
     array([[0.9, 0.1],
            [1. , 0. ]])
     """
-    scores = np.maximum(scores, 0)
-    powers = (scores / scores.max(axis=1, keepdims=True)) ** scores.dtype.type(1 / temperature)
-    return powers / powers.sum(axis=1, keepdims=True)
+    powers = np.maximum(scores, 0)
+    powers /= powers.max(axis=1, keepdims=True)
+    # In place, and not by `**`, which takes ten times as long where the result is next to zero.
+    with np.errstate(divide="ignore"):
+        np.log(powers, out=powers)
+    powers *= powers.dtype.type(1 / temperature)
+    np.exp(powers, out=powers)
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
