@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from lmssc.core.dense_propagation import solve_densely
 from lmssc.core.second_opinion import Opinion
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
 # Largest number of samples without a label for which a dense factor is considered.
@@ -25,6 +26,8 @@ MIN_SINGLE = 300
 # A sparse factor takes less time for at least so many samples with at most so many entries in a row of L_uu on average:
 # for up to `MAX_MEDIUM` samples, and for more.
 MIN_SPARSE, MAX_MEDIUM, MAX_MEDIUM_ENTRIES, MAX_ENTRIES = 400, 1200, 15, 8
+# Numbers of right-hand sides that a sparse factor solves for at a time: they stay in the cache.
+SOLVED_NUMBERS = 1 << 16
 # With many right-hand sides it does if at most this share of it is not zero: dense products are that much faster.
 MAX_FILL = 0.05
 # Relative residual of a refined solution, and the most refinements; a matrix that needs more is factorised in double.
@@ -109,7 +112,10 @@ class Block(NamedTuple):
             return None
         if factor.U.diagonal().min() < MIN_PIVOT[np.dtype(np.float64)] ** 2:
             return None
-        return self.unit[:, None] * factor.solve(self.unit[:, None] * rhs)
+        solution, unit = np.empty_like(rhs), self.unit[:, None]
+        for some in gen_batches(rhs.shape[1], max(1, SOLVED_NUMBERS // len(rhs))):
+            np.multiply(unit, factor.solve(unit * rhs[:, some]), out=solution[:, some])
+        return solution
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,9 @@ def _pull_of_labels(
     counts[labelled] = np.diff(given.indptr)
     starts = np.concatenate([[0], np.cumsum(counts)])
     labels = sparse.csr_array((given.data, given.indices, starts), shape=scores.shape)
-    return -(laplacian[unknown] @ labels).toarray()
+    pull = laplacian[unknown] @ labels
+    np.negative(pull.data, out=pull.data)
+    return pull.toarray()
 
 
 def is_sharing_cheaper(laplacian: Matrix, n_unknown: int, n_labelled: int, n_classes: int) -> bool:

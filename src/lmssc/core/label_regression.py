@@ -410,9 +410,10 @@ class Regression:
         return scores if self.chosen is None else scores[self.chosen]
 
     def _unexplained(self, scores: NDArray) -> float:
-        known = self._select(scores)[self.labelled]
-        targets = known * self._class_scales(known)
-        errors = targets - self.fit(scores).at(self.fit_rows, self.labelled)
+        targets = self._select(scores)[self.labelled]
+        targets = np.multiply(targets, self._class_scales(targets), out=targets, casting="same_kind")
+        errors = self.fit(scores).at(self.fit_rows, self.labelled)
+        errors -= targets
         left, all_ = _total_variance(errors), _total_variance(targets)
         return min(left / all_, 1.0) if all_ else 0.0
 
