@@ -48,8 +48,7 @@ def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
     (True, False, True)
     """
     operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
-    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
-    return n_unknown <= MAX_DIRECT and operations <= limit
+    return n_unknown <= MAX_DIRECT and operations <= _iterative_cost(n_samples, n_classes)
 
 
 class Block(NamedTuple):
@@ -234,8 +233,8 @@ def _pull_of_labels(
     return pull.toarray()
 
 
-def is_sharing_cheaper(laplacian: Matrix, n_unknown: int, n_labelled: int, n_classes: int) -> bool:
-    """Whether one factor for all folds takes less time than one for each.
+def is_sharing_cheaper(laplacian: Matrix, n_unknown: int, n_labelled: int, n_classes: int, n_folds: int) -> bool:
+    """Whether one dense factor for all folds takes less time than solutions for each.
 
     It has a right-hand side for each label. With many classes the folds together have no more, and what remains for
     each fold to do, with dense matrices, takes longer than a sparse factor.
@@ -243,13 +242,20 @@ def is_sharing_cheaper(laplacian: Matrix, n_unknown: int, n_labelled: int, n_cla
     Examples
     --------
     >>> L = sparse.eye_array(3000, format="csr")
-    >>> is_sharing_cheaper(L, 900, 100, 10), is_sharing_cheaper(L, 900, 2000, 1000)
-    (True, False)
+    >>> [is_sharing_cheaper(L, *sizes, n_folds=5) for sizes in ((900, 100, 10), (2400, 300, 7), (900, 2000, 1000))]
+    [True, False, False]
     """
     many = n_labelled * n_classes > MAX_DENSE_LABELS and n_classes > MAX_RHS_PER_SAMPLE * n_unknown
     if many and sparse.issparse(laplacian):
         return False
-    return is_cheaper_directly(n_unknown, n_unknown + n_labelled, n_labelled)
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_labelled
+    iterative = n_folds * _iterative_cost(n_unknown + n_labelled, n_classes)
+    return operations <= iterative and is_cheaper_directly(n_unknown, n_unknown + n_labelled, n_labelled)
+
+
+def _iterative_cost(n_samples: int, n_classes: int) -> float:
+    """What conjugate gradients cost, in operations of a dense factor."""
+    return ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
 
 
 def scores_without(

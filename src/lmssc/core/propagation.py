@@ -144,7 +144,8 @@ def propagate_without(
     n_labelled = int(labelled.sum())
     shared: Sequence[NDArray | None] = [None] * len(folds)
     n_unknown = len(labelled) - n_labelled
-    if not len(targets.uncertain) and is_sharing_cheaper(laplacian, n_unknown, n_labelled, targets.n_classes):
+    shape = n_unknown, n_labelled, targets.n_classes, len(folds)
+    if not len(targets.uncertain) and is_sharing_cheaper(laplacian, *shape):
         shared = scores_without(laplacian, targets.matrix(laplacian.dtype), labelled, folds)
     strong = strong_edges(laplacian) if isinstance(laplacian, np.ndarray) else None
     found = []
