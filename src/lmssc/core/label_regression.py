@@ -381,9 +381,10 @@ class Regression:
         few = scores.shape[1] <= MAX_DENSE_CLASSES
 
         def products(block: slice, features: NDArray) -> NDArray:
-            own, weighted = scores[block], features * self.weights[block, None].astype(features.dtype)
+            own, weights = scores[block], self.weights[block, None]
             if few:
-                return weighted.T @ own.astype(features.dtype, copy=False)
+                return features.T @ (own * weights).astype(features.dtype, copy=False)
+            weighted = features * weights.astype(features.dtype)
             known = self.labelled[block]  # nearly all of their scores are zeros
             rest = weighted[~known].T @ own[~known].astype(features.dtype, copy=False)
             return rest + (_as_sparse(own[known]).T @ weighted[known]).T
