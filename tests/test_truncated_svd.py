@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import LMSSC
+from lmssc.core import truncated_svd
 from lmssc.core.truncated_svd import SVDLimits, estimate_median, leading_directions
 from lmssc.data.missing_views import check_views
 from lmssc.data.storage import smaller
@@ -107,8 +108,8 @@ def test_block_lanczos_of_low_rank(monkeypatch, rank):
 def test_what_is_below_the_noise_does_not_keep_the_rest_waiting(monkeypatch):
     rng, calls = np.random.default_rng(0), []
     X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 200)) + rng.normal(size=(300, 200))
-    real = Views.dot
-    monkeypatch.setattr(Views, "dot", lambda self, loadings: calls.append(1) or real(self, loadings))
+    real = truncated_svd._squared_dot
+    monkeypatch.setattr(truncated_svd, "_squared_dot", lambda *args, **kw: calls.append(1) or real(*args, **kw))
     monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10, min_block=8))
     counts = []
     for measure_noise in (True, False):
@@ -126,9 +127,9 @@ def test_block_lanczos_in_single_precision(monkeypatch, shape, strength, unit, s
     signal = rng.normal(size=(shape[0], 4)) @ rng.normal(size=(4, shape[1]))
     signal[:, 0] *= strength  # a value that is so large leaves the others few digits in single precision
     X = unit * (signal + rng.normal(size=shape))
-    real = Views.dot
-    monkeypatch.setattr(Views, "dot", lambda self, loadings: precisions.add(self.dtype) or real(self, loadings))
-    monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10, min_block=8))
+    real = truncated_svd._squared_dot
+    monkeypatch.setattr(truncated_svd, "_squared_dot", lambda X, *a, **kw: precisions.add(X.dtype) or real(X, *a, **kw))
+    monkeypatch.setattr("lmssc.core.truncated_svd.SVD", SVDLimits(max_gram_size=10, min_block=8, rows_per_product=64))
     found = leading_directions(Views.from_arrays([X[:, :150], X[:, 150:]]), 20, min_wanted=1)
     assert found.values.dtype == np.float64
     assert len(found.values) < 20  # nor are vectors of noise restored

@@ -1,6 +1,7 @@
 """What a view is taken for, by its values alone, and the scalings that follow from it."""
 
 import tempfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from lmssc.data.memmap import MappedRows
 from lmssc.data.scaling import CHANGES, fit_scaling, fit_scalings
 from lmssc.data.text_detection import idf_ratio
 from lmssc.data.view import RawView
-from lmssc.data.view_kinds import choose_scalings, least_correlation
+from lmssc.data.view_kinds import CRITERIA, choose_scalings, have_distinct_values, least_correlation
 from lmssc.datasets import make_multiview
 
 pytestmark = pytest.mark.usefixtures("uncalibrated")
@@ -97,6 +98,24 @@ class TestComponents:
             scale = max(variance / 12, 1)
             sums.append(chi2.cdf(total / scale, 6 / scale))
         assert least_correlation(raw_view(rows)) == pytest.approx(min(sums), abs=1e-9)
+
+    def test_a_few_columns_that_correlate_decide(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        correlated = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 40)) + rng.normal(size=(400, 40))
+        independent = rng.normal(size=(400, 40))
+        early = [least_correlation(raw_view(rows)) for rows in (correlated, independent, scores(independent))]
+        monkeypatch.setattr("lmssc.data.view_kinds.CRITERIA", replace(CRITERIA, n_first_columns=8))
+        late = [least_correlation(raw_view(rows)) for rows in (correlated, independent, scores(independent))]
+        assert early[0] > 0.5
+        assert late[0] == 0.5
+        assert early[1:] == late[1:]
+
+    def test_distinct_values_by_sorting(self):
+        rng = np.random.default_rng(0)
+        rows = np.stack([rng.integers(-n, n, size=300) / 2 * -1.0 for n in (1, 50, 75, 150, 10**9)], axis=1)
+        counts = np.array([len(np.unique(column)) for column in rows.T])
+        for least in (1, 2, 90, 150, 270, 300):
+            np.testing.assert_array_equal(have_distinct_values(rows, least), counts >= least)
 
     def test_components_are_answered_like_what_they_are_made_of(self):
         """Noise in the last components decided before: they counted as much as the first."""

@@ -30,9 +30,15 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
     array([[0.9, 0.1],
            [1. , 0. ]])
     """
-    scores = np.maximum(scores, 0)
-    powers = (scores / scores.max(axis=1, keepdims=True)) ** scores.dtype.type(1 / temperature)
-    return powers / powers.sum(axis=1, keepdims=True)
+    powers = np.maximum(scores, 0)
+    powers /= powers.max(axis=1, keepdims=True)
+    # In place, and not by `**`, which takes ten times as long where the result is next to zero.
+    with np.errstate(divide="ignore"):
+        np.log(powers, out=powers)
+    powers *= powers.dtype.type(1 / temperature)
+    np.exp(powers, out=powers)
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
@@ -81,7 +87,8 @@ def class_weights(codes: NDArray, masses: NDArray, power: float) -> NDArray:
 def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
     """Scores times the weight of their class, rows normalised to sum to 1."""
     weighted = scores * weights.astype(scores.dtype)
-    return weighted / weighted.sum(axis=1, keepdims=True)
+    weighted /= weighted.sum(axis=1, keepdims=True)
+    return weighted
 
 
 @dataclass(frozen=True)
@@ -121,12 +128,14 @@ class Calibration:
         """Probabilities of the classes; `abundance` as of `abundances`, by default 1 for every class."""
         powers = temper(scores, self.temperature)
         if self.rarity and abundance is not None:
-            powers = powers * (rareness(abundance) ** self.rarity).astype(scores.dtype)
+            powers *= (rareness(abundance) ** self.rarity).astype(scores.dtype)
             powers /= powers.sum(axis=1, keepdims=True)
         kept = scores.dtype.type(1 - self.doubt)
         if self.class_doubt is not None:
             kept = kept * (1 - self.class_doubt).astype(scores.dtype)[powers.argmax(axis=1), None]
-        return kept * powers + (1 - kept) / scores.dtype.type(scores.shape[1])
+        powers *= kept
+        powers += (1 - kept) / scores.dtype.type(scores.shape[1])
+        return powers
 
 
 def abundances(counts: NDArray) -> NDArray:

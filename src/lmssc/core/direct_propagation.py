@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from lmssc.core.dense_propagation import solve_densely
 from lmssc.core.second_opinion import Opinion
+from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
 # Largest number of samples without a label for which a dense factor is considered.
@@ -25,6 +26,8 @@ MIN_SINGLE = 300
 # A sparse factor takes less time for at least so many samples with at most so many entries in a row of L_uu on average:
 # for up to `MAX_MEDIUM` samples, and for more.
 MIN_SPARSE, MAX_MEDIUM, MAX_MEDIUM_ENTRIES, MAX_ENTRIES = 400, 1200, 15, 8
+# Numbers of right-hand sides that a sparse factor solves for at a time: they stay in the cache.
+SOLVED_NUMBERS = 1 << 16
 # With many right-hand sides it does if at most this share of it is not zero: dense products are that much faster.
 MAX_FILL = 0.05
 # Relative residual of a refined solution, and the most refinements; a matrix that needs more is factorised in double.
@@ -45,8 +48,7 @@ def is_cheaper_directly(n_unknown: int, n_samples: int, n_classes: int) -> bool:
     (True, False, True)
     """
     operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_classes
-    limit = ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
-    return n_unknown <= MAX_DIRECT and operations <= limit
+    return n_unknown <= MAX_DIRECT and operations <= _iterative_cost(n_samples, n_classes)
 
 
 class Block(NamedTuple):
@@ -109,7 +111,10 @@ class Block(NamedTuple):
             return None
         if factor.U.diagonal().min() < MIN_PIVOT[np.dtype(np.float64)] ** 2:
             return None
-        return self.unit[:, None] * factor.solve(self.unit[:, None] * rhs)
+        solution, unit = np.empty_like(rhs), self.unit[:, None]
+        for some in gen_batches(rhs.shape[1], max(1, SOLVED_NUMBERS // len(rhs))):
+            np.multiply(unit, factor.solve(unit * rhs[:, some]), out=solution[:, some])
+        return solution
 
 
 @dataclass(frozen=True)
@@ -205,11 +210,52 @@ def solve_directly(
 ) -> NDArray | None:
     """F_u by a Cholesky factor of L_uu + ηI, with the relative residual `tol`; None if rounding makes it singular."""
     unknown = ~is_known
-    rhs = -(laplacian @ np.where(labelled[:, None], scores, 0).astype(np.float64))[unknown]
+    rhs = _pull_of_labels(laplacian, scores, labelled, unknown)
     weight = 0.0 if opinion is None else opinion.weight
     if opinion is not None:
         rhs += weight * opinion.scores[unknown]
     return factorise_and_solve(laplacian, unknown, rhs, weight, tol)
+
+
+def _pull_of_labels(
+    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, unknown: NDArray
+) -> NDArray:
+    """−L_ul·Y_l, in float64."""
+    if scores.size <= MAX_DENSE_LABELS:
+        return -(laplacian @ np.where(labelled[:, None], scores, 0).astype(np.float64))[unknown]
+    given = sparse.csr_array(scores[labelled].astype(np.float64))
+    counts = np.zeros(len(labelled), dtype=given.indptr.dtype)
+    counts[labelled] = np.diff(given.indptr)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    labels = sparse.csr_array((given.data, given.indices, starts), shape=scores.shape)
+    pull = laplacian[unknown] @ labels
+    np.negative(pull.data, out=pull.data)
+    return pull.toarray()
+
+
+def is_sharing_cheaper(laplacian: Matrix, n_unknown: int, n_labelled: int, n_classes: int, n_folds: int) -> bool:
+    """Whether one dense factor for all folds takes less time than solutions for each.
+
+    It has a right-hand side for each label. With many classes the folds together have no more, and what remains for
+    each fold to do, with dense matrices, takes longer than a sparse factor.
+
+    Examples
+    --------
+    >>> L = sparse.eye_array(3000, format="csr")
+    >>> [is_sharing_cheaper(L, *sizes, n_folds=5) for sizes in ((900, 100, 10), (2400, 300, 7), (900, 2000, 1000))]
+    [True, False, False]
+    """
+    many = n_labelled * n_classes > MAX_DENSE_LABELS and n_classes > MAX_RHS_PER_SAMPLE * n_unknown
+    if many and sparse.issparse(laplacian):
+        return False
+    operations = n_unknown**3 / 3 + 2 * n_unknown**2 * n_labelled
+    iterative = n_folds * _iterative_cost(n_unknown + n_labelled, n_classes)
+    return operations <= iterative and is_cheaper_directly(n_unknown, n_unknown + n_labelled, n_labelled)
+
+
+def _iterative_cost(n_samples: int, n_classes: int) -> float:
+    """What conjugate gradients cost, in operations of a dense factor."""
+    return ITERATIVE_COST + ITERATIVE_COST_PER_SCORE * n_samples * n_classes
 
 
 def scores_without(

@@ -14,7 +14,12 @@ from lmssc.core.dense_propagation import (
     reach_all,
     strong_edges,
 )
-from lmssc.core.direct_propagation import is_cheaper_directly, scores_without, solve_directly
+from lmssc.core.direct_propagation import (
+    is_cheaper_directly,
+    is_sharing_cheaper,
+    scores_without,
+    solve_directly,
+)
 from lmssc.core.graph import connect_new
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
@@ -138,8 +143,9 @@ def propagate_without(
     labelled = targets.labelled
     n_labelled = int(labelled.sum())
     shared: Sequence[NDArray | None] = [None] * len(folds)
-    # The shared factor has a right-hand side for each label.
-    if not len(targets.uncertain) and is_cheaper_directly(len(labelled) - n_labelled, len(labelled), n_labelled):
+    n_unknown = len(labelled) - n_labelled
+    shape = n_unknown, n_labelled, targets.n_classes, len(folds)
+    if not len(targets.uncertain) and is_sharing_cheaper(laplacian, *shape):
         shared = scores_without(laplacian, targets.matrix(laplacian.dtype), labelled, folds)
     strong = strong_edges(laplacian) if isinstance(laplacian, np.ndarray) else None
     found = []

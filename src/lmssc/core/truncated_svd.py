@@ -18,6 +18,7 @@ from lmssc.data.views import Views
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.conjugate_gradient import solver_tolerance
 from lmssc.numerics.eigensystem import Eigensystem
+from lmssc.numerics.parallel import threaded_map
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class SVDLimits:
     """Nor does it with a smaller tolerance."""
     min_single_energy: float = 1e-20
     """Views whose sum of squares is below this, or above its inverse, are multiplied in double precision."""
+    rows_per_product: int = 512
+    """Rows of a dense matrix that are multiplied at a time."""
     max_image_bytes: int = 1 << 28
     """Largest product X·W of views on disk."""
     max_read_bytes: int = 1 << 25
@@ -291,8 +294,7 @@ def _by_block_lanczos(
         basis = np.hstack([basis, block])
         image = _squared_dot(factor, block, by_samples=by_samples)
         projected = _bordered(projected, basis.T @ image)
-        squares, vectors = linalg.eigh(projected)
-        values = np.sqrt(np.maximum(squares[::-1][:n_components], 0))
+        values = np.sqrt(np.maximum(linalg.eigvalsh(projected)[::-1][:n_components], 0))
         if factor is not views and floor < SVD.min_single_share * values[0]:
             factor, block, basis, projected = views, first, basis[:, :0], projected[:0, :0]
             continue
@@ -308,27 +310,41 @@ def _by_block_lanczos(
             break
         block = _orthonormal_to(basis, image[:, :width])
         if basis.shape[1] + width > max(SVD.max_basis * n_components, 4 * width):
+            squares, vectors = linalg.eigh(projected)
             kept = vectors[:, ::-1][:, : n_components + width]
             basis = basis @ kept.astype(basis.dtype)
             projected = np.diag(squares[::-1][: kept.shape[1]])
-    leading = basis @ vectors[:, ::-1][:, :n_wanted].astype(basis.dtype)
-    return _restored(views, leading, by_samples=by_samples)
+    leading = linalg.eigh(projected)[1][:, ::-1][:, :n_wanted].astype(basis.dtype)
+    return _restored(views, basis @ leading, by_samples=by_samples)
 
 
-def _in_single_precision(views: Views) -> Views:
-    """Dense views in memory in single precision, with which products take half of the time; others as they are."""
-    if any(type(view.data) is not np.ndarray for view in views):
+def _in_single_precision(views: Views) -> Views | NDArray:
+    """Dense views in memory side by side, in single precision: products take half of the time. Others as they are."""
+    if any(type(view.data) is not np.ndarray or view.offset is not None for view in views):
         return views
-    single = views.astype(np.dtype(np.float32))
-    energy = sum(float(np.vdot(view.data, view.data)) for view in single)
+    single = np.empty((views.n_samples, views.n_features), dtype=np.float32)
+    for view, columns in zip(views, views.split(single.T), strict=True):
+        columns.T[:] = view.data
+    energy = float(np.vdot(single, single))
     return single if SVD.min_single_energy < energy < 1 / SVD.min_single_energy else views
 
 
-def _squared_dot(views: Views, block: NDArray, *, by_samples: bool) -> NDArray:
+def _squared_dot(factor: Views | NDArray, block: NDArray, *, by_samples: bool) -> NDArray:
     """X·Xᵀ or XᵀX times a block of columns, in the precision of the block."""
-    columns = block.astype(views.dtype, copy=False)
-    image = views.dot(views.transpose_dot(columns)) if by_samples else _gram_dot(views, columns)
+    if isinstance(factor, np.ndarray):
+        return _dense_squared_dot(factor.T if by_samples else factor, block.astype(factor.dtype)).astype(block.dtype)
+    columns = block.astype(factor.dtype, copy=False)
+    image = factor.dot(factor.transpose_dot(columns)) if by_samples else _gram_dot(factor, columns)
     return image.astype(block.dtype, copy=False)
+
+
+def _dense_squared_dot(matrix: NDArray, block: NDArray) -> NDArray:
+    """MᵀM times a block of columns, a few rows of M at a time: they are still in the cache for the second product."""
+
+    def of_rows(rows: slice) -> NDArray:
+        return (matrix[rows] @ block).T @ matrix[rows]
+
+    return sum(threaded_map(of_rows, gen_batches(len(matrix), SVD.rows_per_product))).T
 
 
 def _bordered(square: NDArray, columns: NDArray) -> NDArray:

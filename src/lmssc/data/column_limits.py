@@ -140,6 +140,9 @@ def _limits_of(blocks: Sequence[Matrix], scale: NDArray) -> Iterator[Sequence[ND
     for first in range(0, n_columns + 1, STRIP):
         columns = np.arange(first, min(first + STRIP, n_columns + 1))
         values = np.concatenate([_columns_of(block, columns, scale) for block in blocks])
+        # A column with values of both signs has no limit.
+        one_sign = np.flatnonzero((values.min(axis=0) >= 0) | (values.max(axis=0) <= 0))
+        columns, values = columns[one_sign], values if len(one_sign) == len(columns) else values[:, one_sign]
         centres = np.median(values, axis=0)
         signs = -np.sign(centres)
         beyond = np.sort(signs * (values - centres), axis=0)
@@ -148,5 +151,5 @@ def _limits_of(blocks: Sequence[Matrix], scale: NDArray) -> Iterator[Sequence[ND
         promised = start + np.log(10) * CRITERIA.decades * (tail[1:] - start).mean(axis=0)
         lengths = np.maximum(tail[-1], promised / 2)
         varies = ((tail[1:] > start).sum(axis=0) >= CRITERIA.min_tail) & (lengths > 0) & np.isfinite(lengths)
-        chosen = np.flatnonzero(varies & (signs != 0) & (signs * values <= 0).all(axis=0))
+        chosen = np.flatnonzero(varies & (signs != 0))
         yield columns[chosen], signs[chosen], centres[chosen], lengths[chosen]

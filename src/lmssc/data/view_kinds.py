@@ -40,6 +40,8 @@ class KindCriteria:
     """Columns whose standard deviation is a smaller share of the largest are rounding errors."""
     max_p_value: float = 1e-3
     """Probability of correlations as small as those found, if the columns were independent."""
+    n_first_columns: int = 32
+    """Columns with the largest variance that are tested first: if they alone correlate enough, the others need not."""
     min_distinct_share: float = 0.5
     """Distinct values of a column, as a share of the rows: designed experiments have few, components many."""
     max_kurtosis: float = 10.0
@@ -52,6 +54,8 @@ class KindCriteria:
 CRITERIA = KindCriteria()
 # Distinct rows of at most this many values are held in memory; those of larger views are found again when needed.
 MAX_HELD_VALUES = 1 << 22
+# Hashes of values are the first bits of their product with 2⁶⁴ times the golden ratio; there are so many for each row.
+HASH_FACTOR, HASHES_PER_VALUE = np.uint64(0x9E3779B97F4A7C15), 4
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,8 @@ def _root_sums(block: Matrix) -> tuple[NDArray, NDArray, bool]:
 def least_correlation(raw: RawView) -> float:
     """Probability that independent columns correlate as little as these; 1 if the test does not apply.
 
+    0.5 stands for any larger probability if a few columns show it.
+
     For n rows of independent columns, n·r² is about χ² with one degree of freedom for each pair, so the sum over m
     pairs is about χ² with m. The scores of a principal component analysis of the same samples have r = 0, and those of
     a singular value decomposition a cosine of 0; measurements have larger sums. In a part of the samples the sum is
@@ -171,12 +177,35 @@ def least_correlation(raw: RawView) -> float:
     order = order[deviation[order] > CRITERIA.min_relative_deviation * deviation.max()]
     # Only these columns are kept: a view on disk may be far wider than memory.
     rows = np.vstack([block[:, order].astype(np.float64) for block in blocks()])
-    rows = rows[:, _count_distinct(rows) >= CRITERIA.min_distinct_share * len(rows)]
-    kurtosis = _kurtosis(_at_length_1(rows - rows.mean(axis=0)))
-    rows = rows[:, kurtosis <= max(CRITERIA.max_kurtosis, len(rows) / CRITERIA.min_effective_rows)]
-    if rows.shape[1] < 2:
-        return 1.0
-    return min(_less_than_chance(rows - rows.mean(axis=0)), _less_than_chance(rows))
+    if len(order) > 2 * CRITERIA.n_first_columns:
+        some = _comparable(np.ascontiguousarray(rows[:, : CRITERIA.n_first_columns]))
+        n_pairs = len(order) * (len(order) - 1) / 2
+        # The median of χ² is below its degrees of freedom, and other pairs only add to the sum.
+        if min(len(rows) * _sum_of_squares(cosines) for cosines, _ in some) > n_pairs:
+            return 0.5
+    return min(_less_than_chance(*columns) for columns in _comparable(rows))
+
+
+def _comparable(rows: NDArray) -> list[tuple[NDArray, NDArray]]:
+    """The columns that the test of correlations applies to, at length 1, centred and not; and their kurtosis."""
+    rows = _columns(rows, have_distinct_values(rows, CRITERIA.min_distinct_share * len(rows)))
+    centred = _at_length_1(rows - rows.mean(axis=0))
+    kurtosis = _kurtosis(centred)
+    light = kurtosis <= max(CRITERIA.max_kurtosis, len(rows) / CRITERIA.min_effective_rows)
+    cosines = _at_length_1(_columns(rows, light))
+    return [(_columns(centred, light), kurtosis[light]), (cosines, _kurtosis(cosines))]
+
+
+def _columns(rows: NDArray, chosen: NDArray) -> NDArray:
+    """Some columns; without a copy if all are chosen."""
+    return rows if chosen.all() else rows[:, chosen]
+
+
+def _sum_of_squares(cosines: NDArray) -> float:
+    """Sum over all pairs of columns of length 1 of their squared products."""
+    products = cosines.T @ cosines
+    np.fill_diagonal(products, 0)
+    return float(np.vdot(products, products)) / 2
 
 
 def _deviations(blocks: Iterable[NDArray], n_columns: int) -> tuple[NDArray, int]:
@@ -195,26 +224,46 @@ def _deviations(blocks: Iterable[NDArray], n_columns: int) -> tuple[NDArray, int
     return np.sqrt(np.maximum(squares / max(n_rows, 1) - mean**2, 0)), n_rows
 
 
-def _less_than_chance(rows: NDArray) -> float:
-    """Probability of a sum of squared cosines between the columns as small as this, by chance.
+def _less_than_chance(cosines: NDArray, kurtosis: NDArray) -> float:
+    """Probability of a sum of squared cosines between columns of length 1 as small as this, by chance.
 
     Rare large values make the variance of n·r² 2 + κ_j·κ_k/n, with κ the excess kurtosis (Pitman 1937): few pairs then
     have most of the sum, and it is often small. A scaled χ² has this variance.
     """
-    cosines = _at_length_1(rows)
-    products = cosines.T @ cosines
-    np.fill_diagonal(products, 0)
-    excess = _kurtosis(cosines) - 3
-    n_pairs = len(products) * (len(products) - 1) / 2
+    if cosines.shape[1] < 2:
+        return 1.0
+    excess = kurtosis - 3
+    n_pairs = len(excess) * (len(excess) - 1) / 2
     mean_product = (excess.sum() ** 2 - excess @ excess) / 2 / n_pairs
-    scale = 1 + max(float(mean_product) / (2 * len(rows)), 0.0)
-    return float(chdtr(n_pairs / scale, len(rows) * np.vdot(products, products) / 2 / scale))
+    scale = 1 + max(float(mean_product) / (2 * len(cosines)), 0.0)
+    return float(chdtr(n_pairs / scale, len(cosines) * _sum_of_squares(cosines) / scale))
 
 
-def _count_distinct(rows: NDArray) -> NDArray:
-    """Number of distinct values of each column."""
-    columns = np.sort(rows.T.copy(), axis=1)
-    return 1 + np.count_nonzero(columns[:, 1:] != columns[:, :-1], axis=1)
+def have_distinct_values(rows: NDArray, least: float) -> NDArray:
+    """Which columns have at least so many distinct values.
+
+    Different values may share a hash, so a column has at least as many values as hashes. Only columns with too few
+    hashes are sorted.
+
+    Examples
+    --------
+    >>> have_distinct_values(np.array([[1.0, 0.0], [2.0, -0.0], [3.0, 5.0]]), 3)
+    array([ True, False])
+    """
+    n_bits = (HASHES_PER_VALUE * len(rows)).bit_length()
+    shift, seen = np.uint64(64 - n_bits), np.empty(1 << n_bits, dtype=bool)
+    enough = np.empty(rows.shape[1], dtype=bool)
+    for j, column in enumerate(rows.T):
+        # Zeros of both signs are equal, but differ in their bits.
+        hashes = ((column + 0.0).view(np.uint64) * HASH_FACTOR) >> shift
+        seen[:] = False
+        seen[hashes.view(np.int64)] = True
+        enough[j] = np.count_nonzero(seen) >= least
+    unclear = np.flatnonzero(~enough)
+    if len(unclear):
+        columns = np.sort(rows.T[unclear], axis=1)
+        enough[unclear] = 1 + np.count_nonzero(columns[:, 1:] != columns[:, :-1], axis=1) >= least
+    return enough
 
 
 def _at_length_1(columns: NDArray) -> NDArray:
