@@ -69,13 +69,12 @@ class BlockedMatrix:
         firsts = np.append(np.arange(0, len(starts), per_part), len(starts))
         # Blocks and rows of each part.
         self.parts = [
-            (range(first, end), slice(int(self.bounds[first]), int(self.bounds[end]))) for first, end in pairwise(firsts)
+            (range(first, end), slice(int(self.bounds[first]), int(self.bounds[end])))
+            for first, end in pairwise(firsts)
         ]
         self.rows = [consecutive_rows(scaled, rows) for _, rows in self.parts]
 
-    def solve(
-        self, rhs: NDArray, tol: float, outputs: sparse.csr_array | None = None, max_iter: int = 5000
-    ) -> NDArray:
+    def solve(self, rhs: NDArray, tol: float, outputs: sparse.csr_array | None = None, max_iter: int = 5000) -> NDArray:
         """X of M·X = B, or C·X.
 
         Parameters
