@@ -76,7 +76,7 @@ def label_weights(solver: LabelSolver, samples: NDArray | sparse.csr_array) -> I
 
 
 def _outputs(system: LabelSystem) -> sparse.csr_array:
-    """C for which C·X has the weight of each labelled sample, then Σ a_j·x_j and Σ a_j·q_j·x_j if there is an anchor."""
+    """C for which C·X has the weight of each labelled sample, then, with an anchor, Σ a_j·x_j and Σ a_j·q_j·x_j."""
     labelled = np.flatnonzero(system.labelled)
     clamped = system.clamped[labelled]
     finite = np.where(clamped, 0.0, system.trust[labelled])
