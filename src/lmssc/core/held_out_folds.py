@@ -24,7 +24,7 @@ from lmssc.numerics.spatial_order import spatial_order
 
 N_FOLDS = 5
 """Folds of held-out labels: each answer comes from a fit that has four fifths of the labels."""
-MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-5
+MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-4
 """Rounds of the warm start, and relative residual of the propagation, of very many samples:
 the promise of p-values does not depend on how good the scores are."""
 MIN_LABELS, MIN_LABELS_PER_CLASS = 900, 60
