@@ -272,3 +272,26 @@ def test_a_block_that_is_referred_to_many_times_takes_memory_once(tmp_path):
     refused = ["cannot be read as a model" in message for message in messages.splitlines()]
     assert refused == [path.name != "arrays, False.lmssc" for path in paths]  # views of one block take no memory
     assert mebibytes < 500
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.full((N, 3), N, np.int32),
+        np.full((N, 3), -1, np.int32),
+        np.zeros((N - 1, 3), np.int32),
+        np.zeros((N, 3)),
+        np.zeros(N, np.int32),
+        np.zeros((N, 0), np.int32),
+        None,
+    ],
+)
+def test_candidates_are_samples_of_the_model(bad, tmp_path):
+    clf = MODELS["LMSSC"]()
+    clf._candidates = np.zeros((len(clf._order.samples), 3), np.int32)
+    save(clf, tmp_path / "good.lmssc")
+    assert (lmssc.load(tmp_path / "good.lmssc")._candidates == 0).all()
+    clf._candidates = bad
+    save(clf, tmp_path / "bad.lmssc")
+    with pytest.raises(ModelFileError):
+        lmssc.load(tmp_path / "bad.lmssc")

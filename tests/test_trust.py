@@ -465,6 +465,46 @@ def test_scores_of_many_samples_are_those_of_the_slow_way(many):
     np.testing.assert_allclose(found, weights, atol=3e-5)
 
 
+def test_weights_of_many_explanations_are_those_of_each(many):
+    """Enough rows for the solver of many right-hand sides; its weights give the scores, too."""
+    data, clf = many
+    rows = np.flatnonzero(data.y < 0)[:40]
+    why = clf.explain(rows)
+    exact = label_weights(LabelSolver(label_system(clf), tol=1e-12), clf._nodes[rows]).weights.toarray()
+    weights = np.zeros((len(rows), len(data.y)))
+    weights[:, clf._order.samples] = exact
+    np.testing.assert_allclose(why.weights.toarray(), weights, atol=3e-5)
+    few = clf.explain(rows[:3])
+    np.testing.assert_allclose(why.weights[:3].toarray(), few.weights.toarray(), atol=3e-5)
+
+
+def test_candidates_of_many_samples_have_seen_no_label(many, tmp_path):
+    """Other labels, the same candidates; a saved model keeps them, and an update drops them."""
+    data, clf = many
+    other = np.where(data.y >= 0, (data.y + 1) % 3, -1)
+    other[np.flatnonzero(data.y >= 0)[::2]] = 0
+    again = LMSSC(max_iter=1, calibrate=False).fit(data.views, other)
+    np.testing.assert_array_equal(again._candidates, clf._candidates)
+    clf.save(tmp_path / "model.lmssc")
+    loaded = lmssc.load(tmp_path / "model.lmssc")
+    vars(loaded).pop("_novelty", None)  # asked for before, and saved
+    np.testing.assert_array_equal(loaded.novelty_, clf.novelty_)
+    np.testing.assert_array_equal(loaded.predict_set(), clf.predict_set())
+    loaded.partial_update([view[:5] + 0.01 for view in data.views])
+    assert len(loaded.novelty_) == len(data.y) + 5
+    assert "_candidates" not in vars(loaded)
+
+
+def test_candidates_are_those_of_a_new_index(many):
+    """The graph on Z alone has nearly the same edges whether candidates are kept or sought again."""
+    _, clf = many
+    kept = latent_problem(clf)
+    edges = [problem.graph.astype(bool).astype(int) for problem in (kept, replace(kept, candidates=None))]
+    shared = edges[0].multiply(edges[1]).sum()
+    assert shared > 0.9 * max(one.sum() for one in edges)
+    assert kept.in_space[1]._first_search.n_full_searches == 0
+
+
 def test_wrong_labels_among_many_are_the_most_suspect(many):
     data, _ = many
     y, wrong = flipped(data, 0.1)

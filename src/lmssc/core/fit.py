@@ -91,6 +91,8 @@ class FitResult:
         As of `StartConfidence`.
     one_class : OneClassSamples or None
         Samples in components of the graph whose labels are all of one class, if they are known.
+    candidates : ndarray of int of shape (n, p), or None
+        As of `Start`.
     """
 
     scores: NDArray
@@ -119,6 +121,7 @@ class FitResult:
     view_weight: float = 0.0
     held_out: tuple[NDArray, NDArray] | None = None
     one_class: OneClassSamples | None = None
+    candidates: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -315,6 +318,7 @@ def make_result(
         link_laplacian=None if objective.links is None else _sorted(undo_graph(objective.links.laplacian)),
         view_weight=start.view_weight,
         held_out=start.confidence.held_out,
+        candidates=None if start.candidates is None else start.permutation.undo_lists(start.candidates),
     )
 
 
@@ -362,7 +366,7 @@ def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
 _NOT_SAVED = ("XtH", "laplacian", "search")
 # What the start adds to the objective and leaves for the end.
 _SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
-_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion", "view_weight")
+_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion", "view_weight", "candidates")
 
 
 class _FitSaver(Saver[Start, IterationState]):

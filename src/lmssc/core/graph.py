@@ -12,7 +12,7 @@ from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
 from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
 from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.matrices import Matrix
-from lmssc.numerics.parallel import threaded_map
+from lmssc.numerics.parallel import count_threads, threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, diagonal_minus, stack_rows, threaded_product
 
 # Longer rows of S, which only hundreds of near-duplicates of one sample make, are cut.
@@ -410,7 +410,9 @@ def laplacian(graph: sparse.csr_array, *, normalised: bool = False) -> sparse.cs
     def part(rows: slice) -> sparse.csr_array:
         return laplacian_rows(consecutive_rows(graph, rows), consecutive_rows(transposed, rows), rows.start)
 
-    result = stack_rows(threaded_map(part, gen_batches(graph.shape[0], ROWS_PER_THREAD)))
+    # One thread makes all rows at once, which need not be stacked then.
+    size = ROWS_PER_THREAD if count_threads() > 1 else max(graph.shape[0], 1)
+    result = stack_rows(threaded_map(part, gen_batches(graph.shape[0], size)))
     if not normalised:
         return result
     degrees = (graph.sum(axis=1) + graph.sum(axis=0)) / 2

@@ -24,7 +24,7 @@ from lmssc.numerics.spatial_order import spatial_order
 
 N_FOLDS = 5
 """Folds of held-out labels: each answer comes from a fit that has four fifths of the labels."""
-MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-5
+MAX_ROUNDS_IF_FAST, TOLERANCE_IF_FAST = 1, 1e-4
 """Rounds of the warm start, and relative residual of the propagation, of very many samples:
 the promise of p-values does not depend on how good the scores are."""
 MIN_LABELS, MIN_LABELS_PER_CLASS = 900, 60
@@ -91,6 +91,8 @@ class LatentProblem:
     fast : bool
         Whether the samples are some or all of very many. The answers are then in single precision and from one round
         of the warm start, and neighbours are sought among candidates that are found once.
+    candidates : ndarray of int of shape (n, p), or None
+        Samples near to each, found without any label, among which neighbours are sought first.
     """
 
     embedded: NDArray
@@ -107,12 +109,14 @@ class LatentProblem:
     opinion_share: float = 0.0
     positions: NDArray | None = None
     fast: bool = False
+    candidates: NDArray | None = None
 
     def take(self, rows: NDArray) -> "LatentProblem":
         """The same for some of the samples, or for all in another order; links to samples left out are lost."""
         groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
         links = None if self.links is None else self.links[rows][:, rows].tocsr()
-        return replace(self, embedded=self.embedded[rows], groups=groups, opinions=opinions, links=links)
+        parts = {"embedded": self.embedded[rows], "groups": groups, "opinions": opinions, "links": links}
+        return replace(self, **parts, candidates=None)
 
     @cached_property
     def graph(self) -> sparse.csr_array:
@@ -125,7 +129,10 @@ class LatentProblem:
     @cached_property
     def _first_search(self) -> Search:
         """The search for neighbours in Z alone."""
-        return self._new_search()
+        search = self._new_search()
+        if self.candidates is not None and isinstance(search, ApproximateKNN):
+            search.set_state(self.candidates.copy())
+        return search
 
     def _new_search(self) -> Search:
         if self.fast and self.recall < 1:
@@ -141,7 +148,11 @@ class LatentProblem:
     def in_space(self) -> tuple[NDArray, "LatentProblem"]:
         """An order in which neighbours are close in memory, and the problem in this order."""
         order = spatial_order(self.embedded)
-        problem = replace(self.take(order), positions=np.argsort(order))
+        positions = np.argsort(order)
+        lists = self.candidates
+        if lists is not None:
+            lists = positions.astype(lists.dtype)[lists[order]]
+        problem = replace(self.take(order), positions=positions, candidates=lists)
         if self.fast:
             single = problem.embedded.astype(np.float32)
             problem = replace(problem, embedded=single, tol=max(self.tol, TOLERANCE_IF_FAST))

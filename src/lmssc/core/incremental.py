@@ -17,7 +17,8 @@ from lmssc.core.objective import TOLERANCE
 from lmssc.core.propagation import Propagation, propagate, rescue_disconnected
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
-from lmssc.numerics.knn.exact import other_neighbors
+from lmssc.numerics.knn.approximate import points_within
+from lmssc.numerics.knn.exact import listed_distances
 
 # Residual of the solver, as a share of the root of the share of samples that are new or have another label. With 1 %
 # new samples of 200,000, one label in 7,000 differs from that of the exact solution.
@@ -191,13 +192,22 @@ def measured_recall(graph: sparse.csr_array, coordinates: NDArray, scores: NDArr
     rows = np.linspace(0, graph.shape[0] - 1, min(N_MEASURED, graph.shape[0]), dtype=np.intp)
     roots = np.sqrt([rule.beta, rule.gamma]).astype(coordinates.dtype)
     points = np.hstack([coordinates * roots[0], scores.astype(coordinates.dtype, copy=False) * roots[1]])
-    sizes = np.diff(graph.indptr)[rows]
-    nearest = other_neighbors(points, int(sizes.max()), rows).indices
     some = graph[rows]
-    wanted = np.arange(nearest.shape[1]) < sizes[:, None]
-    numbers = np.repeat(np.arange(len(rows)), sizes) * graph.shape[0] + some.indices
-    true = (np.arange(len(rows))[:, None] * graph.shape[0] + nearest)[wanted]
-    return float(np.isin(true, numbers, assume_unique=True).sum() / sizes.sum())
+    sizes = np.diff(some.indptr)
+    number = np.repeat(np.arange(len(rows)), sizes)
+    # The farthest neighbour in the graph is no nearer than the farthest true one: points beyond it are skipped.
+    own = listed_distances(points, points[rows][number], some.indices[:, None])[:, 0]
+    limits = np.zeros(len(rows), dtype=own.dtype)
+    np.maximum.at(limits, number, own)
+    query, point, distances = points_within(points, points[rows], limits)
+    other = point != rows[query]
+    query, point, distances = query[other], point[other], distances[other]
+    order = np.lexsort((point, distances, query))
+    query, point = query[order], point[order]
+    rank = np.arange(len(query)) - np.searchsorted(query, np.arange(len(rows)))[query]
+    true = (query * graph.shape[0] + point)[rank < sizes[query]]
+    found = number * graph.shape[0] + some.indices
+    return float(np.isin(true, found, assume_unique=True).sum() / sizes.sum())
 
 
 def reasons_to_refit(

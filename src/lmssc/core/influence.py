@@ -11,7 +11,7 @@ from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.numerics.batches import gen_batches
 
 # Right-hand sides solved at a time, and entries of such a batch at most.
-MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 64, 20_000_000
+MAX_BATCH_COLUMNS, MAX_BATCH_ENTRIES = 128, 20_000_000
 # Smaller weights are nothing but the solver's error.
 MIN_WEIGHT = 1e-12
 
@@ -66,7 +66,8 @@ def label_weights(solver: LabelSolver, samples: NDArray | sparse.csr_array) -> I
     if isinstance(samples, np.ndarray):
         each = np.arange(len(samples) + 1)
         samples = sparse.csr_array((np.ones(len(samples)), samples, each), shape=(len(samples), system.n_samples))
-    parts = [_weights_of_batch(solver, samples[batch]) for batch in _batches(system, samples.shape[0])]
+    outputs = _outputs(system)
+    parts = [_weights_of_batch(solver, outputs, samples[batch]) for batch in _batches(system, samples.shape[0])]
     if not parts:
         empty = sparse.csr_array((0, system.n_samples))
         return Influence(empty, np.empty(0), np.empty((0, system.labels.shape[1])))
@@ -74,28 +75,41 @@ def label_weights(solver: LabelSolver, samples: NDArray | sparse.csr_array) -> I
     return Influence(sparse.vstack(weights, format="csr"), np.concatenate(anchor), np.concatenate(opinion))
 
 
-def _weights_of_batch(solver: LabelSolver, rows: sparse.csr_array) -> Influence:
-    system = solver.original
-    columns = rows.toarray().T
-    X = solver.solve(columns).astype(np.float64, copy=False)
+def _outputs(system: LabelSystem) -> sparse.csr_array:
+    """C for which C·X has the weight of each labelled sample, then, with an anchor, Σ a_j·x_j and Σ a_j·q_j·x_j."""
     labelled = np.flatnonzero(system.labelled)
-    clamped = system.clamped[labelled][:, None]
-    finite = np.where(system.clamped, 0.0, system.trust)[labelled][:, None]
-    weights = np.where(clamped, columns[labelled] - system.laplacian[labelled] @ X, finite * X[labelled])
+    clamped = system.clamped[labelled]
+    finite = np.where(clamped, 0.0, system.trust[labelled])
+    shape = len(labelled), system.n_samples
+    own = sparse.csr_array((finite, (np.arange(len(labelled)), labelled)), shape=shape)
+    weights = own - sparse.diags_array(clamped.astype(np.float64)) @ system.laplacian[labelled]
+    if system.anchor is None:
+        return weights.tocsr()
+    shares = [system.anchor[None]]
+    if system.opinion is not None:
+        shares.append((system.anchor[:, None] * system.opinion).T)
+    return sparse.vstack([weights, *map(sparse.csr_array, shares)], format="csr")
+
+
+def _weights_of_batch(solver: LabelSolver, outputs: sparse.csr_array, rows: sparse.csr_array) -> Influence:
+    system = solver.original
+    labelled = np.flatnonzero(system.labelled)
+    found = solver.solve_outputs(outputs, rows).astype(np.float64, copy=False)
+    weights, shares = found[: len(labelled)], found[len(labelled) :]
+    # A clamped sample has its own label.
+    weights += system.clamped[labelled][:, None] * rows[:, labelled].toarray().T
     weights[weights < MIN_WEIGHT] = 0
-    share = np.zeros(X.shape) if system.anchor is None else np.maximum(system.anchor[:, None] * X, 0)
+    anchor = np.maximum(shares[0], 0) if len(shares) else np.zeros(rows.shape[0])
     # The sum is known: the share of the row that is reached. What the solver left over is shared out.
     known = rows @ system.reached.astype(np.float64)
-    total = weights.sum(axis=0) + share.sum(axis=0)
+    total = weights.sum(axis=0) + anchor
     factor = np.divide(known, total, out=np.zeros_like(total), where=total > 0)
-    weights, share = weights * factor, share * factor
-    entries = sparse.coo_array(weights.T)
+    entries = sparse.coo_array((weights * factor).T)
     places = entries.row, labelled[entries.col]
-    found = sparse.csr_array((entries.data, places), shape=rows.shape)
     opinion = np.zeros((rows.shape[0], system.labels.shape[1]))
-    if system.opinion is not None:
-        opinion = share.T @ system.opinion
-    return Influence(found, share.sum(axis=0), opinion)
+    if len(shares) > 1:
+        opinion = (shares[1:] * factor).T
+    return Influence(sparse.csr_array((entries.data, places), shape=rows.shape), anchor * factor, opinion)
 
 
 def leave_one_out(solver: LabelSolver, scores: NDArray) -> tuple[NDArray, NDArray]:

@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lmssc.core.targets import Targets
+from lmssc.numerics.blocked_cg import MIN_COLUMNS, BlockedMatrix, CoarseBlocks
 from lmssc.numerics.conjugate_gradient import conjugate_gradient, solver_tolerance
-from lmssc.numerics.sparse_ops import threaded_product
-from lmssc.numerics.two_level_preconditioner import coarse_correction
+from lmssc.numerics.sparse_ops import components_of, threaded_product
+from lmssc.numerics.two_level_preconditioner import coarse_correction, coarse_level
 
 # With so few right-hand sides plain products are several times faster: starting threads costs as much for one column as
 # for ten.
@@ -82,7 +82,7 @@ class LabelSystem:
     @cached_property
     def component(self) -> NDArray:
         """Connected component of each sample."""
-        return connected_components(self.laplacian, directed=False)[1]
+        return components_of(self.laplacian)[1]
 
     @cached_property
     def n_roots(self) -> NDArray:
@@ -102,15 +102,18 @@ class LabelSystem:
             result = result + self.anchor[:, None] * self.opinion
         return result.astype(self.laplacian.dtype, copy=False)
 
-    def take(self, order: NDArray) -> "LabelSystem":
-        """The system with its samples in another order."""
-        return LabelSystem(
-            self.laplacian[order][:, order].tocsr(),
+    def take(self, order: NDArray, dtype: np.dtype | type | None = None) -> "LabelSystem":
+        """The system with its samples in another order, and L in another precision."""
+        laplacian = self.laplacian if dtype is None else self.laplacian.astype(dtype)
+        result = LabelSystem(
+            laplacian[order][:, order].tocsr(),
             self.labels[order],
             self.trust[order],
             None if self.anchor is None else self.anchor[order],
             None if self.opinion is None else self.opinion[order],
         )
+        vars(result)["component"] = self.component[order]  # as the cached property: they need not be found again
+        return result
 
 
 class LabelSolver:
@@ -146,20 +149,75 @@ class LabelSolver:
         dtype: np.dtype | type | None = None,
     ) -> None:
         self.original = system
-        self.system = system if order is None else system.take(order)
-        if dtype is not None:
-            self.system = replace(self.system, laplacian=self.system.laplacian.astype(dtype))
+        if order is not None:
+            self.system = system.take(order, dtype)
+        else:
+            self.system = system if dtype is None else replace(system, laplacian=system.laplacian.astype(dtype))
         self.order = order
         self.tol = tol
         self._positions = None if order is None else np.argsort(order)
-        inner = self.system
-        self._product = threaded_product(inner.laplacian)
-        self._diagonal = inner.laplacian.diagonal() + inner.shift
-        self._diagonal[self._diagonal <= 0] = 1
-        held = inner.clamped | ~inner.reached
+        self._held = self.system.clamped | ~self.system.reached
         # Opinions make the system well conditioned, and are not in the coarse level.
-        has_coarse = order is not None and inner.anchor is None
-        self._coarse = coarse_correction(inner.laplacian, held) if has_coarse else None
+        self._has_coarse = order is not None and system.anchor is None
+
+    @cached_property
+    def _product(self) -> Callable[..., NDArray]:
+        return threaded_product(self.system.laplacian)
+
+    @cached_property
+    def _diagonal(self) -> NDArray:
+        diagonal = self.system.laplacian.diagonal() + self.system.shift
+        diagonal[diagonal <= 0] = 1
+        return diagonal
+
+    @cached_property
+    def _coarse(self) -> Callable[..., None] | None:
+        return coarse_correction(self.system.laplacian, self._held) if self._has_coarse else None
+
+    @cached_property
+    def _free(self) -> NDArray:
+        """Samples that are not held by default, in the order of the solver."""
+        return np.flatnonzero(~self._held)
+
+    @cached_property
+    def _blocked(self) -> BlockedMatrix:
+        """The system of the samples that are not held by default."""
+        inner, free = self.system, self._free
+        matrix = inner.laplacian[free][:, free].tocsr()
+        shift = inner.shift[free].astype(matrix.dtype)
+        if shift.any():
+            matrix = (matrix + sparse.diags_array(shift)).tocsr()
+        if not self._has_coarse:
+            return BlockedMatrix(matrix)
+        starts, factor = coarse_level(inner.laplacian, self._held)
+        return BlockedMatrix(matrix, CoarseBlocks(np.searchsorted(free, starts), factor))
+
+    def solve_outputs(self, outputs: sparse.csr_array, rows: sparse.csr_array) -> NDArray:
+        """C·X for right-hand sides that are the rows of a sparse matrix; with many of them, X is never formed.
+
+        Parameters
+        ----------
+        outputs : csr_array of shape (p, n)
+            C.
+        rows : csr_array of shape (m, n)
+            Bᵀ.
+
+        Returns
+        -------
+        ndarray of shape (p, m)
+        """
+        if self.order is None or rows.shape[0] < MIN_COLUMNS:
+            X = self.solve(rows.toarray().T)
+            return outputs.astype(X.dtype, copy=False) @ X
+        dtype, samples = self.system.laplacian.dtype, self.order[self._free]
+        place = np.full(rows.shape[1], -1)
+        place[samples] = np.arange(len(samples))
+        entries = rows.tocoo()
+        free = place[entries.col] >= 0
+        rhs = np.zeros((len(samples), rows.shape[0]), dtype=dtype)
+        rhs[place[entries.col[free]], entries.row[free]] = entries.data[free]
+        taken = outputs[:, samples].astype(dtype, copy=False)
+        return self._blocked.solve(rhs, solver_tolerance(dtype, self.tol), taken)
 
     def solve(self, rhs: NDArray, held: NDArray | None = None, tol: float | None = None) -> NDArray:
         """X for a right-hand side B, zero where samples are held.
@@ -178,7 +236,9 @@ class LabelSolver:
         ndarray of shape (n, m)
         """
         if held is None:
-            held = self.system.clamped | ~self.system.reached
+            if self.order is not None and rhs.shape[1] >= MIN_COLUMNS:
+                return self._solve_blocked(rhs, self.tol if tol is None else tol)
+            held = self._held
         elif self.order is not None:
             held = held[self.order]
         fixed = np.flatnonzero(held)
@@ -194,6 +254,14 @@ class LabelSolver:
             tol=solver_tolerance(dtype, self.tol if tol is None else tol),
         )
         return solution if self._positions is None else solution[self._positions]
+
+    def _solve_blocked(self, rhs: NDArray, tol: float) -> NDArray:
+        """`solve` for many right-hand sides."""
+        dtype, samples = self.system.laplacian.dtype, self.order[self._free]  # type: ignore[index]
+        result = np.zeros(rhs.shape, dtype=dtype)
+        right = np.array(rhs[samples], dtype=dtype, order="C")
+        result[samples] = self._blocked.solve(right, solver_tolerance(dtype, tol))
+        return result
 
     def _operator(self, fixed: NDArray, few: bool) -> Callable[[NDArray], NDArray]:
         product = self.system.laplacian.__matmul__ if few else self._product

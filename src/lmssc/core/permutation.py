@@ -75,6 +75,10 @@ class Permutation:
         """A graph of the samples in the order of the fit, with rows and columns in canonical order."""
         return graph if self.positions is None else graph[self.positions][:, self.positions].tocsr()
 
+    def undo_lists(self, lists: NDArray) -> NDArray:
+        """Lists of samples, one for each sample, with rows and numbers put back into canonical order."""
+        return lists if self.order is None else self.order.astype(lists.dtype)[lists[self.positions]]
+
     def first(self, n: int, of: int) -> NDArray:
         """Positions of the first `n` of all `of` canonical samples, or of all if there are fewer."""
         return np.arange(min(n, of)) if self.positions is None else self.positions[:n]

@@ -1,6 +1,7 @@
 """What the alternation starts from: initial positions, order of the samples, first graph, warm start, calibration."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,7 +31,7 @@ from lmssc.core.unlabelled_kinds import calibrate_unlabelled_kinds
 from lmssc.core.view_graph import add_view_graph, judge_view_graph
 from lmssc.core.warm_start import WarmStart, trusted_targets, warm_start
 from lmssc.data.views import Views
-from lmssc.numerics.knn.approximate import choose_search
+from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search
 from lmssc.numerics.knn.exact import Search
 from lmssc.numerics.scale import is_large
 from lmssc.numerics.spatial_order import spatial_order
@@ -66,6 +67,9 @@ class Start:
         Weight of the mean of the views' own graphs, which is then the links of the objective; 0 without it.
     history : list of dict
         Terms of J after the iterations that are done already.
+    candidates : ndarray of int of shape (n, p), or None
+        Nearest samples in Z at the beginning, which no label has seen, in the order of the fit, if there are so many
+        samples that they come from an index.
     """
 
     objective: Objective
@@ -78,6 +82,7 @@ class Start:
     second_opinion: SecondOpinion | None = None
     view_weight: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
+    candidates: NDArray | None = None
 
 
 def begin(
@@ -111,6 +116,8 @@ def begin(
     shared = config.calibrate and config.label_weight > 0 and views.n_samples <= MAX_CALIBRATION_SAMPLES
     search = choose_search(views.n_samples, config.neighbor_recall, targets.n_classes if shared else None)
     first = _first_graph(objective, latent, search, permutation, config)
+    # Later searches sort the lists by distances that labels have a part in, or find others.
+    candidates = deepcopy(search.state()) if isinstance(search, ApproximateKNN) else None
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
@@ -138,7 +145,16 @@ def begin(
     )
     cut_off = None if start.expected is None else start.initially_disconnected
     return Start(
-        objective, state, permutation, embedding, start.regressor, cut_off, confidence, second_opinion, view_weight
+        objective,
+        state,
+        permutation,
+        embedding,
+        start.regressor,
+        cut_off,
+        confidence,
+        second_opinion,
+        view_weight,
+        candidates=candidates,
     )
 
 

@@ -47,7 +47,7 @@ def explain_rows(model: Any, rows: NDArray, n: int, ids: Sequence[str]) -> Expla
         [str(ids[row]) for row in rows],
         fitted_rows(model, system, nodes),
         place,
-        _affinities(system)[nodes[place]],
+        _affinities(system, nodes[place]),
         model.latent_[rows],
         model.label_distributions_[rows],
     )
@@ -65,7 +65,7 @@ def explain_new(model: Any, found: NewRows, distributions: NDArray, n: int, ids:
     if known.any():
         means[np.flatnonzero(known)] = fitted_rows(model, system, own[known]).tolil()
     edges = sparse.diags_array((~known).astype(float)) @ found.weights
-    edges = edges + sparse.diags_array(known.astype(float)) @ _affinities(system)[own]
+    edges = edges + sparse.diags_array(known.astype(float)) @ _affinities(system, own)
     names = [
         str(ids[model._order.samples[node]]) if node >= 0 else f"new sample {row}"
         for row, node in enumerate(found.nodes)
@@ -115,9 +115,11 @@ def _explain(
     )
 
 
-def _affinities(system: LabelSystem) -> sparse.csr_array:
-    """(S + Sᵀ)/2."""
-    return (sparse.diags_array(system.laplacian.diagonal()) - system.laplacian).tocsr()
+def _affinities(system: LabelSystem, nodes: NDArray) -> sparse.csr_array:
+    """Rows of (S + Sᵀ)/2."""
+    rows = system.laplacian[nodes]
+    entries = system.laplacian.diagonal()[nodes], (np.arange(len(nodes)), nodes)
+    return (sparse.csr_array(entries, shape=rows.shape) - rows).tocsr()
 
 
 def _strongest(weights: sparse.csr_array, n: int) -> NDArray:

@@ -181,6 +181,16 @@ OPTIONAL: Table = {
         "a class of each of the n samples, or −1",
     ),
     "_novelty": array("n", least=0, most=1),
+    "_candidates": Check(
+        lambda value, sizes: (
+            type(value) is np.ndarray
+            and value.ndim == 2
+            and value.dtype == np.int32
+            and value.shape[0] == sizes.m
+            and bool(value.size and value.min() >= 0 and value.max() < sizes.m)
+        ),
+        "samples near to each of the m samples",
+    ),
     "_soft": Check(lambda value, _: isinstance(value, bool), "True or False"),
     "_sklearn_output_config": Check(
         lambda value, _: type(value) is dict and list(value) == ["transform"] and value["transform"] in OUTPUTS,

@@ -398,12 +398,12 @@ class LMSSC(
             len(result.latent),
             int(self._labelled.sum()),
         )
-        for name in ("_inner", "_novelty", "_raw_scores"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        if result.raw_scores is not None:
-            self._raw_scores = result.raw_scores
-        if result.order is not None:
-            self._inner = result.order
+        self.__dict__.pop("_novelty", None)
+        known = {"_raw_scores": result.raw_scores, "_inner": result.order, "_candidates": result.candidates}
+        for name, value in known.items():
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if value is not None:
+                setattr(self, name, value)
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust

@@ -375,7 +375,8 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     model._memory = replace(memory, n_missing=merged.reorder(nodes.n_missing) if nodes.n_missing.any() else None)
     model._raw_scores = merged.reorder(found.raw_scores)
     model._inner = merged.position[beside_neighbors(found.graph, len(merged.added))]
-    vars(model).pop("_novelty", None)
+    for name in ("_candidates", "_novelty"):
+        vars(model).pop(name, None)
     if hasattr(model, "ids_"):
         model.ids_ = _with_row_names(model.ids_, len(merged.nodes))
     model._targets = targets.take(order)

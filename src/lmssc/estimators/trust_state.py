@@ -101,6 +101,7 @@ def _latent_problem(model: Any) -> LatentProblem:
         opinions=None if opinion is None else opinion.scores[samples],
         opinion_share=model.second_opinion_,
         fast=is_large(len(samples)),
+        candidates=getattr(model, "_candidates", None),
     )
 
 

@@ -61,9 +61,8 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[.
     (True, True)
     """
     n_samples = len(known)
-    starts = block_starts(n_samples)
+    starts, factor = coarse_level(laplacian, known)
     n_blocks = len(starts)
-    factor = _factor(laplacian, known, starts)
     sizes = np.diff(starts, append=n_samples)
     ones = (~known).astype(laplacian.dtype)
     index_type = laplacian.indices.dtype
@@ -82,6 +81,22 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[.
         spread(linalg.cho_solve((factor, True), gather(residual), check_finite=False), result, add=True)
 
     return correct
+
+
+def coarse_level(laplacian: sparse.csr_array, known: NDArray) -> tuple[NDArray, NDArray]:
+    """First sample of each block, and the lower Cholesky factor of PᵀL_uuP; the parameters are as above.
+
+    Examples
+    --------
+    >>> from lmssc.core.graph import laplacian
+    >>> L = laplacian(sparse.diags_array([np.ones(399)] * 2, offsets=[1, -1]).tocsr())
+    >>> starts, factor = coarse_level(L, np.arange(400) == 0)
+    >>> starts, (factor @ factor.T).round(3)
+    (array([  0, 200]), array([[ 2., -1.],
+           [-1.,  1.]]))
+    """
+    starts = block_starts(len(known))
+    return starts, _factor(laplacian, known, starts)
 
 
 def block_starts(n_samples: int) -> NDArray:

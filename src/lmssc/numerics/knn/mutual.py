@@ -81,9 +81,9 @@ def _pairs_within(
     indexed: tuple[NDArray, BruteForceL2],
     blocks: Sequence[tuple[slice, NDArray]],
     limits: NDArray,
-    reach: NDArray,
+    reach: NDArray | None,
 ) -> NearPairs:
-    """Pairs within the limit of the query or the reach of the point.
+    """Pairs within the limit of the query or the reach of the point, if points have any.
 
     `indexed` are the numbers of the points in some order, and the points in that order; `blocks` are slices of that
     order, and the queries that they are compared with.
@@ -95,7 +95,8 @@ def _pairs_within(
         distances, errors = index.take(part).distances(queries[visitors])
         distances -= errors[:, None]  # of the rounding
         near = distances <= limits[visitors][:, None]
-        near |= distances <= reach[members]
+        if reach is not None:
+            near |= distances <= reach[members]
         row, column = np.divmod(np.flatnonzero(near), len(members))
         return visitors[row], members[column]
 
@@ -139,8 +140,7 @@ def _search_cells(points: NDArray, queries: NDArray, needed: int, reach: NDArray
     np.put_along_axis(ranks, by_distance, np.arange(SETTINGS.n_cells)[None], 1)
     limits = _limits_in_cells(points, queries, needed, indexed[1], list(zip(cells, ranks.T == 0, strict=True)))
     measured = np.linspace(0, len(queries) - 1, min(SETTINGS.n_measured, len(queries)), dtype=np.intp)
-    nobody = np.full(len(points), -np.inf, dtype=limits.dtype)
-    truth = _pairs_within(points, queries, indexed, [(slice(0, len(points)), measured)], limits, nobody)
+    truth = _pairs_within(points, queries, indexed, [(slice(0, len(points)), measured)], limits, None)
     first = np.searchsorted(truth.queries, measured)[:, None] + np.arange(needed)
     ranks_of_true = ranks[truth.queries[first], own[truth.points[first]]]
     n_visited = 1 + int(np.quantile(ranks_of_true, recall, method="higher"))
