@@ -18,8 +18,6 @@ MAX_LABELS_TWICE = 100
 drop those that are likely wrong than to trust all others less."""
 MAX_ODDS = 20.0
 """Odds of being right beyond which no label is trusted, once labels are trusted by their odds."""
-DROPPED_ODDS = 1e-3
-"""Odds of being right of a label that does not count."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ def wrong_probability(scores: NDArray, targets: Targets, noise: float) -> NDArra
 def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
     """The targets with as much trust in each label as it deserves; labels never held out stay certain.
 
-    Trust by the odds that a label is right, or next to none in those that are likely wrong; the last labels of a class
+    Trust by the odds that a label is right, or none in those that are likely wrong; the last labels of a class
     are trusted all the same. Without noise nothing changes.
 
     Examples
@@ -179,7 +177,7 @@ def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
     >>> trust_labels(targets, doubt).trust.round(3)
     array([0.3  ,   inf, 0.033,   inf])
     >>> trust_labels(targets, replace(doubt, by_odds=False)).trust
-    array([   inf,    inf, 0.0003,    inf])
+    array([inf, inf,  0., inf])
     """
     if not doubt.noise:
         return targets
@@ -190,6 +188,6 @@ def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
         doubted = targets.labelled & (np.nan_to_num(doubt.wrong) > 0.5)
         left = np.bincount(targets.codes[targets.labelled & ~doubted], minlength=targets.n_classes)
         doubted &= left[targets.codes] > 0
-        odds = np.full(len(targets), DROPPED_ODDS)
+        odds = np.zeros(len(targets))
     trust = np.where(doubted, STIFFNESS * odds, np.inf)
     return replace(targets, trust=trust if targets.trust is None else np.minimum(trust, targets.trust))

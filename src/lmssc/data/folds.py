@@ -48,7 +48,8 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
         Rows of a class are dealt in ascending order of these numbers; by default in the order of the rows.
     rotate : bool
         Continue with the next fold from class to class, so that the folds have about the same size if classes have few
-        labels. Otherwise each class starts with the first fold, and every fold up to the size of the class has it.
+        labels; classes in the order of their first rows, whatever their numbers. Otherwise each class starts with the
+        first fold, and every fold up to the size of the class has it.
 
     Returns
     -------
@@ -62,10 +63,13 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
     (array([ 0,  1,  0,  1, -1, -1]), array([ 0,  1,  0,  1, -1, -1]))
     >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, rotate=True)
     array([0, 1, 0, 1, 0, 1])
+    >>> assign_folds(np.array([1, 1, 1, 0, 0, 0]), 2, rotate=True)
+    array([0, 1, 0, 1, 0, 1])
     """
     fold = np.full(len(codes), -1)
     n_dealt = 0
-    for code in np.unique(codes[codes >= 0]):
+    classes, first = np.unique(codes[codes >= 0], return_index=True)
+    for code in classes[np.argsort(first)]:
         members = np.flatnonzero(codes == code)
         if len(members) > 1:
             if draw is not None:
