@@ -80,7 +80,7 @@ class FitResult:
     links : LinkMemory or None
         How the graphs are used, and what new samples need of them; None if there is none, or none says anything.
     targets : Targets
-        The labels, with the trust that the fit had in each.
+        The labels, with the trust that the fit had in each; none in those that it dropped.
     order : ndarray of int of shape (n,), or None
         The canonical sample at each position of the order in which the fit worked, if it is another.
     link_laplacian : csr_array of shape (n, n), or None
@@ -211,6 +211,7 @@ def fit(
     smoothed = linked.smoothed(weights)
     answers = _final_answers(start, state, config)
     result = make_result(smoothed, start, state, config, answers, terms, converged)
+    result = replace(result, targets=result.targets.with_uncounted(targets))
     if weights is None:
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])

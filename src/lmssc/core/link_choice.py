@@ -89,17 +89,22 @@ def begin_with_links(
     if not linked.graphs:
         return plain, None
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
-    strengths = weigh_graphs(linked.graphs, embedded, targets)
+    strengths = weigh_graphs(linked.graphs, embedded, targets.as_trusted_in(labels_of(plain)))
     if not strengths.any():
         return plain, None
     weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0])
     views = linked.smoothed(weights)
     # All weights share one SVD.
-    context = replace(context, cache={} if context.cache is None else context.cache)
+    plain_context, context = context, replace(context, cache={} if context.cache is None else context.cache)
     context = context.for_data(*context.data_key, "links", *weights.shares.tolist())
-    config = _with_components(config, targets)
+    plain_config, config = config, _with_components(config, targets)
     attempt = partial(begin, views, targets, config, context, groups)
     start = attempt(linked.links(weights))
+    if config.label_noise != 0:
+        # Starts are compared by the same labels: those that count if links have a say.
+        targets, sure = targets.as_trusted_in(labels_of(start)), replace(config, label_noise=0.0)
+        attempt = partial(begin, views, targets, sure, context, groups)
+        plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups)
     for weight in WEIGHTS[1:] if config.calibrate else ():
         heavier = replace(weights, weight=weight)
         candidate = attempt(linked.links(heavier))
@@ -107,6 +112,11 @@ def begin_with_links(
             break
         start, weights = candidate, heavier
     return (plain, None) if is_better(plain, start) else (start, weights)
+
+
+def labels_of(start: Start) -> Targets:
+    """The labels that count in a start, in canonical order."""
+    return start.permutation.undo_targets(start.objective.targets)
 
 
 def is_better(one: Start, other: Start) -> bool:

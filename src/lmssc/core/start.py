@@ -244,7 +244,7 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
 
 
 def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
-    """The targets, with less trust in labels that labels held out in turn contradict."""
+    """The labels that count, with less trust in those that labels held out in turn contradict."""
     undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
     problem = LatentProblem(
         undo(first.embedded),
@@ -260,7 +260,7 @@ def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutat
     # Samples without a label play no part here, so their folds do not matter.
     folds = HeldOutFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
     doubt = doubt_labels(problem, targets, folds, config.label_noise)
-    return permutation.apply_to_targets(trust_labels(targets, doubt))
+    return permutation.apply_to_targets(trust_labels(targets, doubt).counted)
 
 
 def _warm_start(objective: Objective, first: FirstGraph) -> tuple[WarmStart, Targets]:

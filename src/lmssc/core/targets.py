@@ -42,7 +42,7 @@ class Targets:
         Number of labels of each class of each node, where there are any.
     trust : ndarray of shape (n,), or None
         μ: how far the label of each node is trusted, in units of the weights of its neighbours, which sum to about 1;
-        ∞ is certain. None if all labels are certain.
+        ∞ is certain, and 0 does not count: see `counted`. None if all labels are certain.
 
     Examples
     --------
@@ -142,6 +142,49 @@ class Targets:
             (node[kept], code[kept], numbers[kept]),
             self.trust,
         )
+
+    @property
+    def counted(self) -> "Targets":
+        """The targets without the labels that have no trust at all, as if these had never been given.
+
+        Examples
+        --------
+        >>> targets = Targets.from_codes(np.array([0, 1, 1, -1]), 2)
+        >>> left = replace(targets, trust=np.array([np.inf, 0.0, np.inf, np.inf])).counted
+        >>> left.codes, left.frequencies, left.trust
+        (array([ 0, -1,  1, -1]), array([0.5, 0.5]), None)
+        """
+        if self.trust is None:
+            return self
+        left = self.without_labels(np.flatnonzero(self.trust == 0))
+        return left if len(left.uncertain) else replace(left, trust=None)
+
+    def with_uncounted(self, given: "Targets") -> "Targets":
+        """The targets with the labels of `given` that they lack, which have no trust: `counted` takes them off again.
+
+        Examples
+        --------
+        >>> given = Targets.from_codes(np.array([0, 1, 1, -1]), 2)
+        >>> found = given.without_labels(np.array([1])).with_uncounted(given)
+        >>> found.codes, found.trust
+        (array([ 0,  1,  1, -1]), array([inf,  0., inf, inf]))
+        """
+        lost = given.labelled & ~self.labelled
+        if not lost.any():
+            return self
+        again = lost[given.mixed]
+        mixed = np.concatenate([self.mixed, given.mixed[again]])
+        shares, order = np.concatenate([self.shares, given.shares[again]]), np.argsort(mixed)
+        trust = np.where(lost, 0.0, np.inf if self.trust is None else self.trust)
+        codes = np.where(lost, given.codes, self.codes)
+        return Targets(codes, self.n_classes, mixed[order], shares[order], given.counts, trust)
+
+    def as_trusted_in(self, found: "Targets") -> "Targets":
+        """These labels with the trust that `found` has in them, without those that do not count there."""
+        counted = found.counted
+        lost = np.flatnonzero(self.labelled & ~counted.labelled)
+        left = self.without_labels(lost) if len(lost) else self
+        return left if left.trust is counted.trust else replace(left, trust=counted.trust)
 
     def soften(self, nodes: NDArray, shares: NDArray) -> "Targets":
         """The targets with labels that are distributions: of `nodes`, one row of `shares` for each label.

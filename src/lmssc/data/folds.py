@@ -45,11 +45,11 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
     n_folds : int
         Number of folds.
     draw : ndarray of shape (n,), optional
-        Rows of a class, and with `rotate` the classes by their smallest number, are dealt in ascending order of these
-        numbers; by default in the order of the rows and of the codes.
+        Rows of a class are dealt in ascending order of these numbers; by default in the order of the rows.
     rotate : bool
         Continue with the next fold from class to class, so that the folds have about the same size if classes have few
-        labels. Otherwise each class starts with the first fold, and every fold up to the size of the class has it.
+        labels; classes in the order of the first of their rows, whatever their codes. Otherwise each class starts with the
+        first fold, and every fold up to the size of the class has it.
 
     Returns
     -------
@@ -63,19 +63,19 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
     (array([ 0,  1,  0,  1, -1, -1]), array([ 0,  1,  0,  1, -1, -1]))
     >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, rotate=True)
     array([0, 1, 0, 1, 0, 1])
+    >>> assign_folds(np.array([1, 1, 1, 0, 0, 0]), 2, rotate=True)
+    array([0, 1, 0, 1, 0, 1])
     >>> assign_folds(np.array([0, 0, 0, 1, 1, 1]), 2, np.array([3, 5, 4, 1, 0, 2]), rotate=True)
     array([1, 1, 0, 1, 0, 0])
     """
     fold = np.full(len(codes), -1)
     n_dealt = 0
+    draw = np.arange(len(codes)) if draw is None else draw
     classes = np.unique(codes[codes >= 0])
-    if draw is not None:
-        classes = classes[np.argsort([draw[codes == code].min() for code in classes], kind="stable")]
-    for code in classes:
+    for code in classes[np.argsort([draw[codes == code].min() for code in classes], kind="stable")]:
         members = np.flatnonzero(codes == code)
         if len(members) > 1:
-            if draw is not None:
-                members = members[np.argsort(draw[members], kind="stable")]
+            members = members[np.argsort(draw[members], kind="stable")]
             fold[members] = (n_dealt + np.arange(len(members))) % min(n_folds, len(members))
             n_dealt += len(members) if rotate else 0
     return fold

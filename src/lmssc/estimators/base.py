@@ -148,7 +148,8 @@ class MultiViewClassifier(
             )
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
-        self._accept(self._fit_method(problem), problem.targets, unlinked)
+        solution = self._fit_method(problem)
+        self._accept(solution, problem.targets if solution.targets is None else solution.targets, unlinked)
 
     def _accept(self, solution: Solution, targets: Targets, unlinked: NDArray) -> None:
         """Store a solution: class frequencies for samples that views do not link to labels, confidence adjusted."""

@@ -10,6 +10,7 @@ from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.second_opinion import Opinion, SecondOpinion
+from lmssc.core.targets import Targets
 from lmssc.data.view import RawView
 from lmssc.data.view_groups import group_of_samples
 from lmssc.estimators.base import MultiViewClassifier
@@ -30,10 +31,15 @@ class LatentClassifier(MultiViewClassifier):
     _probe: NewSampleProbe | None
     _trust: Trust | None
     _links: LinkMemory | None
+    _targets: Targets
     loadings_: list[NDArray]
     alpha_: NDArray | float
     n_neighbors_: int
     neighbor_recall: float
+
+    @property
+    def _counted(self) -> NDArray:
+        return self._labelled & self._targets.counted.labelled[self._nodes]
 
     def _encoder(self, links: list[sparse.csr_array] | None = None) -> ViewEncoder:
         """Embeds new samples, by their links too if they have any."""
@@ -64,7 +70,7 @@ class LatentClassifier(MultiViewClassifier):
         fitted = FittedSamples(
             self._known_distributions(),
             np.isin(samples, self.unreached_),
-            np.bincount(self._nodes[self._labelled], minlength=len(samples)),
+            np.bincount(self._nodes[self._counted], minlength=len(samples)),
         )
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
         reach = None if self._probe is None else self._reach(raws)

@@ -318,8 +318,7 @@ class LMSSC(
         views = self._fit_scalings(problem)
         config = self._config(views, problem)
         client = getattr(self, "_client", self.client)
-        has_graphs = bool(problem.graphs)
-        plan = None
+        has_graphs, plan = bool(problem.graphs), None
         if client is None:
             plan = choose_plan(self.memory_limit, views, problem.targets, config, has_graphs, self.checkpoint)
         in_parts = client is not None or plan is not None
@@ -348,8 +347,9 @@ class LMSSC(
         if result.links is not None:
             n_views = len(views) + len(result.links.loadings)
             self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
-        scores = doubt_copies(result.scores, problem.targets, result.held_out, self._nodes, self._labelled)
-        return Solution(scores, result.graph, result.unreached, result.one_class)
+        targets = problem.targets.as_trusted_in(result.targets)
+        scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
+        return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
     def _adjusts_confidence(self) -> bool:
         return self.calibrate

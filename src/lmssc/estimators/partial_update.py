@@ -318,7 +318,7 @@ def _join(model: Any, given: _Update) -> list[str]:
         nodes.latent.shape[1],
         _raw_scores(model, graph, inner),
         np.isin(samples, model.unreached_),
-        targets,
+        targets.counted,
         rule,
         nodes.opinion,
         given.n_relabelled,
@@ -350,7 +350,7 @@ def _raw_scores(model: Any, graph: sparse.csr_array, inner: NDArray) -> NDArray:
     samples = model._order.samples[inner]
     opinion = None if model._opinion is None else model._opinion.take(lambda rows: rows[samples])
     start = model._known_distributions()[inner].astype(graph.dtype)
-    targets = model._targets.take(inner)
+    targets = model._targets.take(inner).counted
     return propagate(laplacian(graph), targets, start, tolerance(len(samples), 1), opinion=opinion).scores
 
 
@@ -379,7 +379,7 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
         vars(model).pop(name, None)
     if hasattr(model, "ids_"):
         model.ids_ = _with_row_names(model.ids_, len(merged.nodes))
-    model._targets = targets.take(order)
+    model._targets, targets = targets.take(order), targets.counted
     scores = calibrated(found.found, targets.codes, nodes.n_missing, memory.calibration, model.balance)
     unlinked = np.zeros(len(order), dtype=bool)
     if nodes.groups is not None:
@@ -389,7 +389,7 @@ def _store(model: Any, given: _Update, nodes: _Nodes, found: Updated, targets: T
     # In the order of the computation, neighbours are in the same part of the memory.
     one_class = OneClassSamples.of(found.graph, targets).renumber(merged.position)
     solution = Solution(scores[order], graph, found.found.unreached[order], one_class)
-    model._accept(solution, model._targets, unlinked[order])
+    model._accept(solution, model._targets.counted, unlinked[order])
 
 
 def _refit(model: Any, given: _Update, earlier: tuple[Any, Masks], reasons: list[str], *, avoidable: bool) -> None:

@@ -41,6 +41,11 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
     _labelled: NDArray
     _linked: NDArray
 
+    @property
+    def _counted(self) -> NDArray:
+        """Which samples of `fit` have a label that counts."""
+        return self._labelled
+
     def predict_proba(self, X: Any, present: Masks = None) -> NDArray:
         """Distribution over the classes for each sample, known from fit or new.
 
@@ -94,7 +99,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
                     result = _put_rows(result, lost, self.label_distributions_[self.unreached_[:1]])
                 wordless = np.flatnonzero(new)[self._lack_words(unknown_rows)]
                 if len(wordless):
-                    usual = self.label_distributions_[self._labelled].mean(axis=0)[None]
+                    usual = self.label_distributions_[self._counted].mean(axis=0)[None]
                     result = _put_rows(result, wordless, usual)
                     warnings.warn(
                         f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "

@@ -55,12 +55,15 @@ class Solution:
         Samples that no label reaches.
     one_class : OneClassSamples, optional
         Samples in components of the graph whose labels are all of one class, if they are known.
+    targets : Targets, optional
+        The labels that counted, if they are not all of the `Problem`.
     """
 
     scores: NDArray
     graph: sparse.csr_array
     unreached: NDArray
     one_class: OneClassSamples | None = None
+    targets: Targets | None = None
 
 
 @dataclass(frozen=True)

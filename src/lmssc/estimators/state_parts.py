@@ -107,7 +107,7 @@ def are_targets(value: Any, sizes: Sizes) -> bool:
 
 def _is_trust_in_labels(value: Any, sizes: Sizes) -> bool:
     fits = type(value) is np.ndarray and value.shape == (sizes.m,) and value.dtype.kind == "f"
-    return fits and bool((value > 0).all())  # ∞ is allowed, NaN is not
+    return fits and bool((value >= 0).all())  # ∞ is allowed, NaN is not
 
 
 def are_fills(value: Any, sizes: Sizes) -> bool:
