@@ -24,7 +24,7 @@ from lmssc.numerics.knn.approximate import (
     select_nearest,
     sort_lists,
 )
-from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors, without_self
+from lmssc.numerics.knn.exact import BATCHES, Neighbors, nearest_neighbors, without_self
 from lmssc.numerics.knn.ivf import SETTINGS as IVF
 from lmssc.numerics.knn.ivf import ClusteredPoints, Clusters, count_clusters
 from lmssc.numerics.knn.kmeans import rows_by_cluster
@@ -111,12 +111,16 @@ class PartedKNN:
         found = self.executor.map(_reach, index, n_probe, each=[near[own] for own in used])
         for own, part in zip(used, found, strict=True):
             reached[own] |= part
-        everywhere = np.where(reached, sizes.sum(axis=0)[near], 0).sum(axis=1) <= self.list_length
+        sizes_of_all, everywhere = sizes.sum(axis=0), np.empty(len(near), dtype=bool)
+        for batch in gen_batches(len(near), BATCHES.rows_of_distances(near.shape[1])):
+            n_candidates = np.where(reached[batch], sizes_of_all[near[batch]], 0).sum(axis=1)
+            everywhere[batch] = n_candidates <= self.list_length
         wanted = np.zeros((len(used), index.n_clusters), dtype=bool)
         for number, own in enumerate(used):
             wanted[number, near[own][reached[own]]] = True
             wanted[number] |= everywhere[own].any()
         each = [(near[own], reached[own] | everywhere[own, None], everywhere[own]) for own in used]
+        del near, reached  # which are large, and `each` has them as well
         self.executor.exchange(_send_clusters, _search_clusters, wanted, self.list_length, centre, each=each)
         connect(self.executor, "list")
 
