@@ -10,7 +10,7 @@ from scipy import sparse
 
 from lmssc import GFHF, LMSSC
 from lmssc.cli import main
-from lmssc.cluster import dask_executor, dask_fit
+from lmssc.cluster import dask_executor, dask_fit, dask_worker
 from lmssc.core.parts import parted_objective
 from lmssc.data.memmap import MappedRows
 from lmssc.datasets import make_multiview
@@ -75,24 +75,23 @@ def check_results_stay(clf, fitted, data):
 def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, fitted, monkeypatch):
     """The answers are those of a fit in memory, also after kill −9 of a worker that holds half of the samples.
 
-    It dies when it has just computed something that nobody has fetched yet: to wait for that would be to wait for ever.
+    It dies between two rounds; the next test kills one that others wait for.
     """
     due, killed = [], []
 
     def kill_a_worker(progress):
         due.append(progress.iteration)
 
-    def submit_and_kill(self, function, arguments):
-        futures = submit(self, function, arguments)
+    def call_and_kill(self, method, arguments):
+        found = call(self, method, arguments)
         if due and not killed:
-            distributed.wait(futures)
-            found = client.run(lambda: (os.getpid(), dask_executor.parts_here()))
-            killed.append(next(process for process, parts in found.values() if parts))
+            here = client.run(lambda: (os.getpid(), dask_worker.parts_here()))
+            killed.append(next(process for process, parts in here.values() if parts))
             os.kill(killed[0], signal.SIGKILL)
-        return futures
+        return found
 
-    submit = dask_executor.DaskExecutor._submit
-    monkeypatch.setattr(dask_executor.DaskExecutor, "_submit", submit_and_kill)
+    call = dask_executor.DaskExecutor._call
+    monkeypatch.setattr(dask_executor.DaskExecutor, "_call", call_and_kill)
     monkeypatch.setattr(dask_fit, "RESTART_SECONDS", 5)  # then it goes on with the other worker
 
     def refuse(*_):
@@ -106,6 +105,56 @@ def test_dask_arrays_are_fitted_on_the_workers_although_one_dies(client, data, f
     assert killed
     assert_same_answers(clf, fitted)
     check_results_stay(clf, fitted, data)
+
+
+def send_or_die(part, bounds):
+    """Part 0 sends at once and waits; part 1 dies before it has sent anything."""
+    if part.number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {1: [np.arange(3)]}
+
+
+def test_a_worker_that_dies_while_another_waits_for_it(loopback):
+    """Without an end to its waiting, the worker that is left would answer no more."""
+    bounds = np.array([0, 2, 5])
+    with start_cluster(2) as cluster, distributed.Client(cluster, set_as_default=False) as alone:
+        executor = dask_executor.DaskExecutor(bounds, alone)
+        assert executor.map(len) == [2, 3]
+        assert executor.exchange(send_sum, receive_sum, 7, each=[1, 2]) == [{1: 8}, {0: 8}]
+        survivor = executor.workers[0]
+        with pytest.raises(dask_worker.WorkerLostError):
+            executor.exchange(send_or_die, receive_sum, bounds)
+        executor.close()
+        assert alone.submit(len, "abc", workers=[survivor]).result(30) == 3
+        assert alone.run(dask_worker.parts_here, workers=[survivor])[survivor] == []
+        again = dask_executor.DaskExecutor(np.array([0, 4]), alone)
+        assert again.map(len) == [4]
+        again.close()
+
+
+def send_sum(part, shared, own):
+    return {1 - part.number: [np.full(len(part) // 2, shared + own - part.number)], part.number: [np.zeros(1)]}
+
+
+def receive_sum(part, messages, shared, own):
+    assert list(messages) == [0, 1]
+    return {source: int(array.sum()) for source, (array,) in messages.items() if source != part.number}
+
+
+def test_the_error_of_a_function_comes_back_and_nobody_waits(client):
+    executor = dask_executor.DaskExecutor(np.array([0, 2, 5]), client)
+    with pytest.raises(ZeroDivisionError):
+        executor.exchange(divide, receive_sum)
+    executor.close()
+    with pytest.raises(dask_worker.WorkerLostError):
+        executor.map(len)
+    again = dask_executor.DaskExecutor(np.array([0, 2, 5]), client)
+    assert again.map(len) == [2, 3]
+    again.close()
+
+
+def divide(part):
+    return {0: [np.zeros(1 // part.number)]}
 
 
 def test_a_fit_that_has_no_worker_left_says_so(client):

@@ -27,7 +27,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from lmssc import LMSSC, open_view
-from lmssc.cluster.dask_executor import parts_here
+from lmssc.cluster.dask_worker import parts_here
 
 N_CLASSES = 10
 # On a busy machine, a worker that was killed takes longer to start again than the 15

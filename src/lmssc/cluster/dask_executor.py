@@ -1,30 +1,28 @@
 """Parts of a fit that live in the workers of a Dask cluster.
 
-Each part is in the memory of one worker, by name, so that no task graph grows with the iterations. A call of `map` is
-one task for each part, sent to its worker; what the tasks return is small. In `exchange`, messages go from worker to
-worker. If a worker dies, its parts are gone: the executor raises a `WorkerLostError`, and `dask_fit` goes on from the
-last checkpoint with the workers that are left.
+The parts of a worker are an actor in its memory, so that no task graph grows with the iterations. A call of `map` or
+`exchange` is one call of each worker; what comes back is small. In `exchange`, messages go from worker to worker. If a
+worker dies, its parts are gone: the executor raises a `WorkerLostError`, and `dask_fit` goes on from the last
+checkpoint with the workers that are left.
 """
 
 import asyncio
 import logging
-import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import count, pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from lmssc._optional import import_optional
-from lmssc.core.parts.executor import Each, Message, Part, Result, Send
-from lmssc.core.parts.file_store import FileStore, Value
-from lmssc.numerics.parallel import threads
+from lmssc.cluster.dask_worker import Peer, WorkerLostError, WorkerParts, distributed, end_fit
+from lmssc.core.parts.executor import Each, Part, Result, Send
+from lmssc.core.parts.file_store import FileStore
 
 LOGGER = logging.getLogger("lmssc.cluster")
 # Seconds between looks at the workers while tasks run.
@@ -36,109 +34,10 @@ NO_WORKER = (
     "checkpoint. A LocalCluster gives up on workers that take longer to start again than dask's setting "
     "distributed.deploy.lost-worker-timeout, 15 seconds by default"
 )
-# In a worker: its parts, their arrays at the last `mark`, and what they sent to themselves, by fit and number.
-_PARTS: dict[tuple[str, int], Part] = {}
-_MARKED: dict[tuple[str, int], dict[str, Value]] = {}
-_KEPT: dict[tuple[str, int], Mapping[int, Message]] = {}
-
-
-class WorkerLostError(RuntimeError):
-    """A worker died, and parts of the fit with it."""
 
 
 class SchedulerLostError(RuntimeError):
     """The scheduler does not answer any more."""
-
-
-def distributed() -> Any:
-    """The module `distributed`."""
-    return import_optional("distributed", purpose="clusters", extra="dask")
-
-
-def parts_here() -> list[int]:
-    """In a worker: the numbers of the parts that it holds.
-
-    Examples
-    --------
-    >>> parts_here()
-    []
-    """
-    return sorted(number for _, number in _PARTS)
-
-
-def run_on_part(name: str, number: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """In a worker: `function` of one of its parts, on as many threads as the worker has."""
-    if (name, number) not in _PARTS:
-        raise WorkerLostError(f"part {number} is not in this worker: it was started again")
-    part = _PARTS[name, number]
-    with threads(distributed().get_worker().state.nthreads):
-        try:
-            return function(part, *arguments)
-        finally:
-            if isinstance(part.store, FileStore):
-                part.store.forget()
-
-
-def _create(name: str, number: int, start: int, stop: int, in_files: bool) -> None:
-    store: MutableMapping[str, Value] = {}
-    if in_files:
-        store = FileStore(f"{distributed().get_worker().local_directory}/lmssc-{name}-{number}")
-    _PARTS[name, number] = Part(number, start, stop, store)
-
-
-def _forget(name: str) -> None:
-    for key in [key for key in _PARTS if key[0] == name]:
-        store = _PARTS.pop(key).store
-        _MARKED.pop(key, None)
-        _KEPT.pop(key, None)
-        if isinstance(store, FileStore):
-            shutil.rmtree(store.folder, ignore_errors=True)
-
-
-def _send(name: str, number: int, function: Callable[..., Any], arguments: Sequence[Any]) -> dict[int, Message]:
-    """In a worker: the messages of a part to others; that to itself stays."""
-    messages = dict(run_on_part(name, number, function, arguments))
-    _KEPT[name, number] = {number: messages.pop(number)} if number in messages else {}
-    return messages
-
-
-def _pick(sent: Mapping[int, Message], target: int) -> dict[int, Message]:
-    """The message to one part, so that no other travels with it."""
-    return {target: sent[target]} if target in sent else {}
-
-
-def _receive(
-    name: str,
-    number: int,
-    function: Callable[..., Any],
-    sent: Sequence[Mapping[int, Message]],
-    arguments: Sequence[Any],
-) -> tuple[Any, int]:
-    """In a worker: what `function` returns, and the bytes of the messages that came from other parts."""
-    found = {source: messages[number] for source, messages in enumerate(sent) if number in messages}
-    size = sum(array.nbytes for message in found.values() for array in message)
-    if kept := _KEPT.pop((name, number), None):
-        found = dict(sorted({**found, number: kept[number]}.items()))
-    return run_on_part(name, number, function, (found, *arguments)), size
-
-
-def _mark(part: Part, name: str) -> tuple[int, int, int, int]:
-    """Halo rows, edges to other parts, all edges, and halo rows of the neighbour lists."""
-    if isinstance(part.store, FileStore):
-        part.store.mark()
-    else:
-        _MARKED[name, part.number] = dict(part.store)
-    graph = part["graph"]
-    cut = int(np.count_nonzero((graph.indices < part.start) | (graph.indices >= part.stop)))
-    listed = part.get("list_halo")
-    return len(part["edge_halo"]), cut, graph.nnz, 0 if listed is None else len(listed)
-
-
-def _rollback(part: Part, name: str) -> None:
-    if isinstance(part.store, FileStore):
-        part.store.rollback()
-    else:
-        part.store = dict(_MARKED[name, part.number])
 
 
 @contextmanager
@@ -199,50 +98,84 @@ class DaskExecutor:
         alive = sorted(alive_workers(client))
         if not alive:
             raise WorkerLostError("the cluster has no worker")
-        self.workers = [alive[p * len(alive) // (len(bounds) - 1)] for p in range(len(bounds) - 1)]
+        n_parts = len(bounds) - 1
+        self.workers = [alive[p * len(alive) // n_parts] for p in range(n_parts)]
+        self._used = sorted(set(self.workers), key=self.workers.index)
+        self._numbers = [[p for p in range(n_parts) if self.workers[p] == worker] for worker in self._used]
         self.calls: Counter[str] = Counter()
         self.bytes_sent: Counter[str] = Counter()
+        self._count = count()
         ends = [(int(first), int(end)) for first, end in pairwise(bounds)]
-        self._gather(self._submit(_create, [(self._name, p, *ends[p], in_files) for p in range(len(ends))]))
-
-    def _submit(self, function: Callable[..., Any], arguments: Sequence[Sequence[Any]]) -> list[Any]:
-        """Futures of a task for each part, in its worker."""
-        return [
-            self._client.submit(function, *own, workers=[worker], allow_other_workers=False, pure=False, retries=0)
-            for worker, own in zip(self.workers, arguments, strict=True)
+        self._futures = [
+            client.submit(
+                WorkerParts,
+                self._name,
+                {p: ends[p] for p in numbers},
+                in_files,
+                actor=True,
+                workers=[worker],
+                allow_other_workers=False,
+                pure=False,
+            )
+            for worker, numbers in zip(self._used, self._numbers, strict=True)
+        ]
+        gather_or_fail(client, self._futures, self._used)
+        self._peers = [
+            Peer(worker, future.key, tuple(numbers))
+            for worker, future, numbers in zip(self._used, self._futures, self._numbers, strict=True)
         ]
 
-    def _gather(self, futures: list[Any]) -> list[Any]:
-        """Results of the tasks; an error as soon as a worker or the scheduler is gone."""
-        return gather_or_fail(self._client, futures, self.workers)
+    def _call(self, method: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        """What a method of the parts of each worker returns for each part, in the order of the parts.
+
+        An error as soon as a worker or the scheduler is gone.
+        """
+
+        async def together() -> list[Any]:
+            return await asyncio.gather(*map(self._execute, self._peers, [method] * len(arguments), arguments))
+
+        running = asyncio.run_coroutine_threadsafe(together(), self._client.loop.asyncio_loop)
+        while not wait_for(running, POLL_SECONDS):
+            if set(self._used) - alive_workers(self._client):
+                running.cancel()
+                raise WorkerLostError("a worker died")
+        found: list[Any] = [None] * len(self.workers)
+        for numbers, results in zip(self._numbers, running.result(), strict=True):
+            for number, result in zip(numbers, results, strict=True):
+                found[number] = result
+        return found
+
+    async def _execute(self, peer: Peer, method: str, arguments: Sequence[Any]) -> list[Any]:
+        """Call a method of the parts of a worker, as a proxy of an actor does, but with this client."""
+        wrapped = [distributed().protocol.to_serialize(one) for one in arguments]
+        message = {"function": method, "actor": peer.key, "args": wrapped, "kwargs": {}}
+        try:
+            if self._client.direct_to_workers:
+                answer = await self._client.rpc(peer.address).actor_execute(**message)
+            else:
+                message["op"] = "actor_execute"
+                answer = await self._client.scheduler.proxy(worker=peer.address, msg=message)
+        except (AttributeError, KeyError, OSError, RuntimeError) as error:  # no worker, or a new one at the address
+            raise WorkerLostError("a worker died") from error
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return answer["result"]
+
+    def _each(self, each: Each) -> list[list[Any] | None]:
+        return [None if each is None else [each[p] for p in numbers] for numbers in self._numbers]
 
     def map(self, function: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`function(part, *shared)` of all parts."""
-        tasks = [(self._name, p, function, arguments) for p, arguments in self._arguments(shared, each)]
-        return self._gather(self._submit(run_on_part, tasks))
+        return self._call("run", [(function, shared, own) for own in self._each(each)])
 
     def exchange(self, send: Send, receive: Callable[..., Result], *shared: Any, each: Each = None) -> list[Result]:
         """`receive(part, messages, *shared)` of all parts, after `send(part, *shared)` of all parts."""
-        arguments = [own for _, own in self._arguments(shared, each)]
-        sent = self._submit(_send, [(self._name, p, send, own) for p, own in enumerate(arguments)])
-        tasks = [(self._name, p, receive, self._sent_to(p, sent), own) for p, own in enumerate(arguments)]
-        found = self._gather(self._submit(_receive, tasks))
+        number = next(self._count)
+        own = self._each(each)
+        found = self._call("exchange", [(number, self._peers, send, receive, shared, some) for some in own])
         self.calls[send.__name__] += 1
         self.bytes_sent[send.__name__] += sum(size for _, size in found)
         return [result for result, _ in found]
-
-    def _sent_to(self, target: int, sent: list[Any]) -> list[Any]:
-        """The messages of each part, of which those to `target` are all that travels; its own part sends no more."""
-        if len(sent) <= 2:  # there is nothing else in them
-            return sent
-        places = [[worker] for worker in self.workers]
-        return [
-            one if source == target else self._client.submit(_pick, one, target, workers=places[source], pure=False)
-            for source, one in enumerate(sent)
-        ]
-
-    def _arguments(self, shared: Sequence[Any], each: Sequence[Any] | None) -> Iterable[tuple[int, Sequence[Any]]]:
-        return enumerate(shared if each is None else (*shared, each[p]) for p in range(len(self.workers)))
 
     def save(self, folder: str) -> None:
         """Write all arrays of all parts to a folder that all workers share and that does not exist yet."""
@@ -254,7 +187,7 @@ class DaskExecutor:
 
     def mark(self) -> None:
         """Remember the arrays of all parts as they are now."""
-        counts = self.map(_mark, self._name)
+        counts = self._call("mark", [()] * len(self._used))
         halo, cut, edges, listed = (sum(column) for column in zip(*counts, strict=True))
         LOGGER.info(
             "%d parts, %d bytes sent, halo rows %d of edges and %d of lists, %.1f %% of the edges cross parts",
@@ -274,13 +207,13 @@ class DaskExecutor:
 
     def rollback(self) -> None:
         """Go back to the last `mark`."""
-        self.map(_rollback, self._name)
+        self._call("rollback", [()] * len(self._used))
 
     def close(self) -> None:
         """Forget all parts, in the workers that are left."""
         try:
-            left = [worker for worker in set(self.workers) if worker in alive_workers(self._client)]
-            self._client.run(_forget, self._name, workers=left) if left else None
+            left = [worker for worker in self._used if worker in alive_workers(self._client)]
+            self._client.run(end_fit, self._name, workers=left) if left else None
         except (OSError, RuntimeError):  # nobody to tell
             pass
 
@@ -298,6 +231,11 @@ def alive_workers(client: Any) -> set[str]:
         "the Dask scheduler does not answer. Start a cluster and fit again: with checkpoint=..., the fit goes on from "
         "its last checkpoint"
     ) from cause
+
+
+def wait_for(running: Future, seconds: float) -> bool:
+    """Whether something is done, at the latest after some seconds."""
+    return bool(wait_for_futures([running], seconds).done)
 
 
 def gather_or_fail(client: Any, futures: list[Any], workers: Sequence[str]) -> list[Any]:

@@ -28,7 +28,8 @@ from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import Neighbors, nearest_neighbors
+from lmssc.numerics.knn.approximate import nearest_of_few
+from lmssc.numerics.knn.exact import Neighbors
 
 # Queries of an exact search at a time.
 QUERIES = 500
@@ -168,7 +169,7 @@ def _nearest(
     length = min(length, len(samples))
     if not length:
         return np.empty((len(queries), 0), dtype=np.intp), np.empty((len(queries), 0), dtype=points.dtype)
-    found = nearest_neighbors(points, queries, length)
+    found = nearest_of_few(points, queries, length)
     return samples[found.indices], found.squared_distances
 
 

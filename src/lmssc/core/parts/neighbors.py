@@ -25,8 +25,8 @@ from lmssc.numerics.knn.approximate import (
     sort_lists,
 )
 from lmssc.numerics.knn.exact import BATCHES, Neighbors, nearest_neighbors, without_self
+from lmssc.numerics.knn.ivf import SETTINGS as IVF
 from lmssc.numerics.knn.ivf import ClusteredPoints, Clusters, count_clusters
-from lmssc.numerics.knn.kmeans import SETTINGS as KMEANS
 from lmssc.numerics.knn.kmeans import rows_by_cluster
 
 # Queries of an exact search at a time.
@@ -90,13 +90,12 @@ class PartedKNN:
     def _build(self, length: int, queries: NDArray, truth: Neighbors, measured: NDArray) -> None:
         """New lists from new clusters."""
         executor, n_clusters = self.executor, count_clusters(self.n_points)
-        step = max(1, self.n_points // (n_clusters * KMEANS.samples_per_cluster))
-        sample = gather(executor, "points", np.arange(0, self.n_points, step))
+        sample = gather(executor, "points", np.arange(0, self.n_points, IVF.training_step))
         index = Clusters(np.ascontiguousarray(sample, dtype=np.float32), n_clusters)
         sizes = np.array(executor.map(_assign, index))
         centre = (total(executor.map(_point_sum)) / self.n_points).astype(np.float32)
         clusters = gather(executor, "cluster", truth.indices.ravel()).reshape(truth.indices.shape)
-        n_probe = index.n_probe(queries.astype(np.float32), clusters, probed_recall(self.target))
+        n_probe = index.n_probe(queries.astype(np.float32), clusters, probed_recall(self.target, self.n_points))
         while True:
             self._probe(index, sizes, min(n_probe, index.n_clusters), centre)
             enough = self._sort(self.list_length + 1, length, measured, truth, new=True)
@@ -106,21 +105,22 @@ class PartedKNN:
 
     def _probe(self, index: Clusters, sizes: NDArray, n_probe: int, centre: NDArray) -> None:
         """Candidates from the clusters nearest to each sample, or to another one of its cluster."""
-        n_near = len(index.near(np.zeros(1, dtype=np.intp), n_probe)[0])
-        near = np.empty((index.n_clusters, n_near), dtype=np.int32)
-        for batch in gen_batches(index.n_clusters, BATCHES.rows_of_distances(index.n_clusters)):
-            near[batch] = index.near(np.arange(batch.start, batch.stop), n_probe)
+        near = index.near(np.arange(index.n_clusters), n_probe)
         used = [np.flatnonzero(own) for own in sizes]
         reached = np.zeros(near.shape, dtype=bool)
         found = self.executor.map(_reach, index, n_probe, each=[near[own] for own in used])
         for own, part in zip(used, found, strict=True):
             reached[own] |= part
-        everywhere = np.where(reached, sizes.sum(axis=0)[near], 0).sum(axis=1) <= self.list_length
+        sizes_of_all, everywhere = sizes.sum(axis=0), np.empty(len(near), dtype=bool)
+        for batch in gen_batches(len(near), BATCHES.rows_of_distances(near.shape[1])):
+            n_candidates = np.where(reached[batch], sizes_of_all[near[batch]], 0).sum(axis=1)
+            everywhere[batch] = n_candidates <= self.list_length
         wanted = np.zeros((len(used), index.n_clusters), dtype=bool)
         for number, own in enumerate(used):
             wanted[number, near[own][reached[own]]] = True
             wanted[number] |= everywhere[own].any()
         each = [(near[own], reached[own] | everywhere[own, None], everywhere[own]) for own in used]
+        del near, reached  # which are large, and `each` has them as well
         self.executor.exchange(_send_clusters, _search_clusters, wanted, self.list_length, centre, each=each)
         connect(self.executor, "list")
 

@@ -8,6 +8,7 @@ neighbours of a sample are in its own part, and the blocks of the two-level prec
 import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -40,8 +41,11 @@ def part_bounds(n_samples: int, n_parts: int) -> NDArray:
     return np.array(bounds)
 
 
-def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
+def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray | MappedRows:
     """Σ X^v·W^v in a temporary file, which is deleted with the array; rows are in memory some at a time.
+
+    They are written in the order in which the first view on disk is read. Written where they belong, each batch would
+    touch pages all over the file, and ten times the samples would be a hundred times the pages.
 
     Examples
     --------
@@ -52,11 +56,16 @@ def dot_on_disk(views: Views, loadings: Sequence[NDArray]) -> NDArray:
     dtype = np.result_type(views.dtype, loadings[0].dtype)
     with tempfile.TemporaryFile() as file:
         product = np.memmap(file, dtype, "w+", 0, (views.n_samples, loadings[0].shape[1]))
-    for v, (view, loading) in enumerate(zip(views, loadings, strict=True)):
-        for rows, block in view.blocks():
-            product[rows] = block.dot(loading) + (product[rows] if v else 0)
-            release(product)
-    return product
+    lead = next((v for v, view in enumerate(views) if isinstance(view, MappedView)), 0)
+    places, first = np.empty(views.n_samples, dtype=np.intp), 0
+    for rows, block in views[lead].blocks():
+        end = first + len(rows)
+        blocks = (block if v == lead else take_view(view, rows) for v, view in enumerate(views))
+        product[first:end] = reduce(np.add, map(View.dot, blocks, loadings))
+        places[rows] = np.arange(first, end)
+        release(product)
+        first = end
+    return MappedRows(product, places) if isinstance(views[lead], MappedView) else product
 
 
 def start_positions(views: Views, loadings: Sequence[NDArray]) -> NDArray | MappedRows:

@@ -16,7 +16,7 @@ from lmssc.numerics.knn.exact import (
     values_of_keys,
     without_self,
 )
-from lmssc.numerics.knn.ivf import IVFIndex
+from lmssc.numerics.knn.ivf import IVFIndex, has_small_clusters
 from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.parallel import threaded_map
@@ -31,8 +31,10 @@ class ApproximateSettings:
     """Settings of the approximate search."""
 
     missed_by_probes: float = 3.0
+    missed_with_small: float = 2.4
     """The clusters nearest to a query may miss this many times the neighbours that may be missed in the end. The
-    clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves."""
+    clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves. Small
+    clusters have fewer other queries."""
     n_measured: int = 100
     """Number of queries on which the recall is measured."""
     sample_per_neighbor: int = 500
@@ -88,7 +90,7 @@ class ApproximateKNN:
         """Nearest other points of every point: `length` of each; the recall is that of the first `needed`."""
         measured = measured_rows(len(points))
         everyone = np.arange(len(points))
-        truth = without_self(_exact(points, points[measured], needed + 1), measured)
+        truth = without_self(nearest_of_few(points, points[measured], needed + 1), measured)
         if self._lists is not None:
             # The first part of the lists is sorted alone as long as its recall is high enough.
             for n_sorted in (length, self._lists.shape[1]):
@@ -107,7 +109,7 @@ class ApproximateKNN:
     def search_more(self, points: NDArray, rows: NDArray, length: int) -> Neighbors:
         """Longer lists of the points `rows`, after `search`: the stored lists, or exact ones."""
         if len(rows) <= SETTINGS.max_exact_rows:
-            return without_self(_exact(points, points[rows], length + 1), rows)
+            return without_self(nearest_of_few(points, points[rows], length + 1), rows)
         # The caller has seen half of `length` already.
         if self._lists is None or length // 2 >= self._lists.shape[1]:
             return other_neighbors(points, length, rows)
@@ -138,7 +140,7 @@ def nearest_by_index(points: NDArray, queries: NDArray, needed: int, length: int
     True
     """
     measured = measured_rows(len(queries))
-    truth = _exact(points, queries[measured], needed)
+    truth = nearest_of_few(points, queries[measured], needed)
     return _search_index(points, queries, length, truth, measured, target)[0]
 
 
@@ -169,7 +171,7 @@ def _search_index(
     index = IVFIndex(single)
     single_queries = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
     clusters = index.own if own is not None else index.assign(single_queries)
-    probed = probed_recall(target)
+    probed = probed_recall(target, len(points))
     n_probe = index.n_probe(single_queries[measured], index.own[truth.indices], probed)
     while True:
         listed = index.search(single_queries, clusters, n_probe, length)
@@ -180,9 +182,10 @@ def _search_index(
         n_probe *= 2
 
 
-def probed_recall(target: float) -> float:
+def probed_recall(target: float, n_points: int) -> float:
     """Share of the neighbours that the clusters nearest to a query have to hold for a recall of `target`."""
-    return max(0.0, 1 - SETTINGS.missed_by_probes * (1 - target))
+    missed = SETTINGS.missed_with_small if has_small_clusters(n_points) else SETTINGS.missed_by_probes
+    return max(0.0, 1 - missed * (1 - target))
 
 
 def sample_step(n_points: int, needed: int) -> int:
@@ -197,8 +200,18 @@ def distance_limits(sample: NDArray, queries: NDArray, needed: int) -> NDArray:
     return listed_distances(sample, queries, nearest).max(axis=1)
 
 
-def _exact(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
-    """Nearest points of a few queries among many points, exactly."""
+def nearest_of_few(points: NDArray, queries: NDArray, needed: int) -> Neighbors:
+    """Nearest points of a few queries among many points, exactly; ties by index.
+
+    All points are compared, which takes less time than to build a tree for up to some thousand queries.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(3000, 8))
+    >>> nearest_of_few(points, points[:2], 1).indices
+    array([[0],
+           [1]])
+    """
     # The farthest neighbour in a sample is no nearer than the farthest one of all; points beyond it are skipped.
     limits = distance_limits(points[:: sample_step(len(points), needed)], queries, needed)
     return select_nearest(*points_within(points, queries, limits), len(queries), needed)

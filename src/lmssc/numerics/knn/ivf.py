@@ -16,9 +16,14 @@ from lmssc.numerics.parallel import threaded_map
 class IVFSettings:
     """Settings of `IVFIndex`."""
 
-    clusters_per_root: int = 10
-    min_cluster_size: int = 150
-    """n_clusters = min(clusters_per_root·√n, n / min_cluster_size)."""
+    cluster_size: int = 150
+    """n_clusters = n / cluster_size."""
+    small_cluster_size: int = 75
+    min_points_for_small: int = 200_000
+    """From so many points on, clusters are smaller: the more points, the more clusters share the neighbours of a query,
+    and queries of one cluster are compared with fewer points. Below, calls for more clusters cost what this saves."""
+    training_step: int = 6
+    """Clusters are learned from every sixth point."""
     n_near: int = 32
     """A query's nearest centroid is looked for among this many centroids that are nearest to the one that two-level
     k-means found. With 32, neighbours are spread over as few clusters as with flat k-means."""
@@ -36,10 +41,15 @@ def count_clusters(n_points: int) -> int:
     Examples
     --------
     >>> count_clusters(30_000), count_clusters(1_000_000)
-    (200, 6666)
+    (200, 13333)
     """
-    limits = SETTINGS.clusters_per_root * np.sqrt(n_points), n_points / SETTINGS.min_cluster_size
-    return max(1, int(min(limits)))
+    size = SETTINGS.small_cluster_size if has_small_clusters(n_points) else SETTINGS.cluster_size
+    return max(1, n_points // size)
+
+
+def has_small_clusters(n_points: int) -> bool:
+    """Whether there are so many points that their clusters are small."""
+    return n_points >= SETTINGS.min_points_for_small
 
 
 class Clusters:
@@ -100,7 +110,7 @@ class Clusters:
 
     def near(self, clusters: NDArray, n_probe: int) -> NDArray:
         """Clusters among which the `n_probe` nearest to a query of each of `clusters` are looked for, in no order."""
-        return self._nearest_clusters(clusters, min(SETTINGS.n_near_per_probe * n_probe, self.n_clusters))
+        return self._kmeans.nearest_centroids(clusters, min(SETTINGS.n_near_per_probe * n_probe, self.n_clusters))
 
     def reached(self, near: NDArray, queries: NDArray, n_probe: int) -> NDArray:
         """Which of the clusters `near` are among the `n_probe` nearest to at least one of the queries."""
@@ -109,16 +119,13 @@ class Clusters:
         limits = np.partition(distances, n_probe - 1, axis=1)[:, n_probe - 1]
         return np.any(distances <= limits[:, None], axis=0)
 
-    def _nearest_clusters(self, clusters: NDArray, n_near: int) -> NDArray:
-        return argtopk(self._centroids.distances(self._kmeans.centroids[clusters])[0], n_near)
-
     def _for_each_cluster(self, function: Callable[[NDArray, NDArray], None], clusters: NDArray, n_near: int) -> None:
         """Call `function(near, rows)` for each cluster: the `n_near` clusters nearest to it, and its rows."""
         members = rows_by_cluster(clusters, self.n_clusters)
         used = np.unique(clusters)
         n_near = min(n_near, self.n_clusters)
-        for batch in gen_batches(len(used), BATCHES.rows_of_distances(self.n_clusters)):
-            near = self._nearest_clusters(used[batch], n_near)
+        for batch in gen_batches(len(used), BATCHES.rows_of_distances(n_near)):
+            near = self._kmeans.nearest_centroids(used[batch], n_near)
             threaded_map(function, near, [members[cluster] for cluster in used[batch]])
 
 
@@ -186,7 +193,7 @@ class IVFIndex(Clusters):
     """
 
     def __init__(self, points: NDArray) -> None:
-        super().__init__(points, count_clusters(len(points)))
+        super().__init__(points[:: SETTINGS.training_step], count_clusters(len(points)))
         self.own = self.assign(points)
         self._points = ClusteredPoints([points], self.own, self.n_clusters)
 

@@ -1,13 +1,14 @@
 """k-means in two levels: coarse clusters, then clusters within each, at a fraction of the cost of flat k-means."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import BruteForceL2
+from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
 from lmssc.numerics.parallel import threaded_map
 
 
@@ -21,6 +22,10 @@ class KMeansSettings:
     """Lloyd iterations at each level. The clusters have to be compact, not optimal."""
     batch_size: int = 4096
     """Number of queries whose distances to all centroids are computed at a time."""
+    n_near_coarse: int = 64
+    """The centroids nearest to one are looked for in this many coarse clusters, the nearest to its own."""
+    min_listed: int = 4
+    """They have to hold this many times the centroids that are wanted; otherwise all centroids are compared."""
 
 
 SETTINGS = KMeansSettings()
@@ -57,7 +62,8 @@ class TwoLevelKMeans:
         coarse = lloyd(sample, max(1, round(np.sqrt(n_clusters))))
         own = nearest_centroid(BruteForceL2.of(coarse), sample)
         used, own = np.unique(own, return_inverse=True)
-        self._coarse = BruteForceL2.of(coarse[used])
+        self._coarse_points = coarse[used]
+        self._coarse = BruteForceL2.of(self._coarse_points)
         members = rows_by_cluster(own, len(used))
         # Rounding the cumulative shares makes the numbers of clusters add up to k.
         ends = np.round(np.cumsum([0, *map(len, members)]) * n_clusters / len(sample))
@@ -65,7 +71,7 @@ class TwoLevelKMeans:
         parts = threaded_map(lambda rows, count: lloyd(sample[rows], count), members, counts)
         self.centroids = np.concatenate(parts)
         self._parts = [BruteForceL2.of(part) for part in parts]
-        self._first = np.cumsum(counts) - counts
+        self._counts, self._first = counts, np.cumsum(counts) - counts
 
     def assign(self, queries: NDArray) -> NDArray:
         """Cluster of each query: the nearest centroid within the nearest coarse cluster."""
@@ -78,6 +84,38 @@ class TwoLevelKMeans:
 
         threaded_map(fill, members, self._parts, self._first)
         return clusters
+
+    def nearest_centroids(self, clusters: NDArray, n_near: int) -> NDArray:
+        """The `n_near` centroids nearest to those of some clusters, these among them, in no order.
+
+        Of many clusters only those in the nearest coarse clusters are compared, √k times a constant instead of k.
+
+        Examples
+        --------
+        >>> kmeans = TwoLevelKMeans(np.repeat(np.arange(6, dtype=np.float32), 50)[:, None], 6)
+        >>> np.sort(kmeans.nearest_centroids(np.array([0, 5]), 2))
+        array([[0, 1],
+               [4, 5]], dtype=int32)
+        """
+        found = np.empty((len(clusters), n_near), dtype=np.int32)
+        coarse = np.searchsorted(self._first, clusters, side="right") - 1
+        used, own = np.unique(coarse, return_inverse=True)
+        n_coarse = min(SETTINGS.n_near_coarse, len(self._counts))
+        near = argtopk(self._coarse.distances(self._coarse_points[used])[0], n_coarse)
+        centroids = BruteForceL2.of(self.centroids)
+
+        def fill(rows: NDArray, near: NDArray) -> None:
+            near = np.sort(near)
+            listed = concat_ranges(self._first[near], self._counts[near])
+            if len(listed) < SETTINGS.min_listed * n_near:
+                listed = np.arange(len(self.centroids))
+            some = centroids.take(listed)
+            for batch in gen_batches(len(rows), BATCHES.rows_of_distances(len(listed))):
+                distances = some.distances(self.centroids[clusters[rows[batch]]])[0]
+                found[rows[batch]] = listed[argtopk(distances, n_near)]
+
+        threaded_map(fill, rows_by_cluster(own, len(used)), near)
+        return found
 
 
 def lloyd(points: NDArray, n_clusters: int) -> NDArray:
@@ -121,5 +159,5 @@ def rows_by_cluster(clusters: NDArray, n_clusters: int) -> list[NDArray]:
     """
     # The stable sort of 16-bit integers is a radix sort, many times as fast as a comparison sort.
     keys = clusters.astype(np.uint16) if n_clusters <= 1 << 16 else clusters
-    sizes = np.bincount(clusters, minlength=n_clusters)
-    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
+    rows, ends = np.argsort(keys, kind="stable"), np.cumsum(np.bincount(clusters, minlength=n_clusters))
+    return [rows[first:end] for first, end in pairwise([0, *ends.tolist()])]
