@@ -48,8 +48,8 @@ def assign_folds(codes: NDArray, n_folds: int, draw: NDArray | None = None, *, r
         Rows of a class are dealt in ascending order of these numbers; by default in the order of the rows.
     rotate : bool
         Continue with the next fold from class to class, so that the folds have about the same size if classes have few
-        labels; classes in the order of the first of their rows, whatever their codes. Otherwise each class starts with the
-        first fold, and every fold up to the size of the class has it.
+        labels; classes in the order of the first of their rows, whatever their codes. Otherwise each class starts with
+        the first fold, and every fold up to the size of the class has it.
 
     Returns
     -------
