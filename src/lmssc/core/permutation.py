@@ -10,6 +10,10 @@ from scipy import sparse
 from lmssc.core.embedding import Embedding
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
+from lmssc.numerics.batches import gen_batches
+
+# Rows of lists that are renumbered at a time.
+BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,21 @@ class Permutation:
         return graph if self.positions is None else graph[self.positions][:, self.positions].tocsr()
 
     def undo_lists(self, lists: NDArray) -> NDArray:
-        """Lists of samples, one for each sample, with rows and numbers put back into canonical order."""
-        return lists if self.order is None else self.order.astype(lists.dtype)[lists[self.positions]]
+        """Lists of samples, one for each sample, with rows and numbers put back into canonical order.
+
+        Examples
+        --------
+        >>> Permutation(np.array([2, 0, 1])).undo_lists(np.array([[1], [0], [0]]))
+        array([[2],
+               [2],
+               [0]])
+        """
+        if self.order is None or self.positions is None:
+            return lists
+        numbers, result = self.order.astype(lists.dtype), np.empty_like(lists)
+        for batch in gen_batches(len(lists), BATCH_ROWS):  # no second array of that size
+            result[batch] = numbers[lists[self.positions[batch]]]
+        return result
 
     def first(self, n: int, of: int) -> NDArray:
         """Positions of the first `n` of all `of` canonical samples, or of all if there are fewer."""
