@@ -39,6 +39,8 @@ from lmssc.numerics.spatial_order import spatial_order
 # γ is in units of the spread of Z, or of this many squared distances to the neighbours if that is less: in tight
 # clusters F alone would otherwise decide who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
+# The first neighbour lists of more samples are not kept for questions about the fit: they take about 200 bytes a sample.
+MAX_SAMPLES_WITH_CANDIDATES = 300_000
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def begin(
     search = choose_search(views.n_samples, config.neighbor_recall, targets.n_classes if shared else None)
     first = _first_graph(objective, latent, search, permutation, config)
     # Later searches sort the lists by distances that labels have a part in, or find others.
-    candidates = deepcopy(search.state()) if isinstance(search, ApproximateKNN) else None
+    kept = isinstance(search, ApproximateKNN) and views.n_samples <= MAX_SAMPLES_WITH_CANDIDATES
+    candidates = deepcopy(search.state()) if kept else None
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
