@@ -39,7 +39,7 @@ from lmssc.numerics.spatial_order import spatial_order
 # γ is in units of the spread of Z, or of this many squared distances to the neighbours if that is less: in tight
 # clusters F alone would otherwise decide who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
-# The first neighbour lists of more samples are not kept for questions about the fit: they take about 200 bytes a sample.
+# The first neighbour lists of more samples are not kept for questions about the fit: they take 200 bytes a sample.
 MAX_SAMPLES_WITH_CANDIDATES = 300_000
 
 
