@@ -12,17 +12,14 @@ from lmssc.core.targets import Targets
 
 MIN_SCORE = 1e-4
 """Smaller scores of the graph count as this, so that no single label decides."""
-EXPONENTS, LOG_STD = np.array([0.4, 0.2]), np.array([0.7, 0.7])
-"""Usual exponents of the judges, class means first, and standard deviations of their logarithms. With few labels the
-class means are the better judge; with many the labels themselves say how far to go by the graph."""
+EXPONENTS, LOG_STD = np.array([0.2, 0.8]), np.array([1.0, 0.7])
+"""Usual exponents of the judges, class means first, and standard deviations of their logarithms."""
 MIN_EXPONENT, MAX_EXPONENT = 1e-3, 12.0
 """Range of the exponents."""
 NOISES = np.arange(1, 9) * 0.05
 """Shares of wrong labels to choose from, if any are: fewer cannot be told from classes that overlap."""
 NOISE_PRIOR = NOISES**2 * (1 - NOISES) ** 13 / (NOISES**2 * (1 - NOISES) ** 13).sum()
 """How likely each of them is beforehand, as by Beta(3, 14): mostly 5 to 30 %, and 17 % on average."""
-PRIOR_ODDS = 2.0
-"""How many times more likely some noise is than none beforehand: whoever asks has a reason."""
 MAX_FITTED = 2000
 """Labels that the exponents are fitted to, at most: enough for two numbers."""
 
@@ -155,12 +152,12 @@ def reach_verdict(logs: NDArray, codes: NDArray, noise: float | None = None) -> 
         return Verdict(_pooled(logs, exponents), noise, likelihood)
     exponents, without = fit_exponents(*fitted, 0.0)
     joint = np.log(NOISE_PRIOR) + [fit_exponents(*fitted, share)[1] for share in NOISES]
-    with_noise = float(logsumexp(joint) + np.log(PRIOR_ODDS))
+    with_noise = float(logsumexp(joint))
     found = 0.0
     if with_noise > without:
         found = float(NOISES @ softmax(joint))
         exponents, _ = fit_exponents(*fitted, found)
-    return Verdict(_pooled(logs, exponents), found, float(np.logaddexp(with_noise, without) - np.log(1 + PRIOR_ODDS)))
+    return Verdict(_pooled(logs, exponents), found, float(np.logaddexp(with_noise, without) - np.log(2)))
 
 
 def _pooled(logs: NDArray, exponents: NDArray) -> NDArray:
@@ -178,7 +175,7 @@ def fit_exponents(logs: NDArray, codes: NDArray, noise: float) -> tuple[NDArray,
     >>> useless = np.zeros_like(sure)
     >>> exponents, _ = fit_exponents(np.stack([useless, sure]), np.repeat([0, 1], 20), 0.0)
     >>> bool(exponents[1] > EXPONENTS[1]), round(float(exponents[0]), 2)
-    (True, 0.4)
+    (True, 0.2)
     """
     n_labels, n_classes = logs.shape[1:]
     every = np.arange(n_labels)

@@ -16,12 +16,8 @@ FIRST_NOISE = 0.15
 MAX_LABELS_TWICE = 100
 """With more labels, wrong ones mislead the others so little that these need not be judged first; and it is better to
 drop those that are likely wrong than to trust all others less."""
-EVEN_ODDS = 4.0
-"""Odds of a label against any one other class at which it counts for half. That is what a label has beforehand if one
-of five is wrong and there are two classes: one that is no better than that says nothing."""
-MIN_RATIO, MAX_RATIO = 0.01, 20**0.5
-"""Range of these odds in units of `EVEN_ODDS`. Trust grows with their square: the judges are labels, some of them
-wrong, and so less certain than they could be."""
+MAX_ODDS = 20.0
+"""Odds of being right beyond which no label is trusted, once labels are trusted by their odds."""
 
 
 @dataclass(frozen=True)
@@ -171,28 +167,27 @@ def wrong_probability(scores: NDArray, targets: Targets, noise: float) -> NDArra
 def trust_labels(targets: Targets, doubt: LabelDoubt) -> Targets:
     """The targets with as much trust in each label as it deserves; labels never held out stay certain.
 
-    Trust by the odds that a label is right rather than any one other class, or none in those that are likely wrong; the
-    last labels of a class are trusted all the same. Without noise nothing changes.
+    Trust by the odds that a label is right, or none in those that are likely wrong; the last labels of a class
+    are trusted all the same. Without noise nothing changes.
 
     Examples
     --------
     >>> targets = Targets.from_codes(np.array([0, 1, 1, -1]), 2)
     >>> doubt = LabelDoubt(np.zeros((4, 2)), np.array([0.5, np.nan, 0.9, 0.0]), 0.1)
     >>> trust_labels(targets, doubt).trust.round(3)
-    array([0.019,   inf, 0.   ,   inf])
+    array([0.3  ,   inf, 0.033,   inf])
     >>> trust_labels(targets, replace(doubt, by_odds=False)).trust
     array([inf, inf,  0., inf])
     """
     if not doubt.noise:
         return targets
     if doubt.by_odds:
-        odds = (targets.n_classes - 1) * (1 - doubt.wrong) / np.maximum(doubt.wrong, np.finfo(float).tiny)
+        odds = np.minimum((1 - doubt.wrong) / np.maximum(doubt.wrong, np.finfo(float).tiny), MAX_ODDS)
         doubted = targets.labelled & ~np.isnan(doubt.wrong)
-        trust = STIFFNESS * np.clip(odds / EVEN_ODDS, MIN_RATIO, MAX_RATIO) ** 2
     else:
         doubted = targets.labelled & (np.nan_to_num(doubt.wrong) > 0.5)
         left = np.bincount(targets.codes[targets.labelled & ~doubted], minlength=targets.n_classes)
         doubted &= left[targets.codes] > 0
-        trust = np.zeros(len(targets))
-    trust = np.where(doubted, trust, np.inf)
+        odds = np.zeros(len(targets))
+    trust = np.where(doubted, STIFFNESS * odds, np.inf)
     return replace(targets, trust=trust if targets.trust is None else np.minimum(trust, targets.trust))
