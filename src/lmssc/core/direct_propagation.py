@@ -217,9 +217,7 @@ def solve_directly(
     return factorise_and_solve(laplacian, unknown, rhs, weight, tol)
 
 
-def _pull_of_labels(
-    laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, unknown: NDArray
-) -> NDArray:
+def _pull_of_labels(laplacian: sparse.csr_array, scores: NDArray, labelled: NDArray, unknown: NDArray) -> NDArray:
     """−L_ul·Y_l, in float64."""
     if scores.size <= MAX_DENSE_LABELS:
         return -(laplacian @ np.where(labelled[:, None], scores, 0).astype(np.float64))[unknown]
