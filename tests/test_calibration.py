@@ -148,6 +148,8 @@ def test_tempering_keeps_the_order_and_the_labels():
         np.testing.assert_allclose(tempered.sum(axis=1), 1)
         np.testing.assert_array_equal(tempered.argmax(axis=1), scores.argmax(axis=1))
         np.testing.assert_array_equal(tempered[-5:], np.eye(5))
+        powers = scores ** (1 / temperature)
+        np.testing.assert_allclose(tempered, powers / powers.sum(axis=1, keepdims=True), rtol=1e-10, atol=1e-300)
 
 
 def _balanced_by_hand(scores, codes, power):

@@ -87,3 +87,21 @@ def test_without_unlabelled_samples_only_held_out_labels_are_solved_for():
     L = laplacian(sparse.csr_array(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])))
     (found,) = propagate_without(L, Targets.from_codes(np.array([0, 0, 1]), 2), [np.array([1])])
     np.testing.assert_allclose(found.scores, [[1, 0], [0.5, 0.5], [0, 1]])
+
+
+def test_many_classes_are_solved_for_in_parts(problem, monkeypatch):
+    """Labels as a sparse matrix, a few right-hand sides at a time, and folds that share no factor."""
+    _, L, codes = problem
+    targets = Targets.from_codes(np.where(codes < 0, -1, np.cumsum(codes >= 0) % 9), 9)
+    right = propagate(L, targets).scores
+    held_out = [np.flatnonzero(targets.labelled)[9::2], np.flatnonzero(targets.labelled)[10::2]]
+    folds = [found.scores for found in propagate_without(L, targets, held_out)]
+    for name, value in (("MAX_DENSE_LABELS", 0), ("SOLVED_NUMBERS", 2000), ("MIN_SPARSE", 10), ("MAX_FILL", 1.0)):
+        monkeypatch.setattr(f"lmssc.core.direct_propagation.{name}", value)
+    monkeypatch.setattr("lmssc.core.direct_propagation.MAX_RHS_PER_SAMPLE", 1 / 100)
+    monkeypatch.setattr("lmssc.core.direct_propagation.MAX_MEDIUM_ENTRIES", 100)
+    monkeypatch.setattr("lmssc.core.propagation.MAX_SAMPLES", 0)
+    monkeypatch.setattr("lmssc.core.propagation.scores_without", None)  # would be an error if it were called
+    np.testing.assert_allclose(propagate(L, targets).scores, right, atol=1e-9)
+    for found, expected in zip(propagate_without(L, targets, held_out), folds, strict=True):
+        np.testing.assert_allclose(found.scores, expected, atol=1e-9)

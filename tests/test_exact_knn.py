@@ -172,3 +172,12 @@ def test_few_points_with_close_pairs_and_ties(dtype):
     expected = np.sort(squares, axis=1)[:, :7]
     np.testing.assert_allclose(found.squared_distances, expected, rtol=1e-5 if dtype == np.float32 else 1e-9)
     np.testing.assert_allclose(np.take_along_axis(squares, found.indices, 1), expected, rtol=1e-5)
+
+
+def test_ties_are_ranked_by_index():
+    grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 3), axis=-1).reshape(-1, 3)
+    distances = cdist(grid, grid, "sqeuclidean")
+    listed = np.random.default_rng(0).permuted(np.tile(np.arange(len(grid)), (len(grid), 1)), axis=1)
+    found = exact._ranked(grid, grid, listed)
+    np.testing.assert_array_equal(found.indices, np.argsort(distances, axis=1, kind="stable"))
+    np.testing.assert_array_equal(found.squared_distances, np.sort(distances, axis=1))

@@ -26,6 +26,18 @@ def test_is_kernel_ridge_regression(seed):
     np.testing.assert_allclose(P - P.mean(axis=0), oracles.kernel_ridge(Z, F, labelled), atol=1e-7)
 
 
+def test_labels_of_many_classes_are_a_sparse_factor(monkeypatch):
+    Z, F, labelled, _ = some_places(0)
+    dense, regression = Regression(Z, labelled), Regression(Z, labelled)
+    dense.adapt(F)
+    monkeypatch.setattr(expectation, "MAX_DENSE_CLASSES", 2)
+    regression.adapt(F)
+    assert regression.ridge == pytest.approx(dense.ridge, rel=1e-12)
+    np.testing.assert_allclose(regression.fit(F)(Z), dense.fit(F)(Z), atol=1e-12)
+    P = Regression(Z, labelled).fit(F)(Z)
+    np.testing.assert_allclose(P - P.mean(axis=0), oracles.kernel_ridge(Z, F, labelled), atol=1e-7)
+
+
 def test_products_of_features_are_the_kernel():
     Z = some_places(0)[0]
     features = NystroemFeatures.of(Z)(Z)

@@ -6,6 +6,7 @@ block Lanczos iteration for dense views, a few products with many columns. All c
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -344,7 +345,7 @@ def _dense_squared_dot(matrix: NDArray, block: NDArray) -> NDArray:
     def of_rows(rows: slice) -> NDArray:
         return (matrix[rows] @ block).T @ matrix[rows]
 
-    return sum(threaded_map(of_rows, gen_batches(len(matrix), SVD.rows_per_product))).T
+    return reduce(np.add, threaded_map(of_rows, gen_batches(len(matrix), SVD.rows_per_product))).T
 
 
 def _bordered(square: NDArray, columns: NDArray) -> NDArray:
