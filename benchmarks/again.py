@@ -1,7 +1,8 @@
 """LMSSC alone on the splits of the tables, against what it had there, into results/accuracy/again.csv.
 
 The tables with all methods take hours; this tells in minutes what a change of the model does to them: to the paper's
-four data sets and three more, and to the 22 of fresh.py. Finished runs are kept; a second call resumes.
+four data sets and three more, and to the 22 of fresh.py. The runs on the first seven go into again_runs.csv, for the
+count over all development sets. Finished runs are kept; a second call resumes.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pooch
+from fresh import KEPT, read_rows
 from wheel_data import DATASETS
 
 from lmssc import compare
@@ -42,14 +44,18 @@ def load_views(name, wheels):
     return dict(zip(data.view_names, data.views, strict=True)), data.target
 
 
-def compare_with(before, name, repeats, out, wheels):
-    """One row for each rate: accuracy before and now on the same splits, in percent."""
+def run_again(before, name, repeats, out, wheels):
+    """The runs of LMSSC now."""
     views, target = load_views(name, wheels)
     folder = out / "runs" / (name if name in DATASETS else f"again-{name}")
     repeats = min(repeats, max(max(runs) for runs in before.values()) + 1)
-    found = compare(views, target, ["LMSSC"], sorted(before), repeats, out=folder, progress=True)
+    return compare(views, target, ["LMSSC"], sorted(before), repeats, out=folder, progress=True).records
+
+
+def compare_with(before, name, records):
+    """One row for each rate: accuracy before and now on the same splits, in percent."""
     for rate, runs in sorted(before.items()):
-        now = {record["repeat"]: record for record in found.records if record["rate"] == rate}
+        now = {record["repeat"]: record for record in records if record["rate"] == rate}
         splits = sorted(set(now) & set(runs))
         old, new = (np.array([float(part[s]["accuracy"]) * 100 for s in splits]) for part in (runs, now))
         errors = [np.mean([float(part[s]["calibration_error"]) for s in splits]) for part in (runs, now)]
@@ -73,9 +79,14 @@ def main():
     for name in arguments.datasets:
         print(name, file=sys.stderr)
         before = read_before(arguments.results, name)
-        new = list(compare_with(before, name, arguments.repeats, path.parent, arguments.wheels))
-        rows = [row for row in rows if row["dataset"] != name] + new
+        records = run_again(before, name, arguments.repeats, path.parent, arguments.wheels)
+        rows = [row for row in rows if row["dataset"] != name] + list(compare_with(before, name, records))
         write_csv(path, COLUMNS, sorted(rows, key=lambda row: names.index(row["dataset"])))
+        if name not in DATASETS:
+            runs = path.with_name("again_runs.csv")
+            kept = [row for row in read_rows(runs) if row["dataset"] != name]
+            kept += [{"dataset": name, **record} for record in records]
+            write_csv(runs, KEPT, sorted(kept, key=lambda row: names.index(row["dataset"])))
 
 
 if __name__ == "__main__":

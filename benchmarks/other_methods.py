@@ -1,19 +1,22 @@
 """The other methods of `lmssc compare` on all development sets, into results/accuracy/peers.csv.
 
-Splits and shares of labels are those of fresh.py, so that LMSSC can be compared with them split by split; the methods
-of fresh.csv do not run again on its sets. Each run is kept as soon as it has finished, and the CSV is written after
-each set; a second call resumes. A run that failed has a row with its error.
+Splits and shares of labels are those of the tables, so that LMSSC can be compared with them split by split; methods
+that have run for a table do not run again. Cora, ACM, 3Sources and Movies have no other table, so LMSSC runs here, too:
+links are a `Graph` for it and features for the others. Each run is kept as soon as it has finished, and the CSV is
+written after each set; a second call resumes. A run that failed has a row with its error.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from development import NAMES, WHEELS, load_views
+from again import FROM_THE_PAPER, OTHERS
+from development import COLUMNS, FILES, NAMES, WHEELS, load_views
 from fresh import KEPT, METHODS, rates_of, read_rows
 from wheel_data import DATASETS
 
 from lmssc import compare
+from lmssc.datasets import load
 from lmssc.evaluation.methods import METHOD_NAMES
 from lmssc.persistence.atomic import write_csv
 
@@ -21,20 +24,45 @@ from lmssc.persistence.atomic import write_csv
 NOT_RUN = ("LMSSC", "LMSSC (paper settings)", "GFHF (view v)", "AMGL", "MLAN")
 # Takes up to four minutes for a fit to 1,500 samples.
 FOR_SMALL_DATA, MAX_SMALL = "Poisson (graphlearning)", 1000
+# Shares of labels of the paper's sets, and of those with links.
+RATES_OF_PAPER, RATES_OF_FILES = (0.1, 0.2, 0.3, 0.5), (0.05, 0.1, 0.3)
+# Sets on which `METHODS` have run for another table.
+IN_TABLES = (*DATASETS, *FROM_THE_PAPER, *OTHERS, *COLUMNS)
 
 
 def methods_of(name, n_samples):
     """Methods to run on a data set."""
-    left_out = (*NOT_RUN, *(METHODS if name in DATASETS else ()), *((FOR_SMALL_DATA,) if n_samples > MAX_SMALL else ()))
-    return tuple(method for method in METHOD_NAMES if method not in left_out)
+    left_out = (
+        *NOT_RUN,
+        *(METHODS if name in IN_TABLES else ()),
+        *((FOR_SMALL_DATA,) if n_samples > MAX_SMALL else ()),
+    )
+    others = tuple(method for method in METHOD_NAMES if method not in left_out)
+    return ("LMSSC", *others) if name in FILES else others
+
+
+def shares_of(name, target):
+    """Shares of labels: those of the table that has LMSSC on this set."""
+    if name in FROM_THE_PAPER:
+        return RATES_OF_PAPER
+    return RATES_OF_FILES if name in (*FILES, *OTHERS) else rates_of(target)
+
+
+def load_with_links(name, wheels):
+    """Views and classes; links of papers are a `Graph`."""
+    if name not in FILES:
+        return load_views(name, wheels)
+    data = load(name)
+    return dict(zip(data.view_names, data.views, strict=True)), data.target
 
 
 def run(datasets, repeats, out, runs, wheels):
     """Run the methods on the sets; after each, its rows in the table are replaced."""
     for name in datasets:
         print(name, file=sys.stderr, flush=True)
-        views, target = load_views(name, wheels)
-        result = compare(views, target, methods_of(name, len(target)), rates_of(target), repeats, out=runs / name)
+        views, target = load_with_links(name, wheels)
+        shares = shares_of(name, target)
+        result = compare(views, target, methods_of(name, len(target)), shares, repeats, out=runs / name)
         records = [row for row in read_rows(out) if row["dataset"] != name]
         records += [{"dataset": name, **record} for record in result.records]
         records.sort(key=lambda row: NAMES.index(row["dataset"]))

@@ -55,9 +55,9 @@ def run_one(views, target, rate, repeat):
     truth, found = target[order], {}
     finish = fit._final_answers
 
-    def keep(views, start, state, *rest):
+    def keep(start, state, config):
         found["objective"], found["state"], found["undo"] = start.objective, state, start.permutation.undo
-        return finish(views, start, state, *rest)
+        return finish(start, state, config)
 
     with (
         mock.patch.object(start, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),

@@ -52,15 +52,15 @@ Values = dict[str, dict[float, dict[str, dict[int, float]]]]
 
 def read_runs(root: Path, metric: str) -> Values:
     """One metric of all runs with default parameters, on the paper's data sets and the others."""
-    return {**_read(root / REPRODUCTION, metric), **_comparisons(root, OTHERS, metric)}
+    return {**read_csv(root / REPRODUCTION, metric), **comparisons(root, OTHERS, metric)}
 
 
-def _comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
+def comparisons(root: Path, names: Sequence[str], metric: str) -> Values:
     """One metric of all runs of `lmssc compare` on some data sets, which have a CSV each."""
-    return {name: _read(root / FOLDER / f"{name}.csv", metric, name)[name] for name in names}
+    return {name: read_csv(root / FOLDER / f"{name}.csv", metric, name)[name] for name in names}
 
 
-def _read(path: Path, metric: str, name: str | None = None) -> Values:
+def read_csv(path: Path, metric: str, name: str | None = None) -> Values:
     """One metric of the runs in a CSV with fixed defaults; `name` is the data set where it has no such column."""
     values: Values = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     with open(path, encoding="utf-8", newline="") as file:
@@ -389,7 +389,7 @@ def _across(value: float, low: float) -> float:
 
 def accuracy_charts(root: Path) -> dict[str, str]:
     """Charts of the page as SVG, by the path of their file below `root`."""
-    fresh = joined(_read(root / FRESH_SETS, "accuracy"), _read(root / PEERS, "accuracy"))
+    fresh = joined(read_csv(root / FRESH_SETS, "accuracy"), read_csv(root / PEERS, "accuracy"))
     return {
         "docs/charts/accuracy-fresh.svg": accuracy_chart(fresh, f"Accuracy on {len(fresh)} other data sets"),
         "docs/charts/accuracy-paper.svg": accuracy_chart(
@@ -401,14 +401,14 @@ def accuracy_charts(root: Path) -> dict[str, str]:
 def accuracy_blocks(root: Path) -> dict[str, str]:
     """Blocks of the page in Markdown by name, from the CSV files that exist."""
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
-    fresh = {metric: _read(root / FRESH_SETS, metric) for metric in SUMMARY}
-    peers = _read(root / PEERS, "accuracy")
+    fresh = {metric: read_csv(root / FRESH_SETS, metric) for metric in SUMMARY}
+    peers = read_csv(root / PEERS, "accuracy")
     further = sorted({method for name in fresh["accuracy"] for cell in peers.get(name, {}).values() for method in cell})
     everyone = joined(fresh["accuracy"], peers)
     blocks = {
-        "leaders": leaders_markdown(read_runs(root, "accuracy"), _read(root / CHOSEN_RUNS, "accuracy")),
+        "leaders": leaders_markdown(read_runs(root, "accuracy"), read_csv(root / CHOSEN_RUNS, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
-        "fresh data": leaders_markdown(_comparisons(root, FRESH, "accuracy")),
+        "fresh data": leaders_markdown(comparisons(root, FRESH, "accuracy")),
         "fresh summary": summary_markdown(fresh),
         "fresh peers": peers_markdown(everyone, further),
         "fresh cells": leaders_markdown(everyone),

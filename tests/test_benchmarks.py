@@ -357,6 +357,20 @@ def test_peers_do_not_run_again_what_fresh_has(benchmarks):
     assert {"Ridge", "RandomForest", "Poisson (graphlearning)", "1-NN"} < everything
     assert everything - {*methods_of("heart", 270)} == {*fresh.METHODS} - {"LMSSC"}
     assert everything - {*methods_of("digits", 1797)} == {"Poisson (graphlearning)"}
+    for name in ("sonar", "msrc", "cancer"):  # other tables have these
+        assert methods_of(name, 200) == methods_of("heart", 200)
+
+
+def test_peers_run_on_the_shares_of_the_tables_and_with_links(benchmarks):
+    from other_methods import load_with_links, methods_of, shares_of
+
+    assert shares_of("sonar", np.zeros(208)) == (0.1, 0.2, 0.3, 0.5)
+    assert shares_of("leaves", np.zeros(1600)) == shares_of("cora", np.zeros(2708)) == (0.05, 0.1, 0.3)
+    assert shares_of("letter", np.zeros(1500)) == (0.02, 0.05, 0.1, 0.3)
+    assert methods_of("movies", 617)[0] == "LMSSC"
+    assert "LMSSC" not in methods_of("sonar", 208)
+    views, target = load_with_links("digits", None)
+    assert {len(view) for view in views.values()} == {len(target)}
 
 
 class Broken(ClassifierMixin, BaseEstimator):

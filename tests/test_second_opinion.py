@@ -11,7 +11,7 @@ from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
 from lmssc.core.mean_kernel import MeanKernel
-from lmssc.core.opinion_trust import GAIN_OF_GRAPH, cost_of_trust, merit_of_graph, unseen_scores
+from lmssc.core.opinion_trust import GAIN_OF_GRAPH, LABELLED_SHARE, cost_of_trust, proof_of_graph, unseen_scores
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
@@ -357,10 +357,21 @@ def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatc
         others = np.delete(codes[:14], i)
         right += np.log((1 + (others == codes[i]).sum()) / (3 + len(others)))
     assert held.log_likelihood_by_frequencies() == pytest.approx(right)
-    assert merit_of_graph(held, right) == GAIN_OF_GRAPH  # 14 labels cannot tell
+    monkeypatch.setattr(opinion_trust, "LABELLED_SHARE", 1.0)
+    assert proof_of_graph(held, right) == 1.0  # 14 labels cannot tell
     monkeypatch.setattr(opinion_trust, "MIN_HELD_OUT", 14)
-    assert merit_of_graph(held, right + 3) == pytest.approx(3)
-    assert cost_of_trust(0.9, merit=0.0) < cost_of_trust(0.1, merit=GAIN_OF_GRAPH)
+    assert proof_of_graph(held, right + 3) == pytest.approx(3 / GAIN_OF_GRAPH)
+    assert proof_of_graph(held, right - 1) == 0.0
+    assert cost_of_trust(0.9, proof=0.0) < cost_of_trust(0.1, proof=1.0)
+
+
+@pytest.mark.parametrize("n_samples", [100, 40, 20])
+def test_a_graph_is_protected_less_where_few_samples_lack_a_label(n_samples):
+    codes = np.where(np.arange(n_samples) < 10, np.arange(n_samples) % 2, -1)
+    held = HeldOutLabels(
+        as_views([np.zeros((n_samples, 1))]), Targets.from_codes(codes, 2), np.zeros(n_samples), 0.5, [], True
+    )
+    assert proof_of_graph(held, 0.0) == pytest.approx(min(1.0, LABELLED_SHARE * n_samples / 10))
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():
@@ -483,7 +494,7 @@ def test_labels_are_scored_with_the_trust_that_other_folds_choose():
     held = HeldOutLabels(None, targets, np.zeros(5, dtype=int), 0.0, folds, True)
     by_graph, by_trust = np.full((4, 2), 0.5), np.tile([0.9, 0.1], (4, 1))
     only_first = {0.5: np.array([5.0, 5.0, 0.0, 0.0])}
-    found = unseen_scores(held, only_first, lambda trust: by_trust, 10.0, by_graph)
+    found = unseen_scores(held, only_first, lambda trust: by_trust, 1.0, by_graph)
     assert found.tolist() == [*by_graph[:2].tolist(), *by_trust[2:].tolist()]
     both = {0.5: np.full(4, 5.0)}
-    assert (unseen_scores(held, both, lambda trust: by_trust, 10.0, by_graph) == by_trust).all()
+    assert (unseen_scores(held, both, lambda trust: by_trust, 1.0, by_graph) == by_trust).all()

@@ -24,6 +24,9 @@ GAIN_OF_FULL_TRUST = 8.0
 # them, Sonar lost 0.75 points.
 GAIN_OF_GRAPH = 4.0
 MIN_HELD_OUT = 40
+# Share of samples with a label above which the cost of trust falls, in inverse proportion: what a graph knows more than
+# a regression, it knows from samples without a label.
+LABELLED_SHARE = 0.15
 # Propagation with the second opinion is not tried if a mere mixture of both predictions gains less than this.
 MIN_MIXTURE_GAIN = 0.5
 # With more classes than this, and fewer than three labels for each, it is not tried: that would take half of a fit, and
@@ -85,7 +88,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
         return JudgedOpinion(0.0, by_graph, regression)
     kernel = regression.kernel(held.views)
-    merit = merit_of_graph(held, before)
+    proof = proof_of_graph(held, before)
 
     @cache
     def scores(trust: float) -> NDArray:
@@ -96,19 +99,19 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     def gain(trust: float) -> float:
         if trust not in gains:
             gains[trust] = held.log_likelihoods(scores(trust)) - alone
-        return float(gains[trust].sum()) - cost_of_trust(trust, merit)
+        return float(gains[trust].sum()) - cost_of_trust(trust, proof)
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
         return JudgedOpinion(0.0, by_graph, regression, kernel)
-    return JudgedOpinion(best, unseen_scores(held, gains, scores, merit, by_graph), regression, kernel)
+    return JudgedOpinion(best, unseen_scores(held, gains, scores, proof, by_graph), regression, kernel)
 
 
 def unseen_scores(
     held: HeldOutLabels,
     gains: dict[float, NDArray],
     scores: Callable[[float], NDArray],
-    merit: float,
+    proof: float,
     by_graph: NDArray,
 ) -> NDArray:
     """Scores of the held-out samples, those of each fold with the trust that the labels of the other folds choose.
@@ -123,7 +126,7 @@ def unseen_scores(
         Log-likelihood that each trust gains for each held-out label.
     scores : callable
         Trust ↦ scores of the held-out samples.
-    merit : float
+    proof : float
         As for `cost_of_trust`.
     by_graph : ndarray of shape (m, c)
         Scores without trust.
@@ -135,15 +138,18 @@ def unseen_scores(
     result = by_graph.copy()
     for number in range(len(held.folds)):
         own = held.fold_numbers == number
-        of_others = {trust: gain[~own].sum() - cost_of_trust(trust, merit) for trust, gain in gains.items()}
+        of_others = {trust: gain[~own].sum() - cost_of_trust(trust, proof) for trust, gain in gains.items()}
         best = max(of_others, key=lambda trust: of_others[trust])
         if of_others[best] > 0:
             result[own] = scores(best)[own]
     return result
 
 
-def merit_of_graph(held: HeldOutLabels, found: float) -> float:
-    """Log-likelihood of the held-out labels that the graph gains over class frequencies, if they are enough to tell.
+def proof_of_graph(held: HeldOutLabels, found: float) -> float:
+    """How far held-out labels and the share of labels speak for the graph, from 0 to 1.
+
+    It is the log-likelihood that the graph gains over class frequencies, relative to `GAIN_OF_GRAPH` and at most 1, if
+    held-out labels are enough to tell; less in proportion if more than `LABELLED_SHARE` of the samples have a label.
 
     Parameters
     ----------
@@ -156,18 +162,19 @@ def merit_of_graph(held: HeldOutLabels, found: float) -> float:
     -------
     float
     """
-    return found - held.log_likelihood_by_frequencies() if len(held.rows) >= MIN_HELD_OUT else GAIN_OF_GRAPH
+    merit = found - held.log_likelihood_by_frequencies() if len(held.rows) >= MIN_HELD_OUT else GAIN_OF_GRAPH
+    return min(max(merit / GAIN_OF_GRAPH, 0.0), 1.0) * min(1.0, LABELLED_SHARE / held.targets.labelled.mean())
 
 
-def cost_of_trust(trust: float, merit: float) -> float:
+def cost_of_trust(trust: float, proof: float) -> float:
     """Log-likelihood of the held-out labels that a trust has to gain.
 
     Parameters
     ----------
     trust : float
         t.
-    merit : float
-        Log-likelihood that the graph gains over the class frequencies.
+    proof : float
+        How far the graph deserves to be preferred, from 0 to 1: `proof_of_graph`.
 
     Returns
     -------
@@ -175,11 +182,10 @@ def cost_of_trust(trust: float, merit: float) -> float:
 
     Examples
     --------
-    >>> cost_of_trust(0.5, merit=10.0), cost_of_trust(0.5, merit=2.0), cost_of_trust(0.5, merit=-1.0)
+    >>> cost_of_trust(0.5, proof=1.0), cost_of_trust(0.5, proof=0.5), cost_of_trust(0.5, proof=0.0)
     (5.0, 2.5, 0.5)
     """
-    proven = min(max(merit / GAIN_OF_GRAPH, 0.0), 1.0)
-    return max(MIN_MIXTURE_GAIN, proven * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
+    return max(MIN_MIXTURE_GAIN, proof * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
 
 
 def climb(choices: Sequence[float], value: Callable[[float], float]) -> float:

@@ -1,0 +1,198 @@
+"""All development cells in one count: LMSSC beside the best of all other methods, cell by cell, on the same splits."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from accuracy_page import FOLDER, FRESH, FRESH_SETS, NOT_PEERS, PEERS, Values, comparisons, joined, read_csv, read_runs
+
+from lmssc.paper.markdown import markdown_table
+
+# Runs of LMSSC with the present defaults on the sets whose tables are older (benchmarks/again.py).
+AGAIN_RUNS = f"{FOLDER}/again_runs.csv"
+# Sets that have no table of their own: Cora, ACM, 3Sources, Movies.
+WITHOUT_TABLE = ("cora", "acm", "3sources", "movies")
+# Points behind the best that count as level, and points that a cell may be behind, beyond two standard errors.
+LEVEL, FAR = 0.25, 1.5
+
+
+class Cell(NamedTuple):
+    """LMSSC and its closest rival in one cell, in percent.
+
+    Attributes
+    ----------
+    data : str
+        Data set.
+    rate : float
+        Share of labels.
+    ours : float
+        Mean of LMSSC over all of its splits.
+    peer : str
+        The method with the largest mean lead, or the smallest lag, on the splits that both ran on.
+    gain : float
+        Mean of LMSSC minus that of the peer on these splits.
+    error : float
+        Standard error of the paired differences; NaN with one split.
+    """
+
+    data: str
+    rate: float
+    ours: float
+    peer: str
+    gain: float
+    error: float
+
+    @property
+    def is_level(self) -> bool:
+        """At or within `LEVEL` of the best."""
+        return self.gain >= -LEVEL - 1e-9
+
+    @property
+    def is_far_behind(self) -> bool:
+        """More than `FAR` behind by more than two standard errors."""
+        return self.gain < -FAR and self.gain + 2 * self.error < 0
+
+
+def read_all(root: Path) -> Values:
+    """Accuracies of all methods on all development sets; those of LMSSC with the present defaults."""
+    peers = read_csv(root / PEERS, "accuracy")
+    tables = {
+        **read_csv(root / FRESH_SETS, "accuracy"),
+        **read_runs(root, "accuracy"),
+        **comparisons(root, FRESH, "accuracy"),
+        **{name: peers[name] for name in WITHOUT_TABLE if name in peers},
+    }
+    return joined(joined(tables, peers), read_csv(root / AGAIN_RUNS, "accuracy"))
+
+
+def closest(data: str, rate: float, methods: Mapping[str, Mapping[int, float]]) -> Cell:
+    """LMSSC and the method that is furthest ahead of it, or least behind.
+
+    Examples
+    --------
+    >>> cell = closest("a", 0.1, {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {1: 0.9}})
+    >>> cell.peer, round(cell.gain, 1)
+    ('SVC', -10.0)
+    """
+    ours, best = methods["LMSSC"], ("", np.array([np.inf]))
+    for peer, runs in methods.items():
+        if peer not in NOT_PEERS:
+            gains = 100 * np.array([ours[split] - runs[split] for split in sorted(ours.keys() & runs.keys())])
+            if len(gains) and gains.mean() < best[1].mean():
+                best = peer, gains
+    peer, gains = best
+    error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else float("nan")
+    return Cell(data, rate, 100 * float(np.mean(list(ours.values()))), peer, float(gains.mean()), error)
+
+
+def closest_of_all(values: Values) -> list[Cell]:
+    """`closest` of every cell."""
+    return [closest(name, rate, cell) for name, rates in values.items() for rate, cell in sorted(rates.items())]
+
+
+def count_markdown(values: Values, groups: Mapping[str, set[str]]) -> str:
+    """The count by group of data sets, and for all.
+
+    Parameters
+    ----------
+    values : dict
+        Accuracies of all methods.
+    groups : dict of str to set
+        Data sets of each group.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}}}}
+    >>> print(count_markdown(values, {"first": {"a"}}).splitlines()[2])
+    | first | 1 | 1 | 1 (100.0 %) | 0 | 0 | +15.0 |
+    """
+    cells, lines = closest_of_all(values), []
+    for group, names in {**groups, "all": set(values)}.items():
+        own = [cell for cell in cells if cell.data in names]
+        level = sum(cell.is_level for cell in own)
+        lines.append(
+            (
+                group,
+                str(len({cell.data for cell in own})),
+                str(len(own)),
+                f"{level} ({100 * level / len(own):.1f} %)",
+                str(sum(cell.gain <= -1 for cell in own)),
+                str(sum(cell.is_far_behind for cell in own)),
+                f"{np.mean([cell.gain for cell in own]):+.1f}",
+            )
+        )
+    head = ("data", "sets", "cells", "best or within 0.25", "behind by a point or more")
+    return markdown_table((*head, "behind by 1.5 beyond two standard errors", "mean difference to the best"), lines)
+
+
+def behind_markdown(values: Values) -> str:
+    r"""Cells in which a method is ahead by more than `LEVEL`, the furthest first, ± standard error.
+
+    Examples
+    --------
+    >>> ahead = {"LMSSC": {0: 1.0}, "1-NN": {0: 0.5}}
+    >>> values = {"a": {0.1: {"LMSSC": {0: 0.7, 1: 0.8}, "1-NN": {0: 0.8, 1: 0.8}}, 0.3: ahead}}
+    >>> print(behind_markdown(values).splitlines()[2].replace("\xa0", " "))
+    | a | 10 % | 75.0 | 1-NN | -5.0 ± 5.0 |
+    """
+    behind = sorted((cell for cell in closest_of_all(values) if not cell.is_level), key=lambda cell: cell.gain)
+    lines = [
+        (
+            cell.data,
+            f"{cell.rate:.0%}".replace("%", " %"),
+            f"{cell.ours:.1f}",
+            cell.peer,
+            f"{cell.gain:+.1f} ± {cell.error:.1f}",
+        )
+        for cell in behind
+    ]
+    return markdown_table(("data", "labels", "LMSSC", "ahead", "difference"), lines)
+
+
+def single_peers(values: Values) -> dict[str, tuple[int, float]]:
+    """Each other method: in how many cells it ran, and by how many points LMSSC is ahead of it there, the best first.
+
+    Examples
+    --------
+    >>> single_peers({"a": {0.1: {"LMSSC": {0: 0.75}, "1-NN": {0: 0.5}}}})
+    {'1-NN': (1, 25.0)}
+    """
+    gains: dict[str, list[float]] = {}
+    for rates in values.values():
+        for methods in rates.values():
+            for peer in methods.keys() - {*NOT_PEERS}:
+                one = closest("", 0.0, {"LMSSC": methods["LMSSC"], peer: methods[peer]})
+                gains.setdefault("GFHF (a single view)" if peer.startswith("GFHF (view") else peer, []).append(one.gain)
+    means = {peer: (len(found), float(np.mean(found))) for peer, found in gains.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1][1]))
+
+
+def single_peers_markdown(values: Values) -> str:
+    """`single_peers` as a table, of those that ran in every cell."""
+    n_cells = sum(map(len, values.values()))
+    lines = [(peer, f"{gain:+.1f}") for peer, (n, gain) in single_peers(values).items() if n == n_cells]
+    return markdown_table(("method", "LMSSC is ahead by, on average"), lines)
+
+
+def all_cells_blocks(root: Path) -> dict[str, str]:
+    """Blocks of docs/accuracy.md by name."""
+    values = read_all(root)
+    four = set(read_csv(root / "results/reproduction/runs.csv", "accuracy"))
+    seven = set(read_runs(root, "accuracy"))
+    groups = {
+        "the paper's four": four,
+        "MSRC-v5, BBCSport, 100Leaves": seven - four,
+        "cancer, wine": set(FRESH),
+        "22 sets from wheels": set(read_csv(root / FRESH_SETS, "accuracy")),
+        "Cora, ACM, 3Sources, Movies": set(WITHOUT_TABLE),
+    }
+    return {
+        "all cells": count_markdown(values, groups),
+        "all cells behind": behind_markdown(values),
+        "all cells peers": single_peers_markdown(values),
+    }
