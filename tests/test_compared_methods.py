@@ -9,6 +9,8 @@ from sklearn.svm import SVC
 
 from lmssc import compare
 from lmssc.cli import main
+from lmssc.data import present_rows
+from lmssc.data.graph_view import LinkRows
 from lmssc.data.view import RawView
 from lmssc.datasets import make_multiview
 from lmssc.evaluation import peers
@@ -30,6 +32,15 @@ def problem(n_classes=3, seed=0, **options):
 
 def answer(name, raws, labels):
     return fit_and_answer(BUILT_IN[name](0), raws, labels, scaled_concatenation(raws))
+
+
+def test_links_that_are_read_in_several_batches_are_features(monkeypatch):
+    """Some rows of the links keep all columns; ACM failed, whose links are read in 35 batches."""
+    monkeypatch.setattr(present_rows, "VALUES_PER_BATCH", 100)
+    links = sparse.random_array((40, 40), density=0.5, format="csr", rng=np.random.default_rng(0))
+    found = scaled_concatenation([LinkRows("links", links, None)])
+    expected = scaled_concatenation([RawView("links", links, None)])
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

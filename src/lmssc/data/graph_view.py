@@ -69,6 +69,10 @@ class LinkRows(RawView):
         """The links among some of the samples."""
         return LinkRows(self.name, self.data[rows][:, rows].tocsr(), None)
 
+    def as_features(self) -> RawView:
+        """The same numbers as features, of which some rows keep all columns."""
+        return RawView(self.name, self.data, None)
+
 
 @dataclass(frozen=True)
 class GraphView:

@@ -116,6 +116,7 @@ def scaled_concatenation(views: list[RawView]) -> Any:
     The views have equal energy. Their total energy is the same as before the views were made equal (one per
     standardised feature, one per view of words), because the penalties of linear models assume such units.
     """
+    views = _as_features(views)
     scalings = fit_scalings(views, ["auto"] * len(views))
     energy = sum(1 / (len(views) * scaling.factor**2) for scaling in scalings)
     return scale_views(views, scalings).points() * np.sqrt(energy)
@@ -123,8 +124,14 @@ def scaled_concatenation(views: list[RawView]) -> Any:
 
 def scaled_one_by_one(views: list[RawView]) -> list[Any]:
     """The views, scaled by `"auto"`: the input of a `PerViewClassifier`."""
+    views = _as_features(views)
     scalings = fit_scalings(views, ["auto"] * len(views), equalise=False)
     return [view.points() for view in scale_views(views, scalings)]
+
+
+def _as_features(views: list[RawView]) -> list[RawView]:
+    """The views, with links as features."""
+    return [view.as_features() if isinstance(view, LinkRows) else view for view in views]
 
 
 def fit_and_answer(estimator: Any, views: list[RawView], labels: NDArray, concatenated: Any) -> tuple[NDArray, NDArray]:
