@@ -113,7 +113,7 @@ def test_committed_pages_are_what_the_csvs_give():
 
 
 def test_a_cell_is_far_behind_only_beyond_two_standard_errors():
-    ours = {split: 0.8 for split in range(4)}
+    ours = dict.fromkeys(range(4), 0.8)
     surely = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.82, 1: 0.83, 2: 0.82, 3: 0.83}})
     hardly = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.92, 1: 0.75, 2: 0.9, 3: 0.73}})
     level = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.8025}, "constant answer": {0: 0.99}})
