@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from accuracy_page import FOLDER, accuracy_blocks, accuracy_charts
+from all_cells import all_cells_blocks
 
 from lmssc.paper.audit_page import make_page
 from lmssc.paper.printed_tables import DATASETS
@@ -71,7 +72,7 @@ def results_blocks(root: Path) -> dict[str, str]:
     if (root / AUDIT).exists():
         blocks["audit"] = make_page(read_summary(root / AUDIT)).strip()
     if (root / FOLDER).exists():
-        blocks |= accuracy_blocks(root)
+        blocks |= accuracy_blocks(root) | all_cells_blocks(root)
     return blocks
 
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from accuracy_page import SUMMARY as FRESH_SUMMARY
 from accuracy_page import accuracy_chart, summary_markdown
+from all_cells import closest, closest_of_all, read_all, single_peers
 from pages import AUDIT, TABLES, fill_blocks, filled_pages, results_blocks
 
 from lmssc.paper.published_audit import SUMMARY
@@ -109,3 +110,27 @@ def test_committed_pages_are_what_the_csvs_give():
         pytest.skip(f"{TABLES} is not there")
     for page, text in filled_pages(ROOT).items():
         assert page.read_text(encoding="utf-8") == text, f"{page.name} is not up to date: run make pages"
+
+
+def test_a_cell_is_far_behind_only_beyond_two_standard_errors():
+    ours = dict.fromkeys(range(4), 0.8)
+    surely = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.82, 1: 0.83, 2: 0.82, 3: 0.83}})
+    hardly = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.92, 1: 0.75, 2: 0.9, 3: 0.73}})
+    level = closest("a", 0.1, {"LMSSC": ours, "SVC": {0: 0.8025}, "constant answer": {0: 0.99}})
+    assert [cell.gain for cell in (surely, hardly, level)] == pytest.approx([-2.5, -2.5, -0.25])
+    assert [cell.is_far_behind for cell in (surely, hardly, level)] == [True, False, False]
+    assert [cell.is_level for cell in (surely, hardly, level)] == [False, False, True]
+
+
+def test_methods_are_compared_on_the_splits_that_both_ran_on():
+    cell = {"LMSSC": {0: 0.9, 1: 0.5}, "SVC": {1: 0.5, 2: 0.1}, "1-NN": {0: 0.8}}
+    found = closest("a", 0.1, cell)
+    assert (found.peer, found.gain, found.ours) == ("SVC", 0.0, pytest.approx(70))
+    assert {peer: n for peer, (n, _) in single_peers({"a": {0.1: cell}}).items()} == {"SVC": 1, "1-NN": 1}
+
+
+def test_the_page_says_how_many_cells_are_level():
+    cells = closest_of_all(read_all(ROOT))
+    share = 100 * sum(cell.is_level for cell in cells) / len(cells)
+    page = " ".join((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").split())
+    assert f"in 90 % of the cells, and reaches {share:.1f} %" in page
