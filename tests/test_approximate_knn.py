@@ -8,9 +8,10 @@ from scipy.spatial.distance import cdist
 
 from lmssc import LMSSC
 from lmssc.datasets import make_multiview
-from lmssc.numerics.knn import approximate
-from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index
-from lmssc.numerics.knn.exact import other_neighbors
+from lmssc.numerics.knn import approximate, ivf
+from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search, nearest_by_index, nearest_of_few
+from lmssc.numerics.knn.exact import nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.knn.repeated import ExactKNN
 from lmssc.numerics.scale import MIN_SAMPLES_FOR_LARGE_SCALE
@@ -132,6 +133,30 @@ def test_new_samples_are_found_as_well():
     assert np.mean(shares) > 0.93
     own = ((queries[:, None] - points[found.indices]) ** 2).sum(axis=2)
     np.testing.assert_allclose(found.squared_distances, own, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_of_a_few_queries_are_exact_ties_by_index(dtype):
+    rng = np.random.default_rng(2)
+    points = np.vstack([rng.normal(size=(9000, 7)), np.tile(rng.normal(size=(1, 7)), (40, 1))]).astype(dtype)
+    queries = np.vstack([points[::3000], points[-1:], rng.normal(size=(5, 7))]).astype(dtype)
+    found, expected = nearest_of_few(points, queries, 30), nearest_neighbors(points, queries, 30)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.squared_distances, expected.squared_distances)
+    assert nearest_of_few(points[:3], queries, 3).indices.shape == (len(queries), 3)
+
+
+def test_small_clusters_hold_the_recall_of_more_points(monkeypatch):
+    points = np.random.default_rng(0).normal(size=(12_000, 8)).astype(np.float32)
+    large = IVFIndex(points)
+    monkeypatch.setattr(ivf, "SETTINGS", replace(ivf.SETTINGS, min_points_for_small=12_000))
+    assert IVFIndex(points).n_clusters > 1.9 * large.n_clusters
+    search = ApproximateKNN()
+    found = search.search(points, 8, 16)
+    assert search.recall >= 0.95
+    truth = other_neighbors(points, 8)
+    near = (found.squared_distances <= (1 + 1e-6) * truth.squared_distances[:, -1:]).sum(axis=1)
+    assert np.minimum(near, 8).mean() / 8 > 0.94
 
 
 @pytest.mark.parametrize("n_points", [20, 150, 199])

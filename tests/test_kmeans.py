@@ -1,10 +1,13 @@
 """Two-level k-means: compact clusters, the same on any number of threads, whatever the points are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
+from lmssc.numerics.knn import kmeans as kmeans_module
 from lmssc.numerics.knn.exact import BruteForceL2
 from lmssc.numerics.knn.ivf import IVFIndex
 from lmssc.numerics.knn.kmeans import TwoLevelKMeans, lloyd, nearest_centroid
@@ -48,6 +51,25 @@ def test_threads_change_no_digit():
     for index in answers[1:]:
         np.testing.assert_array_equal(index._kmeans.centroids, answers[0]._kmeans.centroids)
         np.testing.assert_array_equal(index.own, answers[0].own)
+
+
+def test_centroids_near_to_others_are_found_without_comparing_all(monkeypatch):
+    kmeans = TwoLevelKMeans(blobs(20_000, 5), 900)
+    clusters = np.random.default_rng(1).permutation(len(kmeans.centroids))[:300]
+    distances = cdist(kmeans.centroids[clusters], kmeans.centroids)
+    nearest = np.sort(np.argsort(distances, axis=1)[:, :20])
+    np.testing.assert_array_equal(np.sort(kmeans.nearest_centroids(clusters, 20)), nearest)
+    monkeypatch.setattr(kmeans_module, "SETTINGS", replace(kmeans_module.SETTINGS, n_near_coarse=15))
+    compared = []
+    take = BruteForceL2.take
+    monkeypatch.setattr(BruteForceL2, "take", lambda self, rows: compared.append(len(rows)) or take(self, rows))
+    found = np.sort(kmeans.nearest_centroids(clusters, 20))
+    assert max(compared) < len(kmeans.centroids) * 0.9
+    assert np.mean([np.isin(*pair).mean() for pair in zip(nearest, found, strict=True)]) > 0.99
+    assert all(own in near for own, near in zip(clusters, found, strict=True))
+    # Too many for the nearest coarse clusters: then all are compared.
+    np.testing.assert_array_equal(np.sort(kmeans.nearest_centroids(clusters[:9], 400))[:, 0] >= 0, True)
+    assert max(compared) == len(kmeans.centroids)
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 7, 60, 200])

@@ -84,8 +84,15 @@ def test_scalings_products_and_orders_by_others_are_the_same(files, tmp_path, mo
     np.testing.assert_allclose(here[1], there[1], rtol=1e-4, atol=1e-5)
     for one, other in zip(here[2:6], there[2:6], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
-    expected = dot_on_disk(here[6], [np.eye(20, 3, dtype=np.float32), np.ones((40, 3), dtype=np.float32)])
+    loadings = [np.eye(20, 3, dtype=np.float32), np.ones((40, 3), dtype=np.float32)]
+    expected = here[6].dot(loadings)
     np.testing.assert_allclose(there[2], expected, rtol=1e-5, atol=1e-6)
+    written = dot_on_disk(here[6], loadings)
+    np.testing.assert_allclose(written[:], expected, rtol=1e-5, atol=1e-6)
+    by_file = np.empty_like(written.array)
+    by_file[written.rows] = expected
+    np.testing.assert_allclose(written.array, by_file, rtol=1e-5, atol=1e-6)
+    assert (np.diff(written.rows[np.argsort(rows)]) == 1).all()  # one page after another
 
 
 def test_a_graph_is_renumbered_by_others(files, tmp_path):

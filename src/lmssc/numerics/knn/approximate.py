@@ -31,10 +31,10 @@ class ApproximateSettings:
     """Settings of the approximate search."""
 
     missed_by_probes: float = 3.0
-    missed_with_small: float = 2.4
+    missed_with_small: float = 1.8
     """The clusters nearest to a query may miss this many times the neighbours that may be missed in the end. The
     clusters nearest to the other queries of its cluster hold most of these, which leaves a reserve for moves. Small
-    clusters have fewer other queries."""
+    clusters have fewer other queries, and to search many points again takes long."""
     n_measured: int = 100
     """Number of queries on which the recall is measured."""
     sample_per_neighbor: int = 500
