@@ -136,9 +136,10 @@ class WorkerParts:
         peers = [peer for peer in peers if peer.address != self._worker.address]
         arguments = self._arguments(shared, each)
         sent = {number: dict(self._run(send, number, own)) for number, own in arguments}
-        self._deliver(count, peers, sent)
-        for messages in self._wait(count, len(peers)).values():
-            sent.update(messages)
+        if peers:
+            self._deliver(count, peers, sent)
+            for messages in self._wait(count, len(peers)).values():
+                sent.update(messages)
         found = []
         for number, own in arguments:
             came = {source: sent[source][number] for source in sorted(sent) if number in sent[source]}
