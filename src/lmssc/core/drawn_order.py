@@ -45,7 +45,7 @@ def draw_numbers(views: Views) -> NDArray:
     return splitmix64(ranks)
 
 
-def draw_order(order: NDArray, get_views: Callable[[NDArray], Views]) -> NDArray:
+def draw_order(order: NDArray, get_views: Callable[[], Views]) -> NDArray:
     """A random order of the samples, by `draw_numbers` if they are not too many.
 
     Parameters
@@ -53,7 +53,7 @@ def draw_order(order: NDArray, get_views: Callable[[NDArray], Views]) -> NDArray
     order : ndarray of int of shape (n,)
         The samples in canonical order.
     get_views : callable
-        Samples ↦ their scaled views.
+        Returns the scaled views of all samples.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def draw_order(order: NDArray, get_views: Callable[[NDArray], Views]) -> NDArray
     Examples
     --------
     >>> views = Views.from_arrays([np.random.default_rng(0).normal(size=(6, 2))])
-    >>> sorted(draw_order(np.arange(6), views.take).tolist())
+    >>> sorted(draw_order(np.arange(6), lambda: views).tolist())
     [0, 1, 2, 3, 4, 5]
     """
     if len(order) > MAX_DRAWN_SAMPLES:
         return order
-    return order[np.argsort(draw_numbers(get_views(order)), kind="stable")]
+    return order[np.argsort(draw_numbers(get_views())[order], kind="stable")]

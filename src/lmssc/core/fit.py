@@ -353,7 +353,7 @@ def _judge_new_samples(
 
 def _random_order(views: Views) -> NDArray:
     """A random order of the samples, whose views are in canonical order."""
-    return draw_order(np.arange(views.n_samples), views.take)
+    return draw_order(np.arange(views.n_samples), lambda: views)
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:

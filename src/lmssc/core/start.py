@@ -235,7 +235,7 @@ def _first_graph(
     embedded = objective.embed(latent)
     graph = objective.connect(embedded, search)
     order = permutation.first(len(embedded), of=len(embedded))
-    features = NystroemRows(embedded, draw_order(order, objective.views.take))
+    features = NystroemRows(embedded, draw_order(order, lambda: objective.views))
     return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
 
 

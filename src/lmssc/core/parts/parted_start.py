@@ -208,7 +208,8 @@ def _features(objective: PartedObjective, permutation: Permutation) -> NystroemF
     executor, n_samples, stretch = objective.executor, objective.n_samples, objective.stretch
     centre = total(executor.map(_embedded_sum, stretch)) / n_samples
     spread = float(total(executor.map(_embedded_squares, stretch, centre)).sum() / n_samples)
-    chosen = draw_order(permutation.first(n_samples, of=n_samples), partial(gather_views, executor))[:MAX_LANDMARKS]
+    order = permutation.first(n_samples, of=n_samples)
+    chosen = draw_order(order, lambda: gather_views(executor, np.arange(n_samples)))[:MAX_LANDMARKS]
     return NystroemFeatures.from_moments(centre, spread, gather_embedded(objective, chosen))
 
 
