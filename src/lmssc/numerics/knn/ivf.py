@@ -19,7 +19,7 @@ class IVFSettings:
     cluster_size: int = 150
     """n_clusters = n / cluster_size."""
     small_cluster_size: int = 75
-    min_points_for_small: int = 500_000
+    min_points_for_small: int = 750_000
     """From so many points on, clusters are smaller: the more points, the more clusters share the neighbours of a query,
     and queries of one cluster are compared with fewer points. Below, calls for more clusters cost what this saves."""
     training_step: int = 6
