@@ -116,7 +116,7 @@ test-oldest:  ## all tests with the oldest supported dependencies
 	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[all]' --group dev \
 	  numpy==1.26.* scipy==1.12.* scikit-learn==1.6.* matplotlib==3.8.* 'pandas==2.2.*' 'polars==1.*' 'pyarrow==17.*' \
-	  'pooch==1.7.*' 'h5py==3.10.*'
+	  'pooch==1.7.*' 'h5py==3.10.*' 'dask[array]==2025.3.*' 'distributed==2025.3.*'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal \
 	  -o filterwarnings=default $(EXTRA_PYTEST)  # old releases warn about each other
 
