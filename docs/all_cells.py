@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from accuracy_page import FOLDER, FRESH, FRESH_SETS, NOT_PEERS, PEERS, Values, comparisons, joined, read_csv, read_runs
+from accuracy_page import FRESH, FRESH_SETS, NOT_PEERS, PEERS, Values, comparisons, joined, read_csv, read_runs
 
 from lmssc.paper.markdown import markdown_table
 
-# Runs of LMSSC with the present defaults on the sets whose tables are older (benchmarks/again.py).
-AGAIN_RUNS = f"{FOLDER}/again_runs.csv"
 # Sets that have no table of their own.
 WITHOUT_TABLE = ("cora", "3sources", "movies")
 # Points behind the best that count as level, and points that a cell may be behind, beyond two standard errors.
@@ -55,7 +53,7 @@ class Cell(NamedTuple):
 
 
 def read_all(root: Path) -> Values:
-    """Accuracies of all methods on all development sets; those of LMSSC with the present defaults."""
+    """Accuracies of all methods on all development sets."""
     peers = read_csv(root / PEERS, "accuracy")
     tables = {
         **read_csv(root / FRESH_SETS, "accuracy"),
@@ -63,7 +61,7 @@ def read_all(root: Path) -> Values:
         **comparisons(root, FRESH, "accuracy"),
         **{name: peers[name] for name in WITHOUT_TABLE},
     }
-    return joined(joined(tables, peers), read_csv(root / AGAIN_RUNS, "accuracy"))
+    return joined(tables, peers)
 
 
 def closest(data: str, rate: float, methods: Mapping[str, Mapping[int, float]]) -> Cell:
