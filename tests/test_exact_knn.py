@@ -181,3 +181,29 @@ def test_ties_are_ranked_by_index():
     found = exact._ranked(grid, grid, listed)
     np.testing.assert_array_equal(found.indices, np.argsort(distances, axis=1, kind="stable"))
     np.testing.assert_array_equal(found.squared_distances, np.sort(distances, axis=1))
+
+
+def test_each_distance_computed_once_finds_the_same(monkeypatch):
+    """Distances between all points are symmetric: half of them is mirrored, on any number of threads."""
+    rng = np.random.default_rng(7)
+    points = rng.normal(size=(1300, 90))
+    points[700:720] = points[:20]  # ties
+    answers = []
+    for n_jobs in (1, 3):
+        with threads(n_jobs=n_jobs):
+            answers.append(other_neighbors(points, 12))
+    monkeypatch.setattr(BruteForceL2, "nearest_to_each", None)
+    monkeypatch.setattr(exact, "SETTINGS", replace(exact.SETTINGS, max_mirrored_points=0))
+    answers.append(other_neighbors(points, 12))
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer.indices, answers[0].indices)
+        np.testing.assert_array_equal(answer.squared_distances, answers[0].squared_distances)
+
+
+def test_bounds_between_all_points_hold():
+    points = np.random.default_rng(8).normal(size=(700, 40))
+    indices, bounds = BruteForceL2.of(points).nearest_to_each(20)
+    distances = cdist(points, points)
+    assert (bounds <= np.take_along_axis(distances, indices, 1) + 1e-12).all()
+    np.put_along_axis(distances, indices, np.inf, 1)
+    assert (distances.min(axis=1) >= bounds[:, -1]).all()

@@ -1,6 +1,6 @@
 """Exact nearest neighbours, ties by index."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -54,6 +54,12 @@ class BruteForceSettings:
     """A squared distance that is a smaller share of the squared norms is computed from the differences."""
     n_precise_distances: int = 1 << 16
     """Distances in double precision that are computed at a time: they stay in the cache."""
+    max_mirrored_points: int = 5000
+    max_points_per_feature: int = 20
+    """Of at most this many points, in all and for each feature, the distances between all are kept in memory and each
+    is computed once."""
+    n_mirrored: int = 256
+    """Rows and columns of the blocks that are mirrored: they stay in the cache."""
 
 
 BATCHES = BatchSizes()
@@ -101,7 +107,9 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     queries = stored_like(points, queries)
     if not _prefers_brute_force(points, n_neighbors):
         return _search(points, queries, n_neighbors)
-    indices, bounds = BruteForceL2.of(points).nearest(queries, n_neighbors + SETTINGS.n_spare)
+    index, length = BruteForceL2.of(points), n_neighbors + SETTINGS.n_spare
+    mirrored = queries is points and _is_mirroring_faster(*points.shape)
+    indices, bounds = index.nearest_to_each(length) if mirrored else index.nearest(queries, length)
     found = _ranked(points, queries, indices)
     result = Neighbors(found.indices[:, :n_neighbors].copy(), found.squared_distances[:, :n_neighbors].copy())
     doubtful = np.flatnonzero(np.sqrt(result.squared_distances[:, -1]) > bounds[:, -1])
@@ -118,6 +126,11 @@ def _prefers_brute_force(points: Matrix, n_neighbors: int) -> bool:
     no_tree = n_features > SETTINGS.max_tree_features
     no_tree |= n_points <= (SETTINGS.max_dense_points if few else SETTINGS.max_medium_points)
     return no_tree and not sparse.issparse(points) and n_neighbors + SETTINGS.n_spare <= n_points // 8
+
+
+def _is_mirroring_faster(n_points: int, n_features: int) -> bool:
+    """Whether to compute each distance between points once takes less time, with the memory that this needs."""
+    return n_points <= min(SETTINGS.max_mirrored_points, SETTINGS.max_points_per_feature * n_features)
 
 
 def _search(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
@@ -172,8 +185,9 @@ def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = Non
     """
     if rows is None and not sparse.issparse(points) and n_neighbors < points.shape[0] <= SETTINGS.max_precise_points:
         return _from_all_distances(points, n_neighbors)
+    queries = points if rows is None else points[rows]
     rows = np.arange(points.shape[0]) if rows is None else rows
-    return without_self(nearest_neighbors(points, points[rows], n_neighbors + 1), rows)
+    return without_self(nearest_neighbors(points, queries, n_neighbors + 1), rows)
 
 
 def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
@@ -293,18 +307,48 @@ class BruteForceL2(NamedTuple):
 
         No other point is nearer than the last bound.
         """
-        indices = np.empty((len(queries), length), dtype=np.intp)
-        bounds = np.empty((len(queries), length), dtype=np.float32)
+        return self._select(len(queries), length, lambda batch: self.distances(queries[batch]))
+
+    def nearest_to_each(self, length: int) -> tuple[NDArray, NDArray]:
+        """`nearest` with the points themselves as queries: half of the products, and memory for all distances.
+
+        Examples
+        --------
+        >>> BruteForceL2.of(np.array([[0.0], [1.0], [3.0], [7.0]])).nearest_to_each(2)[0].tolist()
+        [[0, 1], [1, 0], [2, 1], [3, 2]]
+        """
+        n_points, squares = len(self.extended), self.extended[:, -2]
+        queries = self.extended.copy()
+        queries[:, :-2] *= -2
+        queries[:, -2], queries[:, -1] = 1, squares
+        distances = np.empty((n_points, n_points), dtype=np.float32)
 
         def fill(batch: slice) -> None:
-            distances, errors = self.distances(queries[batch])
+            np.matmul(queries[batch], self.extended[batch.start :].T, out=distances[batch, batch.start :])
+            for other in gen_batches(n_points - batch.stop, SETTINGS.n_mirrored):
+                later = slice(batch.stop + other.start, batch.stop + other.stop)
+                distances[later, batch] = distances[batch, later].T
+
+        threaded_map(fill, gen_batches(n_points, SETTINGS.n_mirrored))
+        errors = self.rounding * (squares + squares.max())
+        return self._select(n_points, length, lambda batch: (distances[batch], errors[batch]))
+
+    def _select(
+        self, n_queries: int, length: int, distances_of: Callable[[slice], tuple[NDArray, NDArray]]
+    ) -> tuple[NDArray, NDArray]:
+        """`nearest`, given the distances of a batch of queries, and a bound of the error of each row."""
+        indices = np.empty((n_queries, length), dtype=np.intp)
+        bounds = np.empty((n_queries, length), dtype=np.float32)
+
+        def fill(batch: slice) -> None:
+            distances, errors = distances_of(batch)
             found = argtopk(distances, length)
             values = np.take_along_axis(distances, found, 1) - errors[:, None]
             order = np.argsort(values, axis=1)
             indices[batch] = np.take_along_axis(found, order, 1)
             bounds[batch] = np.sqrt(np.maximum(np.take_along_axis(values, order, 1), 0))
 
-        threaded_map(fill, gen_batches(len(queries), BATCHES.rows_of_distances(len(self.extended))))
+        threaded_map(fill, gen_batches(n_queries, BATCHES.rows_of_distances(len(self.extended))))
         return indices, bounds
 
 
