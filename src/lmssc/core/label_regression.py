@@ -355,9 +355,9 @@ class Regression:
     def set_ridge(self, ridge: float) -> None:
         """Use this ridge from now on."""
         self.ridge = ridge
-        # In the order of Fortran, so that the factor takes no further copy.
-        matrix = np.array(self.gram, order="F")
-        matrix[np.diag_indices_from(matrix)] += ridge
+        # It is symmetric: its transpose is in the order of Fortran, so that the factor takes no further copy.
+        matrix = self.gram.copy().T
+        np.einsum("ii->i", matrix)[:] += ridge
         # What scipy's own `cho_factor` adds to this takes as long as half of a small factor.
         self.factor, info = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if info:
