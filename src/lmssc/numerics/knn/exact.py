@@ -303,7 +303,8 @@ class BruteForceL2(NamedTuple):
 
     def take(self, rows: NDArray | slice) -> "BruteForceL2":
         """Some of the points, with the same centre."""
-        return self._replace(extended=self.extended[rows])
+        # `take` needs half of the time of indexing by an array.
+        return self._replace(extended=self.extended[rows] if isinstance(rows, slice) else self.extended.take(rows, 0))
 
     def distances(self, queries: NDArray) -> tuple[NDArray, NDArray]:
         """Squared distances of queries to all points, and a bound of the rounding error of each row."""
