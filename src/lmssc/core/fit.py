@@ -202,10 +202,11 @@ def fit(
         start, weights = begin_with_links(linked, targets, config, context, groups)
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
+    first, start = [start.state], start.without_state()
     saver = _FitSaver(start, hooks, weights)
     if saved is None:
-        saver.save(start.state, [])
-    state, terms, converged = iterate(start, config, hooks, context, saver.save_if_due)
+        saver.save(first[0], [])
+    state, terms, converged = iterate(start, first, config, hooks, context, saver.save_if_due)
     saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
     smoothed = linked.smoothed(weights)
@@ -232,14 +233,18 @@ def fit(
 
 def iterate(
     start: Start,
+    first: list[IterationState],
     config: FitConfig,
     hooks: FitHooks,
     context: FitContext,
     save: Callable[[IterationState, History], object] | None = None,
 ) -> Alternation[IterationState]:
-    """Lower J from the start, until it converges or is interrupted."""
+    """Lower J from the start, until it converges or is interrupted.
+
+    The only item of `first` is the first state. It is taken out, so that no graph but the last two is in memory.
+    """
     return alternate(
-        start.state,
+        first.pop(),
         start.objective.step,
         start.objective.objective,
         max_iter=config.max_iter,

@@ -84,7 +84,7 @@ def fit_many_classes(
     power = 0.0 if has_few_labels(targets) else config.balance
     plain = replace(config, calibrate=False, second_opinion=0.0, balance=power)
     start = begin(views, CodedTargets.of(targets), plain, context, groups)
-    state, terms, converged = iterate(start, config, hooks, context)
+    state, terms, converged = iterate(start, [start.state], config, hooks, context)
     state = with_alpha(start, state)
     raw, unreached = _scores(start, state, targets)
     calibration = Calibration()

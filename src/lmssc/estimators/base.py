@@ -34,6 +34,7 @@ from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.notebook import ViewsInNotebookMixin
 from lmssc.estimators.prediction import PredictionMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem, to_distributions
+from lmssc.numerics.freed_memory import keep_freed_memory
 
 # Mean number of labels per class from which on a class with a single label causes a warning.
 MEAN_LABELS_TO_WARN = 3
@@ -131,6 +132,7 @@ class MultiViewClassifier(
             del self.feature_names_in_
 
     def _fit(self, dataset: Dataset, context: FitContext) -> None:
+        keep_freed_memory()
         self._set_input(dataset)
         dataset = self._impute(dataset)
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())

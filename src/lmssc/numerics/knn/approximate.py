@@ -6,19 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import (
-    BruteForceL2,
-    Neighbors,
-    indices_of_keys,
-    listed_distances,
-    other_neighbors,
-    sort_keys,
-    values_of_keys,
-    without_self,
-)
+from lmssc.numerics.knn.exact import BruteForceL2, Neighbors, listed_distances, other_neighbors, without_self
 from lmssc.numerics.knn.ivf import IVFIndex, has_small_clusters
 from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.knn.repeated import ExactKNN
+from lmssc.numerics.knn.topk import indices_of_keys, sort_keys, values_of_keys
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
+from lmssc.numerics.knn.exact import BATCHES, BruteForceL2
 from lmssc.numerics.knn.kmeans import TwoLevelKMeans, rows_by_cluster
+from lmssc.numerics.knn.topk import argtopk, concat_ranges
 from lmssc.numerics.parallel import threaded_map
 
 
