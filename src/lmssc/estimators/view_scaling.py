@@ -15,6 +15,7 @@ from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.present_rows import has_values
 from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.data.tiny_values import find_tiny_columns
 from lmssc.data.view import RawView
 from lmssc.data.views import Views
 from lmssc.estimators.problem import Problem
@@ -60,6 +61,15 @@ class ViewScalingMixin:
                     "all others there. They do not affect the scale: rare codes for unknown values, such as -999, are "
                     "replaced by the mean, other outliers by the nearest ordinary value. To keep them, scale the view "
                     "yourself and pass scaling=None for it",
+                    UserWarning,
+                    stacklevel=5,
+                )
+        for v, raw, scaling in zip(numbers, problem.views, self._scalings, strict=True):
+            tiny = find_tiny_columns(raw, scaling)
+            if len(tiny):
+                warnings.warn(
+                    f"view {self.view_names_[v]!r} has values too small to be told from zero "
+                    f"({self._list_columns(v, tiny)}), which say nothing now: use another unit",
                     UserWarning,
                     stacklevel=5,
                 )
