@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.chance import unsupported
 from lmssc.core.embedding import Embedding
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
@@ -94,6 +95,18 @@ class LatentClassifier(MultiViewClassifier):
                 f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
                 "others, or held-out labels are predicted better without links, or labelled samples are hardly "
                 "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _warn_of_chance(self, held_out: tuple[NDArray, NDArray] | None, targets: Targets, scores: NDArray) -> None:
+        """Warn of confident answers if held-out labels are found no more often than by chance."""
+        found = unsupported(held_out, targets, scores)
+        if found is not None:
+            warnings.warn(
+                f"only {found.n_right} of {found.n_labels} labels are found if they are held out, which may be "
+                f"chance, but the mean confidence of the answers is {found.confidence:.2f}: do not rely on it. The "
+                "views may say nothing about the classes, or there are too few labels to tell",
                 UserWarning,
                 stacklevel=6,
             )

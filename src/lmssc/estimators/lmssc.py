@@ -349,6 +349,7 @@ class LMSSC(
             self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
         targets = problem.targets.as_trusted_in(result.targets)
         scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
+        self._warn_of_chance(result.held_out, targets, result.scores)
         return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
     def _adjusts_confidence(self) -> bool:
