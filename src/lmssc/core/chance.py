@@ -19,7 +19,9 @@ class ChanceCriteria:
     max_risk: float = 0.05
     """Labels are found by chance if classes drawn by their frequencies find as many with a larger probability."""
     min_excess: float = 0.02
-    """Mean confidence of unlabelled samples, beyond the share of the largest class, that needs support."""
+    min_gap: float = 0.05
+    """Mean confidence of unlabelled samples that needs support: beyond the share of the largest class, and beyond the
+    share of held-out labels that are found."""
 
 
 CRITERIA = ChanceCriteria()
@@ -68,6 +70,7 @@ def unsupported(
     chance = float(np.square(targets.frequencies).sum())
     confidence = float(probabilities[~targets.labelled].max(axis=1).mean())
     supported = special.bdtrc(n_right - 1, len(rows), chance) <= CRITERIA.max_risk if n_right else False
-    if supported or confidence < targets.frequencies.max() + CRITERIA.min_excess:
+    claimed = max(targets.frequencies.max() + CRITERIA.min_excess, n_right / len(rows) + CRITERIA.min_gap)
+    if supported or confidence < claimed:
         return None
     return HeldOutCount(n_right, len(rows), confidence)
