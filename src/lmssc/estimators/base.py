@@ -22,6 +22,7 @@ from lmssc.core.progress import IterationProgress
 from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
+from lmssc.data.id_columns import warn_of_ids
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.label_leaks import warn_of_leaks
 from lmssc.data.memmap import memory_map
@@ -109,6 +110,7 @@ class MultiViewClassifier(
         """The dataset that `fit` was given."""
         dataset = self._with_names(X, validate(X, y, views=self.views, present=present, sample_weight=sample_weight), y)
         warn_of_leaks(dataset)
+        warn_of_ids(dataset)
         return dataset
 
     def _with_names(self, X: Any, dataset: Dataset, y: ArrayLike) -> Dataset:
