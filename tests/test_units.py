@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lmssc import LMSSC
-from lmssc.core.drawn_order import draw_numbers
+from lmssc.core.drawn_order import draw_numbers, project_views
 from lmssc.data.views import Views
 
 
@@ -55,6 +55,6 @@ def test_units_change_no_answer_with_next_to_no_labels():
 def test_the_draw_does_not_follow_the_order_of_samples_and_views():
     rng = np.random.default_rng(0)
     one, two = rng.normal(size=(30, 4)), rng.normal(size=(30, 7))
-    numbers = draw_numbers(Views.from_arrays([one, two]))
-    np.testing.assert_array_equal(draw_numbers(Views.from_arrays([two[::-1], one[::-1]])), numbers[::-1])
+    numbers = draw_numbers(project_views(Views.from_arrays([one, two])))
+    np.testing.assert_array_equal(draw_numbers(project_views(Views.from_arrays([two[::-1], one[::-1]]))), numbers[::-1])
     assert np.unique(numbers).size == 30
