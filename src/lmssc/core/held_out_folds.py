@@ -263,7 +263,7 @@ class HeldOutFolds:
         --------
         >>> targets = Targets.from_codes(np.array([0, 0, 1, 1, 2, -1]), 3)
         >>> HeldOutFolds.draw(targets, np.arange(6.0)).number[:5]
-        array([ 1,  0,  0,  1, -1])
+        array([ 1,  0,  1,  0, -1])
         """
         codes = targets.codes
         if groups is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.cluster.dask_views import map_blocks
-from lmssc.core.conformal import class_p_values, conformal_p_values, count_of_scarce_kinds
+from lmssc.core.conformal import class_p_values, count_of_scarce_kinds, interpolated_p_values
 from lmssc.core.drawn_order import draw_samples
 from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, fold_scores
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
@@ -361,7 +361,7 @@ def _novelty(model: Any, folds: HeldOutFolds, held_out: NDArray, rates: NDArray)
     """P-values of samples whose walks find a label at these rates, among the labelled samples that were held out."""
     known = held_out[model._targets.labelled & (folds.number != ALWAYS_KNOWN)]
     seen = ~np.isnan(known)
-    result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
+    result = interpolated_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
     return np.minimum(result, 1.0)
 
 
