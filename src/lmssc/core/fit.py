@@ -217,7 +217,7 @@ def fit(
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
     if memory.loadings and result.probe is not None and result.ridge is not None:
-        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed))
+        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed, start))
         memory = memory.judge_unlinked(
             views,
             samples,
@@ -343,7 +343,7 @@ def _judge_new_samples(
     if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
         unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
         unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
-    probed = choose_probe(answers.targets.codes, unusual, _random_order(views))
+    probed = choose_probe(answers.targets.codes, unusual, _random_order(views, start))
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:
@@ -356,9 +356,9 @@ def _judge_new_samples(
     return ridge, probe, trust
 
 
-def _random_order(views: Views) -> NDArray:
+def _random_order(views: Views, start: Start) -> NDArray:
     """A random order of the samples, whose views are in canonical order."""
-    return draw_order(np.arange(views.n_samples), lambda: views)
+    return draw_order(start.permutation.first_samples(views.n_samples, of=views.n_samples), lambda: views)
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -390,6 +390,7 @@ class _FitSaver(Saver[Start, IterationState]):
                 "search": state.search.state(),
                 "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
                 "order": start.permutation.order,
+                "drawn": start.permutation.drawn,
                 "start": {name: getattr(start, name) for name in _SAVED_START},
                 "confidence": field_values(start.confidence),
                 "history": list(history),
