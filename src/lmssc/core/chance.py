@@ -16,7 +16,7 @@ class ChanceCriteria:
 
     min_labels: int = 20
     """Fewer held-out labels tell nothing."""
-    max_risk: float = 0.05
+    max_risk: float = 0.1
     """Labels are found by chance if classes drawn by their frequencies find as many with a larger probability."""
     min_excess: float = 0.02
     min_gap: float = 0.05

@@ -75,10 +75,11 @@ def is_near_zero(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
     >>> is_near_zero(RawView("a", X, None), scaling, 1), is_near_zero(RawView("a", X / 1000, None), scaling, 1)
     (False, True)
     """
-    if scaling.kind not in ONE_FACTOR or scaling.mean is None or present_count(raw) < CRITERIA.min_samples:
+    scale, mean = scaling.column_scale, scaling.mean
+    if scaling.kind not in ONE_FACTOR or scale is None or mean is None or present_count(raw) < CRITERIA.min_samples:
         return False
-    from_zero = replace(scaling, mean=np.zeros_like(scaling.mean))
-    origin = scaling.mean.astype(np.float64) * scaling.column_scale * scaling.factor
+    from_zero = replace(scaling, mean=np.zeros_like(mean))
+    origin = mean.astype(np.float64) * scale * scaling.factor
     ratio = CRITERIA.max_ratio**0.5 if scaling.kind == "sqrt" else CRITERIA.max_ratio
     largest = max(map_present(lambda block: float(_energies(from_zero, block).max(initial=0)), raw))
     return bool(0 < largest <= ratio**2 * (1 / n_views + origin @ origin))
