@@ -70,13 +70,13 @@ def test_the_draw_does_not_follow_the_order_of_samples_and_views():
 
 
 def ask(clf, new, n_samples):
-    """Answers to all questions: probabilities, and those that are ranks or sets."""
+    """Answers to all questions: probabilities, p-values and doubts of labels, and rows or sets."""
     suspects = clf.suspect_labels()
     wrong = np.zeros(n_samples)
     wrong[suspects.rows] = suspects.probability
     smooth = [clf.label_distributions_, clf.predict_proba(new), clf.latent_]
-    ranked = [clf.novelty_, clf.novelty(new), clf.predict_set(), clf.predict_set(new, coverage=0.8)]
-    return smooth, wrong, [*ranked, clf.most_informative(5)]
+    ranked = [clf.predict_set(), clf.predict_set(new, coverage=0.8), clf.most_informative(5)]
+    return smooth, [wrong, clf.novelty_, clf.novelty(new)], ranked
 
 
 @pytest.mark.parametrize("n_samples", [600, 3500, 12_000])
@@ -89,12 +89,13 @@ def test_units_and_rounding_change_no_answer_to_any_question(n_samples):
         changed = change(views)
         new = [view + shift for view, shift in zip(changed, change(shifts), strict=True)]
         answers.append(ask(LMSSC().fit(changed, labels), new, n_samples))
-    (smooth, wrong, ranked), *others = answers
-    for other_smooth, other_wrong, other_ranked in others:
+    (smooth, judged, ranked), *others = answers
+    for other_smooth, other_judged, other_ranked in others:
         for one, other in zip(smooth, other_smooth, strict=True):
             np.testing.assert_allclose(other, one, atol=ROUNDING)
-        # From 10,000 samples on the graph of this question is in single precision.
-        np.testing.assert_allclose(other_wrong, wrong, atol=1e-6 if n_samples >= 10_000 else ROUNDING)
+        for one, other in zip(judged, other_judged, strict=True):
+            # From 10,000 samples on the graph of these questions is in single precision.
+            np.testing.assert_allclose(other, one, atol=1e-6 if n_samples >= 10_000 else ROUNDING)
         for one, other in zip(ranked, other_ranked, strict=True):
             np.testing.assert_array_equal(other, one)
 
