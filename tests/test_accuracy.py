@@ -74,6 +74,7 @@ def test_digits(digits):
     assert error < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:only .* labels are found if they are held out")
 def test_labels_by_chance_teach_nothing(load_or_skip):
     """A guard against leaks: with labels that have nothing to do with the views, held-out ones cannot be found."""
     views, target = load_or_skip("bbc")

@@ -316,7 +316,7 @@ def test_fresh_replaces_the_lines_of_its_data_sets_and_methods_only(benchmarks, 
     old = [f"{name},0.1,0,1-NN,0.5,0.25,0.125,1" for name in ("first", "second", "third")]
     old.append("second,0.05,0,LMSSC,0.5,0.25,0.125,1")
     path.write_text("\n".join([",".join(fresh.KEPT), *old]) + "\n")
-    options = ["--datasets", "second", "--repeats", "1", "2", "--out", str(tmp_path), "--wheels", str(tmp_path)]
+    options = ["--datasets", "second", "--repeats", "2", "1", "--out", str(tmp_path), "--wheels", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["fresh.py", *options, "--methods", "1-NN"])
     fresh.main()
     lines = path.read_text().splitlines()
@@ -340,7 +340,7 @@ def test_peers_keep_failures_and_the_columns_of_fresh(benchmarks, monkeypatch, t
     monkeypatch.setattr(peers, "NAMES", ["first", "second"])
     out = tmp_path / "peers.csv"
     for name in ("second", "first", "second"):  # the last call replaces the rows of the first
-        peers.run([name], 2, out, tmp_path, None)
+        peers.run([name], (2, 1), out, tmp_path, None)
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert list(rows[0]) == [*fresh.KEPT, "error"]
     assert [(row["dataset"], row["method"]) for row in rows] == [

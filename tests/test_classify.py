@@ -21,7 +21,7 @@ from small_files import WRITERS, label_text, make_problem, table_text, view_text
 
 VIEWS, IDS, LABELS = make_problem()
 CODES = np.array([{"": -1, "u": 0, "v": 1, "w": 2}[label] for label in LABELS])
-FILES = ["check_labels.csv", "model.lmssc", "predictions.csv", "report.html", "to_label.csv"]
+FILES = ["model.lmssc", "predictions.csv", "report.html", "to_label.csv"]
 
 
 @pytest.fixture(autouse=True)
@@ -597,7 +597,7 @@ def test_without_a_report_the_rest_is_the_same(capsys):
     run(f"{call} without --no-report")
     printed = capsys.readouterr().out
     assert "Holding out labels" not in printed
-    assert printed.endswith("Written to without: predictions.csv, to_label.csv, model.lmssc, check_labels.csv.\n")
+    assert printed.endswith("Written to without: predictions.csv, to_label.csv, model.lmssc.\n")
     names = [name for name in FILES if name != "report.html"]
     assert sorted(path.name for path in Path("without").iterdir()) == names
     for name in ("predictions.csv", "to_label.csv"):

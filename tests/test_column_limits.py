@@ -85,9 +85,9 @@ def test_a_smaller_unit_where_values_near_zero_are_usual():
         clf.predict({"a": new[target[1::3] == 1]})
         clf.predict({"a": np.repeat(new[:1], 40, axis=0)})
     new[:, 2] /= 1000
-    with pytest.warns(UserWarning, match=r"values near zero in view 'a' \(column 2\), .* another unit"):
+    with pytest.warns(UserWarning, match=r"values nearer to zero in view 'a' \(column 2\) .* another unit"):
         clf.predict({"a": new})
-    with pytest.warns(UserWarning, match=r"near zero in view 'a' \(columns 0, 1, 2, 3\)"):
+    with pytest.warns(UserWarning, match=r"nearer to zero in view 'a' \(columns 0, 1, 2, 3\)"):
         clf.predict({"a": X / 1000})
 
 
@@ -101,7 +101,8 @@ def test_columns_near_zero(store):
     def found(new, present=None):
         return columns_near_zero(RawView("a", store(new), present), scaling).tolist()
 
-    assert found(X) == found(X[:29] / 1000) == found(0 * X) == []
+    assert found(X) == found(X[:4] / 1000) == found(X[:29] * [1, 0.001, 1]) == found(0 * X) == []
+    assert found(X[:29] / 1000) == [0, 1, 2]
     assert found(X * [1, 0.001, 1]) == [1]
     assert found(X * [1, 1, 0.001]) == []  # zeros mean "none" in any unit
     assert found(X / 1000) == [0, 1, 2]
@@ -168,3 +169,23 @@ def test_a_file_keeps_the_limits(cancer, tmp_path):
         found = again.predict_proba({"a": 0.1 * new})
     with pytest.warns(UserWarning, match="another unit"):
         np.testing.assert_array_equal(found, clf.predict_proba({"a": 0.1 * new}))
+
+
+@pytest.mark.parametrize("scaling", ["zscore", "center", "sqrt"])
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_another_unit_of_a_view_is_told(scaling, store):
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(150, 6)) * (rng.random((150, 6)) < 0.5)
+    X = X if scaling == "sqrt" else X - X.mean()
+    views, new = {"a": rng.normal(size=(150, 3)), "b": X}, X[:40] * 1.1
+    clf = LMSSC(max_iter=1, scaling={"b": scaling}).fit(views, np.where(np.arange(150) < 30, np.arange(150) % 2, -1))
+
+    def said(factor):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            clf.predict({"a": views["a"][:40] + 0.1, "b": store(new * factor)})
+        return [str(one.message) for one in caught]
+
+    assert said(1) == said(2) == said(0.5) == []
+    assert "most new samples have far larger values in view 'b'" in said(1000)[0]
+    assert "nearer to zero in view 'b'" in said(0.001)[0]

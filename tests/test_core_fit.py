@@ -1,5 +1,7 @@
 """core.fit as a function: pure, resumable, sharing work, indifferent to the order in which it holds the samples."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ import lmssc.core.initialization
 from lmssc import LMSSC
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -120,3 +123,18 @@ def test_groups_of_unlinked_views_are_calibrated_on_a_subset(monkeypatch):
     assert set(np.unique(clf._groups)) == {0, 1}
     rows, columns = clf.graph_.nonzero()
     assert (rows % 2 == columns % 2).all()
+
+
+def test_no_graph_but_the_last_two_is_in_memory(problem, monkeypatch):
+    """While an iteration makes a graph, that of the iteration before is needed; that of the start is not."""
+    graphs, alive, step = [], [], Objective.step
+
+    def watched(self, state):
+        gc.collect()
+        graphs.append(weakref.ref(state.graph))
+        alive.append(sum(graph() is not None for graph in graphs))
+        return step(self, state)
+
+    monkeypatch.setattr(Objective, "step", watched)
+    fit(*problem, CONFIG)
+    assert alive == [1, 1, 1, 1]

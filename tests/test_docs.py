@@ -288,7 +288,7 @@ def test_builds_without_warnings_and_has_all_that_is_public(tmp_path):
     assert 'src="http' not in method  # nothing from the network
     assert "pages.css" in method
     reproduction = read(tmp_path / "html" / "reproduction.html")
-    assert "99.4\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.5" in reproduction
+    assert "99.8\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.5" in reproduction
     assert not re.search(r"<td><p>\d+\.\d ±", reproduction)
     assert '<img alt="Left, 1,797 digits' in read(tmp_path / "html" / "index.html")
 

@@ -8,8 +8,9 @@ from scipy.spatial.distance import cdist
 
 from lmssc.core.graph import learn_graph
 from lmssc.numerics.knn import exact
-from lmssc.numerics.knn.exact import BruteForceL2, argtopk, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import BruteForceL2, nearest_neighbors, other_neighbors
 from lmssc.numerics.knn.repeated import ExactKNN
+from lmssc.numerics.knn.topk import argtopk
 from lmssc.numerics.parallel import threads
 
 
@@ -181,3 +182,62 @@ def test_ties_are_ranked_by_index():
     found = exact._ranked(grid, grid, listed)
     np.testing.assert_array_equal(found.indices, np.argsort(distances, axis=1, kind="stable"))
     np.testing.assert_array_equal(found.squared_distances, np.sort(distances, axis=1))
+
+
+def test_each_distance_computed_once_finds_the_same(monkeypatch):
+    """Distances between all points are symmetric: half of them is mirrored, on any number of threads."""
+    rng = np.random.default_rng(7)
+    points = rng.normal(size=(1300, 90))
+    points[700:720] = points[:20]  # ties
+    answers = []
+    for n_jobs in (1, 3):
+        with threads(n_jobs=n_jobs):
+            answers.append(other_neighbors(points, 12))
+    monkeypatch.setattr(BruteForceL2, "nearest_to_each", None)
+    monkeypatch.setattr(exact, "SETTINGS", replace(exact.SETTINGS, max_mirrored_points=0))
+    answers.append(other_neighbors(points, 12))
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer.indices, answers[0].indices)
+        np.testing.assert_array_equal(answer.squared_distances, answers[0].squared_distances)
+
+
+def test_bounds_between_all_points_hold():
+    points = np.random.default_rng(8).normal(size=(700, 40))
+    indices, bounds = BruteForceL2.of(points).nearest_to_each(20)
+    distances = cdist(points, points)
+    assert (bounds <= np.take_along_axis(distances, indices, 1) + 1e-12).all()
+    np.put_along_axis(distances, indices, np.inf, 1)
+    assert (distances.min(axis=1) >= bounds[:, -1]).all()
+
+
+def test_many_points_are_compared_in_parts(monkeypatch):
+    """A few queries at a time, as many as fit with all points, would take several times as long."""
+    rng = np.random.default_rng(9)
+    points, queries = rng.normal(size=(3000, 20)), rng.normal(size=(150, 20))
+    points[1000:1100] = points[:100]  # ties
+    expected = nearest_neighbors(points, queries, 10)
+    compared = []
+    distances = BruteForceL2.distances
+
+    def watched(self, some):
+        compared.append((len(some), len(self.extended)))
+        return distances(self, some)
+
+    monkeypatch.setattr(BruteForceL2, "distances", watched)
+    monkeypatch.setattr(exact, "BATCHES", replace(exact.BATCHES, n_distances=1 << 15))
+    found = nearest_neighbors(points, queries, 10)
+    assert compared[0] == (64, 500)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.squared_distances, expected.squared_distances)
+
+
+@pytest.mark.parametrize("kind", ["spread", "tied", "duplicates"])
+def test_few_points_are_selected_in_single_precision_and_sorted_in_double(kind):
+    rng = np.random.default_rng(10)
+    points = rng.integers(0, 3, (400, 4)).astype(float) if kind == "tied" else rng.normal(size=(400, 4))
+    if kind == "duplicates":
+        points[:200] = points[0] + 1e-9 * points[:200]
+    found = other_neighbors(points, 12)
+    distances = cdist(points, points, "sqeuclidean")
+    np.fill_diagonal(distances, np.inf)
+    np.testing.assert_allclose(found.squared_distances, np.sort(distances, axis=1)[:, :12], rtol=1e-9)

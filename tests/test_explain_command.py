@@ -20,7 +20,7 @@ def read_rows(path):
 def folder(tmp_path_factory):
     """Views, labels of half of the samples with some wrong, and what `classify` makes of them."""
     path = tmp_path_factory.mktemp("explain")
-    data = make_multiview(120, labelled=0.5, noise=0.7, random_state=0)
+    data = make_multiview(120, labelled=0.5, noise=0.5, random_state=2)
     names = np.array(["red", "green", "blue"])
     for number, view in enumerate(data.views):
         lines = [",".join(["id", *(f"f{j}" for j in range(view.shape[1]))])]
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
         (path / f"view{number}.csv").write_text("\n".join(lines))
     labelled = np.flatnonzero(data.y >= 0)
     given = data.y.copy()
-    wrong = labelled[:6]
+    wrong = labelled[:8]
     given[wrong] = (given[wrong] + 1) % 3
     lines = ["id,label", *(f"s{i},{names[given[i]]}" for i in labelled)]
     (path / "labels.csv").write_text("\n".join(lines))

@@ -7,8 +7,9 @@ from scipy import sparse
 import lmssc
 import oracles
 from lmssc import AMGL, GFHF, LMSSC, Graph
+from lmssc.core.link_evidence import weigh_graphs
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.links import LinkWeights, join_affinities, join_walks, smooth_twice, weigh_graphs
+from lmssc.core.links import LinkWeights, join_affinities, join_walks, smooth_twice
 from lmssc.core.targets import Targets
 from lmssc.data.view import View
 from lmssc.data.views import Views
@@ -178,3 +179,42 @@ def test_one_mistaken_weight_does_not_silence_the_other_links():
         for graph in (links, mistaken)
     ]
     assert right[1] > right[0] - 0.03
+
+
+def with_noisy_weights(links, sigma, seed=0):
+    upper = sparse.triu(links, k=1).tocoo()
+    upper.data = np.exp(sigma * np.random.default_rng(seed).normal(size=upper.nnz))
+    return (upper + upper.T).tocsr()
+
+
+@pytest.mark.parametrize("sigma", [2, 3])
+def test_weights_of_links_that_say_nothing_do_not_count(sigma, tmp_path):
+    text, cites, topic = papers(200, noise=0.8, p_link=0.05)
+    cites = (cites + cites.T).tocsr()
+    y, old, new = some_labels(topic), np.arange(160), np.arange(160, 200)
+    noisy = with_noisy_weights(cites, sigma)
+    models, answers = [], []
+    for links in (cites, noisy):
+        clf = LMSSC().fit({"text": text[old], "cites": Graph(links[old][:, old])}, y[old])
+        clf.save(tmp_path / "model.lmssc")
+        models.append(clf)
+        answers.append(
+            lmssc.load(tmp_path / "model.lmssc").predict_proba({"text": text[new], "cites": Graph(links[new][:, old])})
+        )
+    assert [clf.weighted_links_ for clf in models] == [{"cites": True}, {"cites": False}]
+    np.testing.assert_array_equal(models[1].label_distributions_, models[0].label_distributions_)
+    np.testing.assert_array_equal(answers[1], answers[0])
+    order = np.random.default_rng(1).permutation(160)
+    views = {"text": text[old][order], "cites": Graph(noisy[old][:, old][order][:, order])}
+    np.testing.assert_array_equal(
+        LMSSC().fit(views, y[old][order]).label_distributions_, models[1].label_distributions_[order]
+    )
+
+
+def test_weights_of_links_that_say_much_count():
+    text, cites, topic = papers(200, noise=0.8, p_link=0.05, p_other=0.05)
+    cites = with_noisy_weights(cites, 0.5).tocoo()
+    cites.data *= np.where(topic[cites.row] == topic[cites.col], 10, 1)
+    clf = LMSSC().fit({"text": text, "cites": Graph(cites)}, some_labels(topic))
+    assert clf.weighted_links_ == {"cites": True}
+    assert clf.link_weights_["cites"] > 0

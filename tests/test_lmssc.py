@@ -453,6 +453,7 @@ class TestNewSamples:
         weights = np.array([oracles.project_onto_simplex(-row / (4 * clf.alpha_)) for row in d])
         np.testing.assert_allclose(clf.predict_proba(new), weights @ clf.label_distributions_, atol=1e-9)
 
+    @pytest.mark.filterwarnings("ignore:most new samples have far larger values")
     def test_far_away_is_still_a_distribution(self, small, fitted):
         proba = fitted.predict_proba([view[:3] + 1e6 for view in small.views])
         np.testing.assert_allclose(proba.sum(axis=1), 1)

@@ -121,6 +121,7 @@ class TestModel:
             found[labelled].toarray(), label_matrix(Targets.from_codes(y[labelled], 60)).toarray()
         )
 
+    @pytest.mark.filterwarnings("ignore:most new samples have far larger values")
     def test_new_samples_and_files(self, data, tmp_path):
         views, _, y = data
         clf = LMSSC().fit(views, y)

@@ -36,6 +36,7 @@ def test_views_that_new_samples_lack_cost_confidence(kept):
     assert right > {1: 0.5, 2: 0.65, 3: 0.8}[kept]
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 def test_far_away_the_answer_is_the_frequencies_of_the_classes():
     """30 standard deviations away 89 % before, in another unit 94 %."""
     clf, new, _ = _halves(0)
@@ -50,6 +51,7 @@ def test_far_away_the_answer_is_the_frequencies_of_the_classes():
         np.testing.assert_allclose(clf.predict_proba(away), np.tile(frequencies, (len(new[0]), 1)), atol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 def test_confidence_falls_steadily_as_a_sample_leaves():
     clf, new, _ = _halves(1)
     sure = [clf.predict_proba([factor * view[:1] for view in new]).max() for factor in (1, 3, 10, 30, 100)]
@@ -126,6 +128,7 @@ def test_the_ridge_is_what_is_expected_of_a_gaussian():
     np.testing.assert_allclose(embed_views(x @ W, W.T @ W, noise * np.linalg.inv(C)), expected)
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 @pytest.mark.parametrize("n", [12, 300])
 def test_far_away_is_far_away_also_if_no_sample_of_fit_is_complete(n):
     """92 % sure before, because no complete sample could be probed; with 12 samples none at all."""

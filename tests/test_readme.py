@@ -154,6 +154,7 @@ def test_what_is_said_of_label_spreading_is_true():
         )
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 def test_what_is_said_of_lmssc_is_true():
     from lmssc import LMSSC
 

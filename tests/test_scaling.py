@@ -331,3 +331,12 @@ def test_a_model_with_outliers_is_saved_and_loaded(tmp_path):
     clf.save(tmp_path / "model")
     new = [view + 0.1 for view in data.views]
     np.testing.assert_array_equal(lmssc.load(tmp_path / "model").predict_proba(new), clf.predict_proba(new))
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 1e-170), (np.float64, 1e-300), (np.float32, 1e-39)])
+@pytest.mark.parametrize("scaling", ["auto", "center", "unit"])
+def test_values_that_are_too_small_are_told(dtype, factor, scaling):
+    rng = np.random.default_rng(0)
+    views = {"a": rng.normal(size=(60, 3)).astype(dtype), "b": (rng.normal(size=(60, 2)) * factor).astype(dtype)}
+    with pytest.warns(UserWarning, match=r"view 'b' has values too small .* \(columns 0, 1\)"):
+        LMSSC(max_iter=1, scaling={"b": scaling}).fit(views, np.where(np.arange(60) < 20, np.arange(60) % 2, -1))

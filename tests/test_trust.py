@@ -176,6 +176,7 @@ def test_without_noise_label_noise_changes_nothing(clf, data):
     assert (clf.label_distributions_ == other.label_distributions_).all()
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 def test_a_class_without_a_label_is_none_of_these():
     data = make_multiview(400, n_classes=4, labelled=0.2, random_state=1)
     y = np.where(data.target == 3, -1, data.y)
@@ -191,6 +192,7 @@ def test_a_class_without_a_label_is_none_of_these():
     assert set(clf.predict(data.views, reject=0.05)) >= {-1, 0, 1, 2}
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 def test_rejected_names_are_none(data):
     y = np.array(["a", "b", "c", None], dtype=object)[data.y]
     clf = LMSSC(max_iter=1).fit(data.views, y)
@@ -320,6 +322,7 @@ def test_a_search_judges_by_its_best_estimator(data):
     assert len(search.explain([0])) == 1
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 @pytest.mark.filterwarnings("ignore:only one labelled sample")
 @pytest.mark.parametrize("n_single", [0, 1])
 def test_a_rejection_that_cannot_happen_is_told(data, n_single):

@@ -14,9 +14,9 @@ from lmssc.plotting import CalibrationDisplay
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    data = make_multiview(240, n_classes=4, labelled=0.5, noise=0.7, random_state=0)
+    data = make_multiview(240, n_classes=4, labelled=0.5, noise=0.5, random_state=3)
     y = np.where(data.target == 3, -1, data.y)
-    y[np.flatnonzero(y >= 0)[:4]] += 1
+    y[np.flatnonzero(y >= 0)[:10]] += 1
     y[y == 3] = 0
     path = tmp_path_factory.mktemp("page") / "report.html"
     clf = LMSSC(max_iter=2).fit(data.views, y)

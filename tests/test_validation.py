@@ -332,6 +332,7 @@ class TestObject:
         assert np.array_equal(clf.predict([A, B]), two_views.transduction_)
 
 
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
 @pytest.mark.parametrize("settings", [{}, {"alpha": "mean"}, {"scaling": "unit"}, {"loadings": "nonnegative"}])
 def test_samples_far_away(settings):
     clf = LMSSC(**settings).fit([A, B], Y)
@@ -384,6 +385,7 @@ SETTINGS = {  # two of them calibrated, which takes most of the time
 }
 
 
+@pytest.mark.filterwarnings("ignore:view .* has values too small to be told from zero")
 @pytest.mark.filterwarnings(UNREACHED)
 @pytest.mark.filterwarnings(UNLINKED)
 @pytest.mark.filterwarnings(OUTLIERS)

@@ -70,8 +70,15 @@ def _lines(path: Path, facts: dict[str, Any]) -> list[str]:
 def _graph_lines(graphs: list[dict[str, Any]]) -> list[str]:
     if not graphs:
         return []
-    rows = [[graph["name"], "–" if graph["weight"] is None else f"{graph['weight']:.3g}"] for graph in graphs]
-    return [*_table(["links", "weight"], rows), ""]
+    rows = [
+        [
+            graph["name"],
+            "–" if graph["weight"] is None else f"{graph['weight']:.3g}",
+            "–" if graph["weighted"] is None else ("no", "yes")[graph["weighted"]],
+        ]
+        for graph in graphs
+    ]
+    return [*_table(["links", "weight", "their weights count"], rows), ""]
 
 
 def _count(number: int | None) -> str:

@@ -31,7 +31,7 @@ class StartConfidence:
     calibration : GroupedCalibration
         Calibration of the scores of the warm start.
     samples : ndarray of int of shape (m,), or None
-        Some unlabelled samples, in canonical order.
+        Some unlabelled samples, by their canonical indices.
     probabilities : ndarray of shape (m, c), or None
         Their calibrated probabilities.
     losses : ndarray of shape (l,), or None
@@ -75,7 +75,7 @@ def calibrate_start(
     StartConfidence
     """
     codes, n_samples = objective.targets.codes, len(start.scores)
-    samples = np.arange(min(n_samples, MAX_CALIBRATION_SAMPLES))
+    samples = permutation.first_samples(MAX_CALIBRATION_SAMPLES, of=n_samples)
     positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
     unlabelled = (codes[positions] < 0) & ~start.unreached[positions]
     samples, positions = samples[unlabelled], positions[unlabelled]

@@ -45,7 +45,7 @@ def interpolated_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_
     A sample that is exchangeable with n held-out ones lies in each of the n + 1 gaps between them with equal
     probability. P-values in steps give each gap its largest value, so that with few labels sets are wider than was
     asked for. Here p falls over the gap; it is off by less than 1 / (n + 1) wherever in the gap the sample lies. Where
-    strangenesses are equal, and beyond the strangest held-out sample, there is no gap, and nothing changes.
+    strangenesses are equal or infinite, and beyond the strangest held-out sample, there is no gap, and nothing changes.
 
     Parameters
     ----------
@@ -66,8 +66,9 @@ def interpolated_p_values(held_out: NDArray, strangeness: NDArray, n_never_held_
     above = np.searchsorted(ranked, strangeness, side="left")
     inside = (above > 0) & (above < len(ranked))
     low, high = (ranked[np.where(inside, above - shift, 0)] if len(ranked) else strangeness for shift in (1, 0))
-    inside &= strangeness < high
-    share = np.where(inside, (strangeness - low) / np.where(high > low, high - low, 1), 0)
+    inside &= (strangeness < high) & np.isfinite(low) & np.isfinite(high)
+    share = np.zeros(np.shape(strangeness))
+    share[inside] = (strangeness[inside] - low[inside]) / (high[inside] - low[inside])
     return stepwise - share / (len(ranked) + n_never_held_out + 1)
 
 

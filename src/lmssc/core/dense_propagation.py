@@ -25,9 +25,13 @@ def dense_laplacian(graph: sparse.csr_array, links: sparse.csr_array | None = No
     array([[ 0.75, -0.75],
            [-0.75,  0.75]])
     """
-    weights = graph.toarray()
-    result: NDArray = weights + weights.T
-    result *= result.dtype.type(-0.5)
+    n_samples = graph.shape[0]
+    row = np.repeat(np.arange(n_samples), np.diff(graph.indptr))
+    half = graph.data * graph.dtype.type(-0.5)
+    result = np.zeros(graph.shape, dtype=graph.dtype)
+    # No edge is stored twice, so that each entry is written once and added to once.
+    result.ravel()[row * n_samples + graph.indices] = half
+    result.ravel()[graph.indices * np.intp(n_samples) + row] += half
     diagonal = np.einsum("ii->i", result)  # a view
     diagonal[:] = 0
     diagonal[:] = -result.sum(axis=1)
@@ -70,6 +74,19 @@ def reach_all(strong: NDArray, labelled: NDArray) -> bool:
     return bool(reached.all())
 
 
+def is_joined(laplacian: NDArray, labelled: NDArray) -> bool:
+    """Whether paths of strong edges lead from the labelled samples to all others.
+
+    Examples
+    --------
+    >>> is_joined(np.array([[1.0, -1.0, 0.0], [-1.0, 1.001, -0.001], [0.0, -0.001, 0.001]]), np.arange(3) == 0)
+    False
+    """
+    # Edges that would be strong at any sample usually suffice, and are found by one comparison.
+    surely = laplacian < laplacian.dtype.type(-WEAK_EDGE) * laplacian.diagonal().max()
+    return reach_all(surely, labelled) or reach_all(strong_edges(laplacian), labelled)
+
+
 def solve_densely(matrix: NDArray, rhs: NDArray) -> NDArray | None:
     """X with A·X = B, for A symmetric and positive definite; None if rounding makes it singular. A is overwritten.
 
@@ -108,7 +125,7 @@ def propagate_densely(laplacian: NDArray, targets: Targets, opinion: Opinion | N
     unknown = ~labelled
     if labelled.all():
         return scores
-    if not reach_all(strong_edges(laplacian), labelled):
+    if not is_joined(laplacian, labelled):
         return None
     rows = laplacian[unknown]
     rhs = -(rows[:, labelled].astype(np.float64, copy=False) @ scores[labelled].astype(np.float64, copy=False))

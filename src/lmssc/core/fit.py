@@ -202,10 +202,11 @@ def fit(
         start, weights = begin_with_links(linked, targets, config, context, groups)
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
+    first, start = [start.state], start.without_state()
     saver = _FitSaver(start, hooks, weights)
     if saved is None:
-        saver.save(start.state, [])
-    state, terms, converged = iterate(start, config, hooks, context, saver.save_if_due)
+        saver.save(first[0], [])
+    state, terms, converged = iterate(start, first, config, hooks, context, saver.save_if_due)
     saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
     smoothed = linked.smoothed(weights)
@@ -216,7 +217,7 @@ def fit(
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
     if memory.loadings and result.probe is not None and result.ridge is not None:
-        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed))
+        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed, start))
         memory = memory.judge_unlinked(
             views,
             samples,
@@ -232,14 +233,18 @@ def fit(
 
 def iterate(
     start: Start,
+    first: list[IterationState],
     config: FitConfig,
     hooks: FitHooks,
     context: FitContext,
     save: Callable[[IterationState, History], object] | None = None,
 ) -> Alternation[IterationState]:
-    """Lower J from the start, until it converges or is interrupted."""
+    """Lower J from the start, until it converges or is interrupted.
+
+    The only item of `first` is the first state. It is taken out, so that no graph but the last two is in memory.
+    """
     return alternate(
-        start.state,
+        first.pop(),
         start.objective.step,
         start.objective.objective,
         max_iter=config.max_iter,
@@ -338,7 +343,7 @@ def _judge_new_samples(
     if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
         unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
         unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
-    probed = choose_probe(answers.targets.codes, unusual, _random_order(views))
+    probed = choose_probe(answers.targets.codes, unusual, _random_order(views, start))
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:
@@ -351,9 +356,9 @@ def _judge_new_samples(
     return ridge, probe, trust
 
 
-def _random_order(views: Views) -> NDArray:
+def _random_order(views: Views, start: Start) -> NDArray:
     """A random order of the samples, whose views are in canonical order."""
-    return draw_order(np.arange(views.n_samples), lambda: views)
+    return draw_order(start.permutation.first_samples(views.n_samples, of=views.n_samples), lambda: views)
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -385,6 +390,7 @@ class _FitSaver(Saver[Start, IterationState]):
                 "search": state.search.state(),
                 "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
                 "order": start.permutation.order,
+                "drawn": start.permutation.drawn,
                 "start": {name: getattr(start, name) for name in _SAVED_START},
                 "confidence": field_values(start.confidence),
                 "history": list(history),

@@ -9,8 +9,9 @@ from scipy import sparse
 
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import TARGET, has_index, nearest_by_index
-from lmssc.numerics.knn.exact import Neighbors, Search, concat_ranges, nearest_neighbors, other_neighbors
+from lmssc.numerics.knn.exact import Neighbors, Search, nearest_neighbors, other_neighbors
 from lmssc.numerics.knn.repeated import ExactKNN
+from lmssc.numerics.knn.topk import concat_ranges
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import count_threads, threaded_map
 from lmssc.numerics.sparse_ops import consecutive_rows, diagonal_minus, stack_rows, threaded_product

@@ -21,7 +21,7 @@ from lmssc.core.calibration import (
     held_out_folds,
 )
 from lmssc.core.dense_propagation import MAX_SAMPLES, dense_laplacian
-from lmssc.core.drawn_order import draw_numbers
+from lmssc.core.drawn_order import draw_numbers, project_views
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.label_regression import NystroemRows
 from lmssc.core.objective import Objective
@@ -216,7 +216,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         objective = replace(objective, groups=groups, links=links)
         search = choose_search(n_samples, config.neighbor_recall, targets.n_classes if first.label_weight else None)
         graph = objective.connect(embedded, search)
-        features = NystroemRows(embedded, np.argsort(draw_numbers(views), kind="stable"))
+        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(views)), kind="stable"))
         first = FirstGraph(embedded, graph, features, first.label_weight, search)
     chosen_objective = replace(objective, views=views, targets=targets)
     return hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=complete)
@@ -247,7 +247,7 @@ def hold_out_of(
         tol=tol,
         make_laplacian=make_laplacian,
     )
-    drawn_numbers = draw_numbers(views)
+    drawn_numbers = draw_numbers(project_views(views))
     folds, held_out = [], held_out_folds(targets.codes, drawn_numbers)
     L = make_laplacian(first.graph)
     for held, found in zip(held_out, propagate_without(L, targets, held_out, tol), strict=True):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.calibration import balance
+from lmssc.core.drawn_order import draw_numbers, numbers_of_new
 from lmssc.core.graph import laplacian, learn_graph, separate_groups
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import MAX_ROUNDS, warm_start
-from lmssc.data.canonical_order import splitmix64
 from lmssc.data.folds import assign_folds
 from lmssc.numerics.knn.approximate import ApproximateKNN, choose_search
 from lmssc.numerics.knn.exact import Search
@@ -93,6 +93,8 @@ class LatentProblem:
         of the warm start, and neighbours are sought among candidates that are found once.
     candidates : ndarray of int of shape (n, p), or None
         Samples near to each, found without any label, among which neighbours are sought first.
+    drawn : ndarray of int of shape (n,), or None
+        The samples in random order, if their own is not.
     """
 
     embedded: NDArray
@@ -110,13 +112,15 @@ class LatentProblem:
     positions: NDArray | None = None
     fast: bool = False
     candidates: NDArray | None = None
+    drawn: NDArray | None = None
 
     def take(self, rows: NDArray) -> "LatentProblem":
         """The same for some of the samples, or for all in another order; links to samples left out are lost."""
         groups, opinions = (None if part is None else part[rows] for part in (self.groups, self.opinions))
         links = None if self.links is None else self.links[rows][:, rows].tocsr()
         parts = {"embedded": self.embedded[rows], "groups": groups, "opinions": opinions, "links": links}
-        return replace(self, **parts, candidates=None)
+        drawn = None if self.drawn is None else np.argsort(np.argsort(self.drawn)[rows])
+        return replace(self, **parts, drawn=drawn, candidates=None)
 
     @cached_property
     def graph(self) -> sparse.csr_array:
@@ -142,12 +146,12 @@ class LatentProblem:
     @cached_property
     def features(self) -> NystroemRows:
         """Features of Z for the label regression."""
-        return NystroemRows(self.embedded, self.positions)
+        return NystroemRows(self.embedded, self.positions if self.drawn is None else self.drawn)
 
     @cached_property
     def in_space(self) -> tuple[NDArray, "LatentProblem"]:
         """An order in which neighbours are close in memory, and the problem in this order."""
-        order = spatial_order(self.embedded)
+        order = spatial_order(self.embedded, drawn=self.drawn)
         positions = np.argsort(order)
         lists = self.candidates
         if lists is not None:
@@ -230,23 +234,26 @@ class HeldOutFolds:
         `ALWAYS_KNOWN` for those that need not be.
     n_folds : int
         Number of folds.
+    along : ndarray of shape (n,)
+        Where the samples are along the direction by which they are dealt.
     """
 
     number: NDArray
     n_folds: int
+    along: NDArray
 
     @classmethod
     def draw(
-        cls, targets: Targets, keys: NDArray, groups: NDArray | None = None, n_folds: int = N_FOLDS
+        cls, targets: Targets, along: NDArray, groups: NDArray | None = None, n_folds: int = N_FOLDS
     ) -> "HeldOutFolds":
-        """Folds that depend on the content of the samples alone.
+        """Folds that depend on the content of the samples alone, and neither on units nor on the last digit.
 
         Parameters
         ----------
         targets : Targets
             The labels.
-        keys : ndarray of uint64 of shape (n,)
-            Hashes of the samples.
+        along : ndarray of shape (n,)
+            Where the samples are along a random direction: see `drawn_order`.
         groups : ndarray of int of shape (n,), optional
             Group of each sample: a group is in one fold, labelled samples and others alike.
         n_folds : int
@@ -255,24 +262,24 @@ class HeldOutFolds:
         Examples
         --------
         >>> targets = Targets.from_codes(np.array([0, 0, 1, 1, 2, -1]), 3)
-        >>> HeldOutFolds.draw(targets, np.arange(6, dtype=np.uint64)).number[:5]
-        array([ 0,  1,  0,  1, -1])
+        >>> HeldOutFolds.draw(targets, np.arange(6.0)).number[:5]
+        array([ 1,  0,  1,  0, -1])
         """
         codes = targets.codes
         if groups is None:
-            number = assign_folds(codes, n_folds, rotate=True)
-            drawn = (splitmix64(keys) % np.uint64(n_folds)).astype(np.intp)
-            return cls(np.where(targets.labelled, number, drawn), n_folds)
-        number = _folds_of_groups(groups, targets.labelled)
+            number = (draw_numbers(along) % np.uint64(n_folds)).astype(np.intp)
+            number[targets.labelled] = _deal_labels(targets, along, n_folds)
+            return cls(number, n_folds, along)
+        number = _folds_of_groups(groups, targets.labelled, draw_numbers(along))
         # A class keeps a label in every fold: one whose labels are all in one fold is not held out.
         for code in range(targets.n_classes):
             own = codes == code
             if len(np.unique(number[own])) < 2:
                 number[own] = -1
-        return cls(number, N_FOLDS)
+        return cls(number, N_FOLDS, along)
 
     @classmethod
-    def draw_one(cls, targets: Targets) -> "HeldOutFolds":
+    def draw_one(cls, targets: Targets, along: NDArray) -> "HeldOutFolds":
         """A single fold: a part of the labels, and all samples without one. For plenty of labels.
 
         This is split conformal prediction: the labels of the fold are ranked with the samples that have none, and the
@@ -282,17 +289,23 @@ class HeldOutFolds:
         Examples
         --------
         >>> codes = np.repeat([0, 1, -1], [4, 6, 2])
-        >>> HeldOutFolds.draw_one(Targets.from_codes(codes, 2)).number
-        array([ 0, -2, -2,  0, -2, -2,  0, -2, -2,  0,  0,  0])
+        >>> folds = HeldOutFolds.draw_one(Targets.from_codes(codes, 2), np.arange(12.0))
+        >>> [(int(number), int((folds.number == number).sum())) for number in (ALWAYS_KNOWN, 0)]
+        [(-2, 6), (0, 6)]
         """
-        number = assign_folds(targets.codes, count_parts(targets.n_labelled), rotate=True)
-        number[number > 0] = ALWAYS_KNOWN
-        return cls(np.where(targets.labelled, number, 0), 1)
+        dealt = _deal_labels(targets, along, count_parts(targets.n_labelled))
+        number = np.zeros(len(targets), dtype=np.intp)
+        number[targets.labelled] = np.where(dealt > 0, ALWAYS_KNOWN, dealt)
+        return cls(number, 1, along)
 
-    def of_new(self, keys: NDArray) -> NDArray:
-        """Folds of new samples, by their hashes."""
+    def take(self, rows: NDArray) -> "HeldOutFolds":
+        """The folds of some of the samples."""
+        return replace(self, number=self.number[rows], along=self.along[rows])
+
+    def of_new(self, along: NDArray) -> NDArray:
+        """Folds of new samples, by where they are along the same direction."""
         folds = np.array(self.used or [0])
-        return folds[(splitmix64(keys) % np.uint64(len(folds))).astype(np.intp)]
+        return folds[(numbers_of_new(self.along, along) % np.uint64(len(folds))).astype(np.intp)]
 
     @property
     def used(self) -> list[int]:
@@ -325,12 +338,18 @@ def count_parts(n_labelled: int) -> int:
     return int(np.clip(n_labelled // MIN_HELD_OUT, MIN_PARTS, N_FOLDS))
 
 
-def _folds_of_groups(groups: NDArray, labelled: NDArray) -> NDArray:
+def _deal_labels(targets: Targets, along: NDArray, n_folds: int) -> NDArray:
+    """Folds of the labelled samples, by their ranks among each other: another sample without a label changes none."""
+    labelled = targets.labelled
+    return assign_folds(targets.codes[labelled], n_folds, draw_numbers(along[labelled]), rotate=True)
+
+
+def _folds_of_groups(groups: NDArray, labelled: NDArray, draw: NDArray) -> NDArray:
     """Deal groups to the folds, those with most labels first, each to the fold that has the fewest labels."""
     names, place = np.unique(groups, return_inverse=True)
     counts = np.bincount(place, labelled, len(names))
-    first = np.full(len(names), len(groups))
-    np.minimum.at(first, place, np.arange(len(groups)))
+    first = np.full(len(names), np.iinfo(np.uint64).max)
+    np.minimum.at(first, place, draw)
     fold, load = np.zeros(len(names), dtype=np.intp), np.zeros(N_FOLDS)
     for name in np.lexsort((first, -counts)):
         fold[name] = load.argmin()
@@ -358,7 +377,7 @@ def fold_scores(problem: LatentProblem, targets: Targets, folds: HeldOutFolds) -
     --------
     >>> problem = LatentProblem(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), 2, 1.0, 0.0, 0.0)
     >>> targets = Targets.from_codes(np.array([0, 0, -1, 1, 1, -1]), 2)
-    >>> folds = HeldOutFolds.draw(targets, np.arange(6, dtype=np.uint64))
+    >>> folds = HeldOutFolds.draw(targets, np.arange(6.0))
     >>> fold_scores(problem, targets, folds).argmax(axis=1)
     array([0, 0, 0, 1, 1, 1])
     """

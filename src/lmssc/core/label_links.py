@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.links import reaches_unlabelled
+from lmssc.core.link_evidence import reaches_unlabelled
 from lmssc.core.targets import Targets
 
 MAX_ODDS = 3.0
@@ -20,7 +20,7 @@ def has_links_from_labels(links: sparse.csr_array, targets: Targets) -> bool:
     """Whether labelled samples are linked among themselves far more often than if the labels were given at random.
 
     Some links were then made from the labels, such as "same class", and the others were not. If all were, none is used
-    anyway (`lmssc.core.links.reaches_unlabelled`).
+    anyway (`lmssc.core.link_evidence.reaches_unlabelled`).
 
     Examples
     --------

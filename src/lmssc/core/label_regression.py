@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.parallel import threaded_map
+from lmssc.numerics.sparse_ops import rows_of_zeros
 
 Result = TypeVar("Result")
 
@@ -216,13 +217,6 @@ def _total(parts: Sequence[NDArray]) -> NDArray:
     return total
 
 
-def _as_sparse(rows: NDArray) -> sparse.csr_array:
-    """Rows of mostly zeros, several times faster than by scipy."""
-    entries = np.flatnonzero(rows != 0)
-    starts = np.searchsorted(entries, rows.shape[1] * np.arange(len(rows) + 1))
-    return sparse.csr_array((rows.ravel()[entries], entries % rows.shape[1], starts), shape=rows.shape)
-
-
 def _total_variance(rows: NDArray) -> float:
     """Sum of the variances of all columns."""
     squares = np.einsum("ij,ij->", rows, rows, dtype=np.float64)
@@ -361,9 +355,9 @@ class Regression:
     def set_ridge(self, ridge: float) -> None:
         """Use this ridge from now on."""
         self.ridge = ridge
-        # In the order of Fortran, so that the factor takes no further copy.
-        matrix = np.array(self.gram, order="F")
-        matrix[np.diag_indices_from(matrix)] += ridge
+        # It is symmetric: its transpose is in the order of Fortran, so that the factor takes no further copy.
+        matrix = self.gram.copy().T
+        np.einsum("ii->i", matrix)[:] += ridge
         # What scipy's own `cho_factor` adds to this takes as long as half of a small factor.
         self.factor, info = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if info:
@@ -387,7 +381,7 @@ class Regression:
             weighted = features * weights.astype(features.dtype)
             known = self.labelled[block]  # nearly all of their scores are zeros
             rest = weighted[~known].T @ own[~known].astype(features.dtype, copy=False)
-            return rest + (_as_sparse(own[known]).T @ weighted[known]).T
+            return rest + (rows_of_zeros(own[known]).T @ weighted[known]).T
 
         cross = _total(self.fit_rows.map(products)) - np.outer(self.mean, self.weights @ scores)
         return cross * self._class_scales(scores[self.labelled])

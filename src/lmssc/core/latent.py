@@ -125,7 +125,7 @@ def find_basis(
     Examples
     --------
     >>> find_basis([np.array([[2.0, 0.0], [0.0, 1.0]])]).eigenvalues
-    array([1., 4.])
+    array([4., 1.])
     """
     alive = np.any([loading.any(axis=0) for loading in loadings], axis=0)
     if ridge is not None:  # R couples components with loadings to those without
@@ -136,11 +136,16 @@ def find_basis(
     grams = [loading.T @ loading for loading in loadings]
     # U = M^−½·Q with Q the eigenvectors of M^−½·A·M^−½.
     roots = np.sqrt(np.ones_like(loadings[0], shape=len(alive)) if metric is None else metric)[alive]
-    eigenvalues, basis = linalg.eigh(sum(grams) / np.outer(roots, roots))
+    matrix = sum(grams) / np.outer(roots, roots)
+    eigenvalues, basis = np.diag(matrix).copy(), np.eye(len(matrix), dtype=matrix.dtype)
+    rounding = len(matrix) * 100 * np.finfo(matrix.dtype).eps
+    if (np.abs(matrix - np.diag(eigenvalues)) > rounding * eigenvalues.max()).any():
+        eigenvalues, basis = linalg.eigh(matrix)
+    # Otherwise, as with orthonormal loadings, rounding would choose Q, and with it what a loose tolerance leaves of H.
     basis /= roots[:, None]
     if ridge is None:
         # Smaller eigenvalues are zero up to rounding.
-        nonzero = eigenvalues > eigenvalues[-1] * len(eigenvalues) * 100 * np.finfo(eigenvalues.dtype).eps
+        nonzero = eigenvalues > eigenvalues.max() * rounding
         eigenvalues, basis = eigenvalues[nonzero], basis[:, nonzero]
     # U and M·U with a row for each component: zeros for components without loadings.
     whole, scaled = np.zeros((2, len(alive), basis.shape[1]), dtype=basis.dtype)

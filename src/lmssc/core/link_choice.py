@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.link_evidence import weigh_graphs, weights_tell
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_graphs
+from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_links
 from lmssc.core.start import Start, begin, resume
 from lmssc.core.targets import Targets
 from lmssc.data.view import MappedView, View
@@ -44,9 +45,9 @@ class LinkedViews:
         """What new samples need, and the smoothed views; views on disk are not smoothed."""
         if any(isinstance(view, MappedView) for view in self.views):
             return LinkMemory(weights, [], [], [], np.empty(0)), []
-        key = tuple(weights.shares.tolist())
+        key = weights_key(weights)
         if key not in self._cache:
-            self._cache[key] = LinkMemory.of(self.views, self.graphs, weights)
+            self._cache[key] = LinkMemory.of(self.views, weights.apply(self.graphs), weights)
         memory, smoothed = self._cache[key]
         return replace(memory, weights=weights), smoothed
 
@@ -56,7 +57,7 @@ class LinkedViews:
 
     def links(self, weights: LinkWeights | None) -> Links | None:
         """The links in the objective."""
-        return None if weights is None else join_affinities(self.graphs, weights, self.views.dtype)
+        return None if weights is None else join_affinities(weights.apply(self.graphs), weights, self.views.dtype)
 
 
 def begin_with_links(
@@ -70,7 +71,8 @@ def begin_with_links(
 
     A graph has a share if samples are more alike along its links than by chance. If any has, the links are used with
     the smallest weight, unless held-out labels are found better with a larger one, or without links, by more than one
-    standard error of the mean difference of their losses.
+    standard error of the mean difference of their losses. If the weights of links seem to say less than the links
+    alone, held-out labels decide whether they count.
 
     Parameters
     ----------
@@ -89,14 +91,34 @@ def begin_with_links(
     if not linked.graphs:
         return plain, None
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
-    strengths = weigh_graphs(linked.graphs, embedded, targets.as_trusted_in(labels_of(plain)))
-    if not strengths.any():
+    trusted = targets.as_trusted_in(labels_of(plain))
+    telling = np.array([weights_tell(graph, embedded) for graph in linked.graphs])
+    found: list[tuple[Start, Start, LinkWeights]] = []
+    for weighted in [telling] if telling.all() else [telling, np.ones_like(telling)]:
+        strengths = weigh_graphs(weigh_links(linked.graphs, weighted), embedded, trusted)
+        if strengths.any():
+            weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0], weighted)
+            found.append(_begin_with(weights, plain, linked, targets, config, context, groups))
+    if not found:
         return plain, None
-    weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0])
+    plain, start, weights = min(found, key=lambda one: mean_loss(one[1]))
+    return (plain, None) if is_better(plain, start) else (start, weights)
+
+
+def _begin_with(
+    weights: LinkWeights,
+    plain: Start,
+    linked: LinkedViews,
+    targets: Targets,
+    config: FitConfig,
+    context: FitContext,
+    groups: NDArray | None,
+) -> tuple[Start, Start, LinkWeights]:
+    """The start without links, that with links, both judged by the same labels, and the weights of the links."""
     views = linked.smoothed(weights)
     # All weights share one SVD.
     plain_context, context = context, replace(context, cache={} if context.cache is None else context.cache)
-    context = context.for_data(*context.data_key, "links", *weights.shares.tolist())
+    context = context.for_data(*context.data_key, "links", *weights_key(weights))
     plain_config, config = config, _with_components(config, targets)
     attempt = partial(begin, views, targets, config, context, groups)
     start = attempt(linked.links(weights))
@@ -111,7 +133,18 @@ def begin_with_links(
         if not is_better(candidate, start):
             break
         start, weights = candidate, heavier
-    return (plain, None) if is_better(plain, start) else (start, weights)
+    return plain, start, weights
+
+
+def weights_key(weights: LinkWeights) -> tuple[float, ...]:
+    """What the smoothed views depend on, for a cache."""
+    return (*weights.shares.tolist(), *([] if weights.weighted is None else weights.weighted.astype(float).tolist()))
+
+
+def mean_loss(start: Start) -> float:
+    """Mean loss of the held-out labels; 0 if there are none."""
+    losses = start.confidence.losses
+    return 0.0 if losses is None or not len(losses) else float(losses.mean())
 
 
 def labels_of(start: Start) -> Targets:

@@ -1,4 +1,4 @@
-"""Links between the samples that the data come with: how much each graph says, and what it adds to the model.
+"""Links between the samples that the data come with: what each graph adds to the model.
 
 A graph adds a Laplacian to that of S, for Z and F, and a smoothed copy of each view: the mean over each sample and its
 neighbours, taken twice.
@@ -13,34 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.graph import laplacian, symmetrise
-from lmssc.core.targets import Targets
 from lmssc.data.storage import smaller
 from lmssc.data.view import View
 from lmssc.numerics.matrices import Matrix
 
-
-@dataclass(frozen=True)
-class EvidenceLimits:
-    """When links count as more than chance."""
-
-    n_shifts: int = 16
-    """Times that samples and links are paired at random, to see what chance gives."""
-    min_noise_ratio: float = 3.0
-    min_assortativity: float = 0.01
-    """Least similarity along links that counts: as a multiple of its root mean square by chance, and from 0 (chance)
-    to 1."""
-    label_deviations: float = 3.0
-    """Standard deviations by which the agreement of labels along links must exceed chance."""
-    n_components: int = 20
-    """Leading components of Z that are compared."""
-    min_share_across: float = 0.25
-    """Links between labelled and unlabelled samples, as a share of those expected by chance, below which a graph says
-    nothing about unlabelled samples."""
-    min_links_across: float = 10.0
-    """Such links that must be expected, for their number to tell anything."""
-
-
-EVIDENCE = EvidenceLimits()
 MIN_DENSE_SHARE = 0.1
 """Share of links among all pairs from which on products with them are dense."""
 MAX_MEAN_DEGREE = 100
@@ -59,23 +35,49 @@ class LinkWeights:
         The `usual_weight` of a link of each graph, which counts as much as a sample itself in the smoothing.
     weight : float
         w: weight of the links beside S.
+    weighted : ndarray of bool of shape (G,), or None
+        Whether the weights of the links of each graph count, or only the links; None if all do.
     """
 
     shares: NDArray
     units: NDArray
     weight: float
+    weighted: NDArray | None = None
 
     @classmethod
-    def of(cls, graphs: Sequence[sparse.csr_array], strengths: NDArray, weight: float) -> "LinkWeights":
+    def of(
+        cls, graphs: Sequence[sparse.csr_array], strengths: NDArray, weight: float, weighted: NDArray | None = None
+    ) -> "LinkWeights":
         """Shares in proportion to the strengths of the graphs.
 
         Examples
         --------
         >>> graphs = [sparse.csr_array([[0.0, 2.0], [4.0, 0.0]])] * 2
-        >>> LinkWeights.of(graphs, np.array([3.0, 1.0]), 0.1)
-        LinkWeights(shares=array([0.75, 0.25]), units=array([3., 3.]), weight=0.1)
+        >>> LinkWeights.of(graphs, np.array([3.0, 1.0]), 0.1, weighted=np.array([True, False]))
+        LinkWeights(shares=array([0.75, 0.25]), units=array([3., 1.]), weight=0.1, weighted=array([ True, False]))
         """
-        return cls(strengths / strengths.sum(), np.array([usual_weight(graph) for graph in graphs]), weight)
+        weights = cls(strengths / strengths.sum(), np.ones(len(graphs)), weight, weighted)
+        return replace(weights, units=np.array([usual_weight(graph) for graph in weights.apply(graphs)]))
+
+    def apply(self, graphs: Sequence[sparse.csr_array]) -> list[sparse.csr_array]:
+        """The links with the weights that count."""
+        return list(graphs) if self.weighted is None else weigh_links(graphs, self.weighted)
+
+
+def weigh_links(graphs: Sequence[sparse.csr_array], weighted: NDArray) -> list[sparse.csr_array]:
+    """The links of all graphs, with their weights or without."""
+    return [graph if one else without_weights(graph) for graph, one in zip(graphs, weighted, strict=True)]
+
+
+def without_weights(links: sparse.csr_array) -> sparse.csr_array:
+    """The same links, each with the weight 1.
+
+    Examples
+    --------
+    >>> without_weights(sparse.csr_array([[0.0, 4.0]])).toarray()
+    array([[0., 1.]])
+    """
+    return sparse.csr_array((np.ones_like(links.data), links.indices, links.indptr), shape=links.shape)
 
 
 def usual_weight(links: sparse.csr_array) -> float:
@@ -342,107 +344,3 @@ def scale_view(view: View, factor: float) -> View:
     """
     scale = view.data.dtype.type(factor)
     return View(view.data * scale, None if view.offset is None else view.offset * scale, view.present)
-
-
-def weigh_graphs(graphs: Sequence[sparse.csr_array], embedded: NDArray, targets: Targets) -> NDArray:
-    """How much each graph says about the samples: their similarity along its links, or the agreement of their labels.
-
-    Similarity is Moran's I of Z, 0 by chance and at most 1. What chance gives is measured by moving the samples along
-    in their canonical order, which is as good as random. A graph that is not above chance counts by its labels, if
-    they agree along its links more often than chance; else it says nothing. Neither does a graph that links labelled
-    samples among themselves (`reaches_unlabelled`).
-
-    Parameters
-    ----------
-    graphs : sequence of csr_array of shape (n, n)
-        The links.
-    embedded : ndarray of shape (n, r)
-        Z, in canonical order.
-    targets : Targets
-        The labels.
-
-    Returns
-    -------
-    ndarray of shape (G,)
-        From 0 to 1; 0 for a graph that says nothing.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> Z = np.repeat(rng.normal(size=(2, 3)), 30, axis=0)[rng.permutation(60)]
-    >>> alike = sparse.csr_array((np.abs(Z[:, None] - Z).sum(axis=2) < 0.1) & (rng.random((60, 60)) < 0.2), dtype=float)
-    >>> anyone = sparse.csr_array(rng.random((60, 60)) < 0.1, dtype=float)
-    >>> weigh_graphs([alike, anyone], Z, Targets.from_codes(np.full(60, -1), 2)).round(1)
-    array([1., 0.])
-    """
-    leading = embedded[:, : EVIDENCE.n_components]
-    return np.array([_strength(normalise_degrees(graph.astype(np.float64)), leading, targets) for graph in graphs])
-
-
-def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -> float:
-    if not affinity.nnz or not reaches_unlabelled(affinity, targets):
-        return 0.0
-    found = assortativity(affinity, embedded)
-    n_samples = len(embedded)
-    shifts = np.unique(np.arange(1, EVIDENCE.n_shifts + 1) * n_samples // (EVIDENCE.n_shifts + 1))
-    by_chance = [assortativity(affinity, np.roll(embedded, shift, axis=0)) for shift in shifts if 0 < shift < n_samples]
-    noise = float(np.sqrt(np.mean(np.square(by_chance)))) if by_chance else 1.0
-    if found >= max(EVIDENCE.min_noise_ratio * noise, EVIDENCE.min_assortativity):
-        return found
-    return label_assortativity(affinity, targets)
-
-
-def reaches_unlabelled(affinity: sparse.csr_array, targets: Targets) -> bool:
-    """Whether labelled samples have links to unlabelled ones, about as many as if the labels were given at random.
-
-    Links that were made from the labels find every held-out label, and say nothing about any other sample.
-
-    Examples
-    --------
-    >>> same_class = sparse.csr_array(np.kron(np.eye(2), np.ones((10, 10))))
-    >>> reaches_unlabelled(same_class, Targets.from_codes(np.repeat([0, -1], 10), 1))
-    False
-    >>> reaches_unlabelled(same_class, Targets.from_codes(np.tile([0, -1], 10), 1))
-    True
-    """
-    n_links = np.diff(affinity[targets.labelled].indptr).sum()
-    n_across = n_links - np.diff(affinity[targets.labelled][:, targets.labelled].indptr).sum()
-    expected = float(n_links) * (1 - targets.n_labelled / len(targets))
-    return expected < EVIDENCE.min_links_across or bool(n_across >= EVIDENCE.min_share_across * expected)
-
-
-def assortativity(affinity: sparse.csr_array, embedded: NDArray) -> float:
-    """Moran's I: the correlation of Z between linked samples.
-
-    Examples
-    --------
-    >>> pairs = sparse.csr_array(np.kron(np.eye(2), [[0.0, 1.0], [1.0, 0.0]]))
-    >>> assortativity(pairs, np.array([[1.0], [1.0], [5.0], [5.0]]))
-    1.0
-    """
-    degrees = affinity.sum(axis=1)
-    centred = embedded - (degrees @ embedded) / degrees.sum()
-    spread = float(degrees @ np.einsum("ij,ij->i", centred, centred))
-    return float(np.vdot(centred, affinity @ centred)) / spread if spread > 0 else 0.0
-
-
-def label_assortativity(affinity: sparse.csr_array, targets: Targets) -> float:
-    """Agreement of labels along links beyond chance, as far as it is certain; 0 if it is not.
-
-    Examples
-    --------
-    >>> pairs = sparse.csr_array(np.kron(np.eye(20), [[0.0, 1.0], [1.0, 0.0]]))
-    >>> round(label_assortativity(pairs, Targets.from_codes(np.repeat([0, 1], 20), 2)), 2)
-    0.33
-    """
-    labelled = np.flatnonzero(targets.labelled)
-    among = affinity[labelled][:, labelled].tocoo()
-    total = float(among.data.sum())
-    if total <= 0:
-        return 0.0
-    codes = targets.codes[labelled]
-    agreement = float(among.data[codes[among.row] == codes[among.col]].sum()) / total
-    chance = float((targets.frequencies**2).sum())
-    n_pairs = total**2 / (2 * float(np.square(among.data).sum()))  # each pair is there twice
-    deviation = np.sqrt(chance * (1 - chance) / n_pairs)
-    return max(0.0, float(agreement - chance - EVIDENCE.label_deviations * deviation) / max(1 - chance, 1e-12))

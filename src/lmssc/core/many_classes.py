@@ -12,6 +12,7 @@ from scipy import sparse
 
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.class_codes import CodedTargets, label_matrix
+from lmssc.core.drawn_order import draw_order
 from lmssc.core.fit import Answers, FitResult, iterate, make_result, with_alpha
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES
@@ -84,7 +85,7 @@ def fit_many_classes(
     power = 0.0 if has_few_labels(targets) else config.balance
     plain = replace(config, calibrate=False, second_opinion=0.0, balance=power)
     start = begin(views, CodedTargets.of(targets), plain, context, groups)
-    state, terms, converged = iterate(start, config, hooks, context)
+    state, terms, converged = iterate(start, [start.state], config, hooks, context)
     state = with_alpha(start, state)
     raw, unreached = _scores(start, state, targets)
     calibration = Calibration()
@@ -115,7 +116,8 @@ def _calibrate(
     unreached: NDArray,
 ) -> Calibration:
     """Calibration of the final scores, to match those of the warm start, which held-out labels calibrate."""
-    held_out = one_label_of_each_class(targets.codes)
+    drawn = draw_order(start.permutation.first_samples(len(targets), of=len(targets)), lambda: views)
+    held_out = one_label_of_each_class(targets.codes, drawn)
     if not len(held_out):
         return Calibration()
     known = targets.without_labels(held_out)
@@ -125,21 +127,21 @@ def _calibrate(
     found = balance_sparsely(found, known.codes, config.balance)
     first = fit_sparse_calibration(found[judged], label_matrix(targets)[judged])
     before, _ = _scores(start, start.state, targets)
-    unlabelled = np.flatnonzero(~targets.labelled & ~unreached)[:MAX_CALIBRATION_SAMPLES]
+    unlabelled = drawn[(~targets.labelled & ~unreached)[drawn]][:MAX_CALIBRATION_SAMPLES]
     if not len(unlabelled):
         return first
     expected, final = (balance_sparsely(one, targets.codes, config.balance)[unlabelled] for one in (before, raw))
     return fit_sparse_calibration(final, calibrate_sparsely(expected, first), first.temperature, penalise=False)
 
 
-def one_label_of_each_class(codes: NDArray) -> NDArray:
-    """The first labelled sample of each class that has another.
+def one_label_of_each_class(codes: NDArray, order: NDArray) -> NDArray:
+    """The first labelled sample, in a random order, of each class that has another.
 
     Examples
     --------
-    >>> one_label_of_each_class(np.array([2, 0, -1, 0, 0, 1]))
+    >>> one_label_of_each_class(np.array([2, 0, -1, 0, 0, 1]), np.arange(6))
     array([1])
     """
-    labelled = np.flatnonzero(codes >= 0)
+    labelled = order[codes[order] >= 0]
     _, first, counts = np.unique(codes[labelled], return_index=True, return_counts=True)
     return np.sort(labelled[first[counts > 1]])

@@ -20,13 +20,15 @@ BATCH_ROWS = 65_536
 class Permutation:
     """Order in which a fit holds the samples, relative to the canonical order in which it is given them.
 
-    Large fits number the samples by position in space, so that neighbours are close in memory. The canonical order is
-    as good as random, so its first samples are a random subset: `first` finds them in the order of the fit.
+    Large fits number the samples by position in space, so that neighbours are close in memory. What is computed from
+    some of the samples takes the first ones of a random order: `first` finds them in the order of the fit.
 
     Attributes
     ----------
     order : ndarray of int of shape (n,), or None
         Canonical index of the sample at each position; None is the identity.
+    drawn : ndarray of int of shape (n,), or None
+        Canonical indices of the samples in random order; None is the canonical order itself.
 
     Examples
     --------
@@ -37,9 +39,12 @@ class Permutation:
     array([10, 11, 12])
     >>> permutation.first(2, of=3)  # where the canonical samples 0 and 1 are
     array([1, 2])
+    >>> Permutation(np.array([2, 0, 1]), np.array([2, 1, 0])).first(2, of=3)
+    array([0, 2])
     """
 
     order: NDArray | None = None
+    drawn: NDArray | None = None
 
     @property
     def is_identity(self) -> bool:
@@ -97,5 +102,17 @@ class Permutation:
         return result
 
     def first(self, n: int, of: int) -> NDArray:
-        """Positions of the first `n` of all `of` canonical samples, or of all if there are fewer."""
-        return np.arange(min(n, of)) if self.positions is None else self.positions[:n]
+        """Positions of the first `n` of all `of` samples in random order, or of all if there are fewer."""
+        samples = self.first_samples(n, of)
+        return samples if self.positions is None else self.positions[samples]
+
+    def first_samples(self, n: int, of: int) -> NDArray:
+        """Canonical indices of the same samples."""
+        return np.arange(min(n, of)) if self.drawn is None else self.drawn[:n]
+
+    @property
+    def random_order(self) -> NDArray | None:
+        """Positions of all samples in random order; None if they are in one."""
+        if self.drawn is None:
+            return self.positions
+        return self.drawn if self.positions is None else self.positions[self.drawn]

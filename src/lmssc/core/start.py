@@ -1,6 +1,6 @@
 """What the alternation starts from: initial positions, order of the samples, first graph, warm start, calibration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.confidence import StartConfidence, calibrate_start
-from lmssc.core.drawn_order import draw_order
+from lmssc.core.drawn_order import MAX_DRAWN_SAMPLES, draw_order, draw_samples, project_latent
 from lmssc.core.embedding import IDENTITY, Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
@@ -52,7 +52,7 @@ class Start:
     objective : Objective
         The problem, samples in the order of the fit.
     state : IterationState
-        First state, in the same order.
+        First state, in the same order; None after `without_state`.
     permutation : Permutation
         The order of the fit.
     embedding : Embedding
@@ -86,6 +86,10 @@ class Start:
     history: list[dict[str, float]] = field(default_factory=list)
     candidates: NDArray | None = None
 
+    def without_state(self) -> "Start":
+        """The same without the first state, which takes 400 bytes a sample and more."""
+        return replace(self, state=None)  # type: ignore[arg-type]
+
 
 def begin(
     views: Views,
@@ -111,7 +115,7 @@ def begin(
     if config.random_start:
         return _begin_randomly(views, targets, config, groups, links)
     latent, loadings, embedding, ridge = initialize(views, config, context)
-    permutation = choose_order(views, latent)
+    permutation = choose_order(views, latent, loadings)
     objective = replace(_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
     # With so few samples the search is also that of all folds of held-out labels.
@@ -123,7 +127,7 @@ def begin(
     candidates = deepcopy(search.state()) if kept else None
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:
-        objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config))
+        objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config, latent, loadings))
     start, trusted = _warm_start(objective, first)
     objective = replace(objective, targets=trusted, expected=start.expected)
     held = hold_out(objective, first, permutation, config) if config.calibrate else None
@@ -134,7 +138,7 @@ def begin(
     objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
     if held is not None:
         confidence = calibrate_unlabelled_kinds(
-            confidence, held, objective, start, latent, loadings, second_opinion, config
+            confidence, held, objective, start, latent, loadings, second_opinion, permutation, config
         )
     state = IterationState(
         loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
@@ -161,8 +165,10 @@ def begin(
     )
 
 
-def choose_order(views: Views, latent: NDArray) -> Permutation:
+def choose_order(views: Views, latent: NDArray, loadings: Sequence[NDArray]) -> Permutation:
     """Order of the fit: by position in space if there are many samples, and all have all views; else canonical.
+
+    If there are more than a few samples, some of them are drawn in a random order by H·Wᵀ.
 
     Parameters
     ----------
@@ -170,6 +176,8 @@ def choose_order(views: Views, latent: NDArray) -> Permutation:
         The views.
     latent : ndarray of shape (n, r)
         Initial latent positions.
+    loadings : sequence of ndarray of shape (d_v, r)
+        Initial loadings.
 
     Returns
     -------
@@ -177,10 +185,14 @@ def choose_order(views: Views, latent: NDArray) -> Permutation:
 
     Examples
     --------
-    >>> choose_order(Views.from_arrays([np.eye(3)]), np.eye(3)).is_identity
+    >>> choose_order(Views.from_arrays([np.eye(3)]), np.eye(3), [np.eye(3)]).is_identity
     True
     """
-    return Permutation(spatial_order(latent)) if views.complete and is_large(len(latent)) else Permutation()
+    if len(latent) <= MAX_DRAWN_SAMPLES:
+        return Permutation()
+    drawn = draw_samples(project_latent(latent, loadings))
+    in_space = views.complete and is_large(len(latent))
+    return Permutation(spatial_order(latent, drawn=drawn) if in_space else None, drawn)
 
 
 def _begin_randomly(
@@ -246,9 +258,17 @@ def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
     return min(first.features.features.energy, MAX_NEIGHBOR_DISTANCES * near)
 
 
-def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> Targets:
+def _doubt_labels(
+    objective: Objective,
+    first: FirstGraph,
+    permutation: Permutation,
+    config: FitConfig,
+    latent: NDArray,
+    loadings: Sequence[NDArray],
+) -> Targets:
     """The labels that count, with less trust in those that labels held out in turn contradict."""
     undo, targets = permutation.undo, permutation.undo_targets(objective.targets)
+    along = project_latent(undo(latent), loadings)
     problem = LatentProblem(
         undo(first.embedded),
         config.n_neighbors,
@@ -259,9 +279,9 @@ def _doubt_labels(objective: Objective, first: FirstGraph, permutation: Permutat
         config.neighbor_recall,
         None if objective.groups is None else undo(objective.groups),
         links=None if objective.links is None else permutation.undo_graph(objective.links.laplacian),
+        drawn=draw_samples(along),
     )
-    # Samples without a label play no part here, so their folds do not matter.
-    folds = HeldOutFolds.draw(targets, np.zeros(len(targets), dtype=np.uint64))
+    folds = HeldOutFolds.draw(targets, along)
     doubt = doubt_labels(problem, targets, folds, config.label_noise)
     return permutation.apply_to_targets(trust_labels(targets, doubt).counted)
 
@@ -317,7 +337,7 @@ def _second_opinion(
     if trust:
         if regression is None:
             laplacian = held is None or held.complete  # as when the trust was judged
-            order = permutation.positions
+            order = permutation.random_order
             regression = OpinionRegression(objective.views, objective.targets, order, laplacian=laplacian)
         second_opinion = regression.finish(trust)
         opinion = regression.opinion(objective.views, trust, kernel)
@@ -354,7 +374,7 @@ def resume(
     -------
     Start
     """
-    permutation = Permutation(saved["order"])
+    permutation = Permutation(saved["order"], saved["drawn"])
     objective = _objective(views, targets, config, groups, permutation, saved["start"]["embedding"], links)
     objective = add_view_graph(replace(objective, **saved["objective"]), saved["start"].get("view_weight", 0.0))
     search = choose_search(views.n_samples, config.neighbor_recall)

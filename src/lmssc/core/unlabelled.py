@@ -43,8 +43,8 @@ def unlabelled_graph(
     >>> bool((graph.toarray()[:3, 3:] == 0).all())
     True
     """
-    latent, _, embedding, _ = initialize(views, config, context)
-    permutation = choose_order(views, latent)
+    latent, loadings, embedding, _ = initialize(views, config, context)
+    permutation = choose_order(views, latent, loadings)
     points = permutation.apply(embedding.embed(latent)) * views.dtype.type(np.sqrt(config.beta))
     if groups is not None:
         (points,) = separate_groups((points, permutation.apply(groups)))

@@ -29,6 +29,7 @@ def calibrate_unlabelled_kinds(
     latent: NDArray,
     loadings: list[NDArray],
     second_opinion: SecondOpinion | None,
+    permutation: Permutation,
     config: FitConfig,
 ) -> StartConfidence:
     """The confidence with calibrations of kinds of samples that have too few held-out labels for one of their own.
@@ -53,6 +54,8 @@ def calibrate_unlabelled_kinds(
         W^v.
     second_opinion : SecondOpinion or None
         Blended with the scores, if it is trusted.
+    permutation : Permutation
+        Order of the fit.
     config : FitConfig
         Parameters of the fit.
 
@@ -75,7 +78,7 @@ def calibrate_unlabelled_kinds(
         if found is not None:
             groups[int(kind)] = found
     calibration = replace(confidence.calibration, groups=groups)
-    again = calibrate_start(objective, start, calibration, Permutation(), config.balance)
+    again = calibrate_start(objective, start, calibration, permutation, config.balance)
     return replace(confidence, calibration=calibration, probabilities=again.probabilities)
 
 

@@ -1,16 +1,17 @@
-"""Columns in which all new samples are far nearer to zero than those of fit: perhaps they are in another unit.
+"""Views and columns in which new samples are far larger, or far nearer to zero, than those of fit: in another unit?
 
 Where values near zero are usual, no single sample shows it (:mod:`lmssc.data.column_limits`); many together do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.memmap import read_rows
 from lmssc.data.present_rows import map_present, present_count
-from lmssc.data.scaling import ViewScaling
+from lmssc.data.scaling import ONE_FACTOR, ViewScaling
 from lmssc.data.view import RawView
 from lmssc.numerics.matrices import Matrix
 
@@ -21,8 +22,14 @@ class UnitCriteria:
 
     min_samples: int = 30
     """Fewer new samples may all be of a class in which a column is near zero."""
+    min_few: int = 5
+    min_values: int = 30
+    """From so many samples on, all columns count together if so many of their values are not zero."""
     max_ratio: float = 1 / 30
     """The largest value is at most this share of the root mean square of the column in fit."""
+    max_rows: int = 100
+    max_growth: float = 30.0
+    """A view is larger than in fit if the median norm of its rows, of so many of them, is so many times as large."""
 
 
 CRITERIA = UnitCriteria()
@@ -44,23 +51,70 @@ def columns_near_zero(raw: RawView, scaling: ViewScaling) -> NDArray:
     >>> columns_near_zero(RawView("a", X * [1, 0.001], None), scaling)
     array([1])
     """
-    scale, mean = scaling.column_scale, scaling.mean
-    if scaling.kind not in STANDARDISED or scale is None or mean is None or present_count(raw) < CRITERIA.min_samples:
+    scale, mean, n_samples = scaling.column_scale, scaling.mean, present_count(raw)
+    if scaling.kind not in STANDARDISED or scale is None or mean is None or n_samples < CRITERIA.min_few:
         return np.empty(0, dtype=np.intp)
-    blocks = list(map_present(_range_of_sizes, raw))
-    smallest = np.min([low for low, _ in blocks], axis=0)
-    largest = np.max([high for _, high in blocks], axis=0)
+    smallest, largest, counts = zip(*map_present(_range_of_sizes, raw), strict=True)
+    least, most = np.min(smallest, axis=0), np.max(largest, axis=0)
     varies = scale > 0
     deviation = 1 / np.where(varies, scale, 1).astype(np.float64)
-    small = varies & (largest <= CRITERIA.max_ratio * np.hypot(mean, deviation))
-    if small[varies].all() and largest[varies].any():
+    small = varies & (most <= CRITERIA.max_ratio * np.hypot(mean, deviation))
+    if small[varies].all() and np.sum(counts, axis=0)[varies].sum() >= CRITERIA.min_values:
         return np.flatnonzero(varies)
-    return np.flatnonzero(small & (smallest > 0))
+    return np.flatnonzero(small & (least > 0)) if n_samples >= CRITERIA.min_samples else np.empty(0, dtype=np.intp)
 
 
-def _range_of_sizes(block: Matrix) -> tuple[NDArray, NDArray]:
-    """Smallest and largest absolute value of each column."""
+def is_near_zero(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
+    """Whether all new samples of a view whose columns keep their proportions are far nearer to zero than those of fit.
+
+    Examples
+    --------
+    >>> from lmssc.data.scaling import fit_scalings
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> (scaling,) = fit_scalings([RawView("a", X, None)], ["center"])
+    >>> is_near_zero(RawView("a", X, None), scaling, 1), is_near_zero(RawView("a", X / 1000, None), scaling, 1)
+    (False, True)
+    """
+    scale, mean = scaling.column_scale, scaling.mean
+    if scaling.kind not in ONE_FACTOR or scale is None or mean is None or present_count(raw) < CRITERIA.min_samples:
+        return False
+    from_zero = replace(scaling, mean=np.zeros_like(mean))
+    origin = mean.astype(np.float64) * scale * scaling.factor
+    ratio = CRITERIA.max_ratio**0.5 if scaling.kind == "sqrt" else CRITERIA.max_ratio
+    largest = max(map_present(lambda block: float(_energies(from_zero, block).max(initial=0)), raw))
+    return bool(0 < largest <= ratio**2 * (1 / n_views + origin @ origin))
+
+
+def is_far_larger(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
+    """Whether most new samples of a view are far larger than those of fit, whose mean squared row norm is 1/V.
+
+    Examples
+    --------
+    >>> from lmssc.data.scaling import fit_scalings
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> (scaling,) = fit_scalings([RawView("a", X, None)], ["zscore"])
+    >>> is_far_larger(RawView("a", X, None), scaling, 1), is_far_larger(RawView("a", 1000 * X, None), scaling, 1)
+    (False, True)
+    """
+    rows = np.arange(raw.data.shape[0]) if raw.present is None else np.flatnonzero(raw.present)
+    if scaling.kind == "none" or not len(rows):
+        return False
+    some = rows[:: -(-len(rows) // CRITERIA.max_rows)]
+    energies = _energies(scaling, read_rows(raw.data, some))
+    return bool(np.median(energies) * n_views > CRITERIA.max_growth**2)
+
+
+def _energies(scaling: ViewScaling, block: Matrix) -> NDArray:
+    """Squared norms of scaled rows; infinite beyond all numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = scaling.apply(RawView("", block, None)).row_energies().astype(np.float64)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _range_of_sizes(block: Matrix) -> tuple[NDArray, NDArray, NDArray]:
+    """Smallest and largest absolute value of each column, and the number of values that are not zero."""
     sizes = abs(block)
     if sparse.issparse(sizes):
-        return sizes.min(axis=0).toarray().ravel(), sizes.max(axis=0).toarray().ravel()
-    return sizes.min(axis=0, initial=np.inf), sizes.max(axis=0, initial=0)
+        counts = np.bincount(sizes.nonzero()[1], minlength=sizes.shape[1])
+        return sizes.min(axis=0).toarray().ravel(), sizes.max(axis=0).toarray().ravel(), counts
+    return sizes.min(axis=0, initial=np.inf), sizes.max(axis=0, initial=0), np.count_nonzero(sizes, axis=0)

@@ -147,15 +147,18 @@ def canonical_order(views: Sequence[RawView], codes: NDArray) -> CanonicalOrder:
     >>> bool((one.samples == 4 - other.samples).all()), one.views == [1 - v for v in other.views]
     (True, True)
     """
-    return order_by_keys(threaded_map(row_keys, views), codes)
+    return order_by_keys(threaded_map(row_keys, views), codes, [view.data.shape[1] for view in views])
 
 
-def order_by_keys(keys_by_view: Sequence[NDArray], codes: NDArray) -> CanonicalOrder:
-    """`canonical_order`, given the `row_keys` of each view."""
+def order_by_keys(keys_by_view: Sequence[NDArray], codes: NDArray, widths: Sequence[int]) -> CanonicalOrder:
+    """`canonical_order`, given the `row_keys` of each view, and how many columns it has.
+
+    Views are in the order of their widths first, which neither units nor the last digit of the data change.
+    """
     # Of identical samples one counts, so that repeating some does not change the order of the views.
     distinct = np.unique(_chain(keys_by_view), return_index=True)[1]
     view_keys = [int(splitmix64(keys[distinct]).sum(dtype=np.uint64)) for keys in keys_by_view]
-    order = sorted(range(len(keys_by_view)), key=view_keys.__getitem__)
+    order = sorted(range(len(keys_by_view)), key=list(zip(widths, view_keys, strict=True)).__getitem__)
     keys = _chain([keys_by_view[v] for v in order])
     samples = np.lexsort((codes, keys))
     return CanonicalOrder(samples, order, keys[samples])

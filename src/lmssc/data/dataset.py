@@ -105,9 +105,10 @@ class Dataset:
     @cached_property
     def order(self) -> CanonicalOrder:
         """Canonical order of samples and views."""
+        widths = [view.data.shape[1] for view in self.views]
         if self.graphs:
-            return order_with_links(self.keys_by_view, self.codes, self.graphs)
-        return order_by_keys(self.keys_by_view, self.codes)
+            return order_with_links(self.keys_by_view, self.codes, widths, self.graphs)
+        return order_by_keys(self.keys_by_view, self.codes, widths)
 
     def folds(self, seed: int, n_folds: int = DEFAULT_FOLDS) -> list[NDArray]:
         """Rows whose labels are held out together; see `lmssc.data.folds.labelled_folds`."""

@@ -71,7 +71,7 @@ def warn_of_leaks(dataset: Dataset) -> None:
     for leak in find_leaks(dataset):
         by_view.setdefault(leak.view, []).append(leak)
     for v, leaks in by_view.items():
-        names = _column_names(dataset, v)
+        names = names_of_columns(dataset, v)
         shown = [repr(names[leak.column]) if names is not None else str(leak.column) for leak in leaks[:MAX_LISTED]]
         many = len(leaks) > 1
         which = ", ".join(shown) + (f" and {len(leaks) - MAX_LISTED} more" if len(leaks) > MAX_LISTED else "")
@@ -86,7 +86,8 @@ def warn_of_leaks(dataset: Dataset) -> None:
         )
 
 
-def _column_names(dataset: Dataset, v: int) -> Sequence[str] | None:
+def names_of_columns(dataset: Dataset, v: int) -> Sequence[str] | None:
+    """Names of the columns of a view, if they have names."""
     if dataset.feature_names is not None:
         return [str(name) for name in dataset.feature_names[dataset.layout.columns[v]]]
     return dataset.column_names.get(dataset.names[v])
@@ -119,7 +120,7 @@ def _leaks_of_view(dataset: Dataset, v: int) -> Iterator[Leak]:
     view = dataset.views[v]
     if readers_of(view.data) is not None:  # on a cluster
         return
-    labelled, others = (_choose(dataset, v, rows) for rows in (dataset.codes >= 0, dataset.codes < 0))
+    labelled, others = (choose_rows(dataset, v, rows) for rows in (dataset.codes >= 0, dataset.codes < 0))
     if view.present is not None:
         labelled = labelled[view.present[labelled]]
     codes, known, rest = dataset.codes[labelled], read_rows(view.data, labelled), None
@@ -140,7 +141,7 @@ def _leaks_of_view(dataset: Dataset, v: int) -> Iterator[Leak]:
                 yield Leak(v, column, found)
 
 
-def _choose(dataset: Dataset, v: int, wanted: NDArray) -> NDArray:
+def choose_rows(dataset: Dataset, v: int, wanted: NDArray) -> NDArray:
     """Some of the wanted rows, ascending; by their hashes, so that their order does not matter."""
     rows, data = np.flatnonzero(wanted), dataset.views[v].data
     limit = CRITERIA.max_rows

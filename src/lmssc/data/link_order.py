@@ -20,7 +20,9 @@ MAX_ROUNDS = 50
 INCOMING = np.uint64(0x5851F42D4C957F2D)
 
 
-def order_with_links(keys_by_view: Sequence[NDArray], codes: NDArray, graphs: Sequence[GraphView]) -> CanonicalOrder:
+def order_with_links(
+    keys_by_view: Sequence[NDArray], codes: NDArray, widths: Sequence[int], graphs: Sequence[GraphView]
+) -> CanonicalOrder:
     """`order_by_keys` for samples with links; the keys of two samples are equal if they are copies.
 
     Parameters
@@ -29,6 +31,8 @@ def order_with_links(keys_by_view: Sequence[NDArray], codes: NDArray, graphs: Se
         The `row_keys` of each view of features.
     codes : ndarray of int of shape (n,)
         Class of each sample, −1 without a label.
+    widths : sequence of int
+        Number of columns of each view.
     graphs : sequence of GraphView
         The links.
 
@@ -40,12 +44,12 @@ def order_with_links(keys_by_view: Sequence[NDArray], codes: NDArray, graphs: Se
     --------
     >>> same = np.zeros(4, dtype=np.uint64)
     >>> chain = GraphView("a", sparse.csr_array(np.eye(4, k=1)))
-    >>> order = order_with_links([same], np.full(4, -1), [chain])
-    >>> other = order_with_links([same], np.full(4, -1), [chain.take(np.array([3, 1, 0, 2]))])
+    >>> order = order_with_links([same], np.full(4, -1), [1], [chain])
+    >>> other = order_with_links([same], np.full(4, -1), [1], [chain.take(np.array([3, 1, 0, 2]))])
     >>> bool((order.samples == np.array([3, 1, 0, 2])[other.samples]).all())
     True
     """
-    plain = order_by_keys(keys_by_view, codes)
+    plain = order_by_keys(keys_by_view, codes, widths)
     features = np.empty_like(plain.keys)
     features[plain.samples] = plain.keys
     copies = features

@@ -22,6 +22,7 @@ from lmssc.core.progress import IterationProgress
 from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_rows
 from lmssc.core.targets import Targets
 from lmssc.data.dataset import Dataset, validate
+from lmssc.data.id_columns import warn_of_ids
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.label_leaks import warn_of_leaks
 from lmssc.data.memmap import memory_map
@@ -34,6 +35,7 @@ from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.notebook import ViewsInNotebookMixin
 from lmssc.estimators.prediction import PredictionMixin
 from lmssc.estimators.problem import Problem, Solution, make_problem, to_distributions
+from lmssc.numerics.freed_memory import keep_freed_memory
 
 # Mean number of labels per class from which on a class with a single label causes a warning.
 MEAN_LABELS_TO_WARN = 3
@@ -108,6 +110,7 @@ class MultiViewClassifier(
         """The dataset that `fit` was given."""
         dataset = self._with_names(X, validate(X, y, views=self.views, present=present, sample_weight=sample_weight), y)
         warn_of_leaks(dataset)
+        warn_of_ids(dataset)
         return dataset
 
     def _with_names(self, X: Any, dataset: Dataset, y: ArrayLike) -> Dataset:
@@ -131,6 +134,7 @@ class MultiViewClassifier(
             del self.feature_names_in_
 
     def _fit(self, dataset: Dataset, context: FitContext) -> None:
+        keep_freed_memory()
         self._set_input(dataset)
         dataset = self._impute(dataset)
         problem, numbering = make_problem(dataset, self._select_rows, context, merge_identical=self._merges_identical())

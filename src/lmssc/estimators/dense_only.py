@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from lmssc.core.many_classes import one_label_of_each_class
@@ -37,7 +38,7 @@ def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
     for what, instead in wanted.items():
         if instead is not None:
             raise ValueError(f"{about}, which does not support {what}: {instead}, or fit fewer classes")
-    if model.calibrate and not len(one_label_of_each_class(problem.targets.codes)):
+    if model.calibrate and not len(one_label_of_each_class(problem.targets.codes, np.arange(len(problem.targets)))):
         warnings.warn(
             f"{about}, and no class has two labels, so that none can be held out: the confidence is not calibrated. "
             "Label a second sample of some classes",

@@ -59,7 +59,7 @@ class GraphLinksMixin:
                     stacklevel=7,
                 )
 
-    def _by_graph(self, values: NDArray) -> dict[str, float]:
+    def _by_graph(self, values: NDArray) -> dict[str, Any]:
         """Values of the graphs in canonical order, by name in the order of the input."""
         names = [self.graph_names_[g] for g in self._graph_order]
         named = dict(zip(names, values.tolist(), strict=True))

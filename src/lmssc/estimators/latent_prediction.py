@@ -1,9 +1,12 @@
 """How LMSSC scores new samples: positions from their views and links, then a mean over neighbours."""
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.chance import unsupported
 from lmssc.core.embedding import Embedding
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
@@ -33,6 +36,8 @@ class LatentClassifier(MultiViewClassifier):
     _links: LinkMemory | None
     _targets: Targets
     loadings_: list[NDArray]
+    link_weights_: dict[str, float]
+    weighted_links_: dict[str, bool]
     alpha_: NDArray | float
     n_neighbors_: int
     neighbor_recall: float
@@ -47,6 +52,7 @@ class LatentClassifier(MultiViewClassifier):
         if self._links is None:
             return ViewEncoder(self._scalings, loadings, self._ridge, self._second_opinion)
         loadings += self._links.loadings
+        links = self._links.weights.apply(links) if links else links
         return LinkedEncoder(self._scalings, loadings, self._ridge, self._second_opinion, links, memory=self._links)
 
     def _average(self) -> NeighborAverage:
@@ -75,3 +81,32 @@ class LatentClassifier(MultiViewClassifier):
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
         reach = None if self._probe is None else self._reach(raws)
         return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust, reach)
+
+    def _set_links(self, memory: LinkMemory | None) -> None:
+        """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
+        none = np.zeros(len(self.graph_names_))
+        self.link_weights_ = self._by_graph(none if memory is None else memory.weights.shares * memory.weights.weight)
+        weighted = None if memory is None else memory.weights.weighted
+        self.weighted_links_ = self._by_graph(~none.astype(bool) if weighted is None else weighted)
+        self._links = memory
+        unused = [name for name, weight in self.link_weights_.items() if not weight]
+        if unused:
+            warnings.warn(
+                f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
+                "others, or held-out labels are predicted better without links, or labelled samples are hardly "
+                "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _warn_of_chance(self, held_out: tuple[NDArray, NDArray] | None, targets: Targets, scores: NDArray) -> None:
+        """Warn of confident answers if held-out labels are found no more often than by chance."""
+        found = unsupported(held_out, targets, scores)
+        if found is not None:
+            warnings.warn(
+                f"only {found.n_right} of {found.n_labels} labels are found if they are held out, which may be "
+                f"chance, but the mean confidence of the answers is {found.confidence:.2f}: do not rely on it. The "
+                "views may say nothing about the classes, or there are too few labels to tell",
+                UserWarning,
+                stacklevel=6,
+            )

@@ -1,7 +1,6 @@
 """LMSSC: latent positions, neighbour graph and labels, learned together."""
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -17,7 +16,6 @@ from lmssc.core.copies import doubt_copies
 from lmssc.core.fit import FitResult, fit
 from lmssc.core.fit_config import FitConfig, FitHooks
 from lmssc.core.incremental import UpdateMemory
-from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
@@ -224,6 +222,8 @@ class LMSSC(
         Names of the graphs.
     link_weights_ : dict of str to float
         Weight of the links of each graph, relative to S; 0 for a graph that is not used.
+    weighted_links_ : dict of str to bool
+        Whether the weights of the links of each graph count; False if they say less than the links alone.
 
     See Also
     --------
@@ -349,6 +349,7 @@ class LMSSC(
             self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
         targets = problem.targets.as_trusted_in(result.targets)
         scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
+        self._warn_of_chance(result.held_out, targets, result.scores)
         return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
     def _adjusts_confidence(self) -> bool:
@@ -408,21 +409,6 @@ class LMSSC(
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
         self.view_graph_weight_ = result.view_weight
-
-    def _set_links(self, memory: LinkMemory | None) -> None:
-        """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""
-        none = np.zeros(len(self.graph_names_))
-        self.link_weights_ = self._by_graph(none if memory is None else memory.weights.shares * memory.weights.weight)
-        self._links = memory
-        unused = [name for name, weight in self.link_weights_.items() if not weight]
-        if unused:
-            warnings.warn(
-                f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
-                "others, or held-out labels are predicted better without links, or labelled samples are hardly "
-                "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
-                UserWarning,
-                stacklevel=6,
-            )
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.

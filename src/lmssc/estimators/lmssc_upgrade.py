@@ -29,6 +29,8 @@ def upgrade_lmssc(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     fitted.setdefault("view_graph_weight_", 0.0)
     # Models of versions without graphs.
     fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
+    # Models of versions that took the weights of links as given.
+    fitted.setdefault("weighted_links_", dict.fromkeys(fitted["link_weights_"], True))
     # Models of versions without `_ridge` have it in the probe.
     fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
     if "latent_" in fitted:

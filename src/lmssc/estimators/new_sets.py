@@ -40,7 +40,7 @@ def new_scores(
     """
     latent, nodes = model.latent_[model._order.samples], found.nodes
     own_fold = np.where(nodes >= 0, folds.number[nodes], -1)  # where the labels of copies are held out
-    fold_of_new = np.where(own_fold >= 0, own_fold, folds.of_new(found.keys))
+    fold_of_new = np.where(own_fold >= 0, own_fold, folds.of_new(found.along))
     held_out = np.full((len(targets), targets.n_classes), np.nan)
     scores = np.zeros((len(nodes), targets.n_classes))
     for members, remaining in split_labels(targets, folds):

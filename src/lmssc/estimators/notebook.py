@@ -47,12 +47,12 @@ def views_as_html(clf: Any) -> str:
     """
     if not hasattr(clf, "view_names_"):
         return ""
-    scalings, weights = getattr(clf, "scalings_", {}), getattr(clf, "link_weights_", {})
+    scalings = getattr(clf, "scalings_", {})
     rows = [
         (name, f"{width:,}", scalings.get(name) or "")
         for name, width in zip(clf.view_names_, clf._layout.widths, strict=True)
     ]
-    rows += [(name, "links", f"weight {weights[name]:.3g}" if name in weights else "") for name in clf.graph_names_]
+    rows += [(name, "links", _note_on_links(clf, name)) for name in clf.graph_names_]
     head = Markup("").join(
         Markup("<th style='text-align: {}; padding: 0 1em 0 0'>{}</th>").format(side, text)
         for side, text in (("left", "view"), ("right", "features"), ("left", "scaling"))
@@ -64,3 +64,11 @@ def views_as_html(clf: Any) -> str:
         for name, size, note in rows
     )
     return str(Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body))
+
+
+def _note_on_links(clf: Any, name: str) -> str:
+    """The weight of a graph, and what became of the weights of its links."""
+    weight, weighted = getattr(clf, "link_weights_", {}).get(name), getattr(clf, "weighted_links_", {}).get(name, True)
+    if weight is None:
+        return ""
+    return f"weight {weight:.3g}" + ("" if weighted else ", links without their weights")

@@ -137,7 +137,14 @@ def describe_model(clf: Any, about: dict[str, Any]) -> dict[str, Any]:
             {"name": name, "features": width, "scaling": scalings.get(name)}
             for name, width in zip(clf.view_names_, clf._layout.widths, strict=True)
         ],
-        "graphs": [{"name": name, "weight": getattr(clf, "link_weights_", {}).get(name)} for name in clf.graph_names_],
+        "graphs": [
+            {
+                "name": name,
+                "weight": getattr(clf, "link_weights_", {}).get(name),
+                "weighted": getattr(clf, "weighted_links_", {}).get(name),
+            }
+            for name in clf.graph_names_
+        ],
         "classes": [
             {
                 "label": label if isinstance(label, bool | int | str) else str(label),

@@ -247,6 +247,7 @@ def is_link_memory(value: Any, sizes: Sizes) -> bool:
         and abs(weights.shares.sum() - 1) <= ROUNDING
         and array(n_graphs, least=TINY).accepts(weights.units, sizes)
         and number(least=0).accepts(weights.weight, sizes)
+        and optional(array(n_graphs, kinds="b")).accepts(weights.weighted, sizes)
         and array(n_views, least=0).accepts(value.factors, sizes)
         and all(type(one) is list and len(one) == n_views for one in lists)
         and all(
@@ -265,6 +266,15 @@ def are_link_weights(value: Any, sizes: Sizes) -> bool:
         type(value) is dict
         and list(value) == sizes.graph_names
         and all(number(least=0).accepts(weight, sizes) for weight in value.values())
+    )
+
+
+def are_weighted_links(value: Any, sizes: Sizes) -> bool:
+    """Whether the weights of links count, for each graph."""
+    return (
+        type(value) is dict
+        and list(value) == sizes.graph_names
+        and all(isinstance(weighted, bool) for weighted in value.values())
     )
 
 

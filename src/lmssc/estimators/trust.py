@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmssc.cluster.dask_views import map_blocks
-from lmssc.core.conformal import class_p_values, conformal_p_values, count_of_scarce_kinds
+from lmssc.core.conformal import class_p_values, count_of_scarce_kinds, interpolated_p_values
+from lmssc.core.drawn_order import draw_samples
 from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, fold_scores
 from lmssc.core.label_noise import LabelDoubt, doubt_labels
 from lmssc.core.novelty import held_out_find_rates, new_find_rates
@@ -143,7 +144,7 @@ class TrustMixin:
         model = fitted_model(self)
         found, folds = read_new(model, X, present), label_folds(model)
         held_out, rates = new_find_rates(
-            latent_problem(model), model._targets, folds, folds.of_new(found.keys), found.weights, found.distances
+            latent_problem(model), model._targets, folds, folds.of_new(found.along), found.weights, found.distances
         )
         result = _novelty(model, folds, held_out, rates)
         known = found.nodes >= 0
@@ -332,9 +333,9 @@ def _doubt(model: Any) -> LabelDoubt:
     others = np.flatnonzero(~targets.labelled)
     if len(others) <= MAX_UNLABELLED or problem.links is not None:  # links to samples left out would be lost
         return doubt_labels(problem, targets, folds)
-    # Samples are in random order.
-    rows = np.sort(np.concatenate([np.flatnonzero(targets.labelled), others[:MAX_UNLABELLED]]))
-    found = doubt_labels(problem.take(rows), targets.take(rows), replace(folds, number=folds.number[rows]))
+    drawn = others[draw_samples(folds.along[others])[:MAX_UNLABELLED]]
+    rows = np.sort(np.concatenate([np.flatnonzero(targets.labelled), drawn]))
+    found = doubt_labels(problem.take(rows), targets.take(rows), folds.take(rows))
     scores, wrong = np.full((len(targets), targets.n_classes), np.nan), np.zeros(len(targets))
     scores[rows], wrong[rows] = found.scores, found.wrong
     return LabelDoubt(scores, wrong, found.noise)
@@ -360,7 +361,7 @@ def _novelty(model: Any, folds: HeldOutFolds, held_out: NDArray, rates: NDArray)
     """P-values of samples whose walks find a label at these rates, among the labelled samples that were held out."""
     known = held_out[model._targets.labelled & (folds.number != ALWAYS_KNOWN)]
     seen = ~np.isnan(known)
-    result = conformal_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
+    result = interpolated_p_values(-known[seen], -np.nan_to_num(rates, nan=np.inf), int((~seen).sum()))
     return np.minimum(result, 1.0)
 
 

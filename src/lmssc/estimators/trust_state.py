@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from lmssc.core.drawn_order import draw_samples, project_latent
 from lmssc.core.graph import connect_new, laplacian
 from lmssc.core.held_out_folds import N_FOLDS, HeldOutFolds, LatentProblem, has_plenty_of_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
@@ -36,8 +37,8 @@ class NewRows(NamedTuple):
     ----------
     nodes : ndarray of int of shape (m,)
         The distinct sample of fit that each is identical to; −1 for a new one.
-    keys : ndarray of uint64 of shape (m,)
-        Their hashes.
+    along : ndarray of shape (m,)
+        Where they are along the direction by which samples are drawn.
     weights : csr_array of shape (m, n_nodes)
         Weights of the samples of fit in the average of each new sample; the sample itself for a known one.
     distances : ndarray of shape (m,)
@@ -55,7 +56,7 @@ class NewRows(NamedTuple):
     """
 
     nodes: NDArray
-    keys: NDArray
+    along: NDArray
     weights: sparse.csr_array
     distances: NDArray
     latent: NDArray
@@ -102,15 +103,22 @@ def _latent_problem(model: Any) -> LatentProblem:
         opinion_share=model.second_opinion_,
         fast=is_large(len(samples)),
         candidates=getattr(model, "_candidates", None),
+        drawn=draw_samples(project_samples(model)),
     )
+
+
+def project_samples(model: Any, latent: NDArray | None = None) -> NDArray:
+    """Where the distinct samples, or those at other latent positions, are along the direction of `drawn_order`."""
+    latent = model.latent_[model._order.samples] if latent is None else latent
+    return project_latent(latent, [model.loadings_[v] for v in model._order.views])
 
 
 def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
     """Folds of the labels; `groups` has one entry for each sample of fit."""
     if groups is None:
         if _has_one_fold(model):
-            return HeldOutFolds.draw_one(model._targets)
-        return HeldOutFolds.draw(model._targets, model._order.keys)
+            return HeldOutFolds.draw_one(model._targets, project_samples(model))
+        return HeldOutFolds.draw(model._targets, project_samples(model))
     names = np.asarray(groups)
     if names.shape != (len(model._nodes),):
         raise ValueError(
@@ -122,7 +130,7 @@ def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
     place = np.unique(names, return_inverse=True)[1]
     if place.max(initial=0) < 1:
         raise ValueError("groups must name at least 2 groups, so that one can be held out from the others")
-    return HeldOutFolds.draw(model._targets, model._order.keys, place[model._order.samples])
+    return HeldOutFolds.draw(model._targets, project_samples(model), place[model._order.samples])
 
 
 def _has_one_fold(model: Any) -> bool:
@@ -137,7 +145,7 @@ def suspicion_folds(model: Any) -> HeldOutFolds:
     """Folds in which every label is held out once that can be."""
     targets = model._targets
     many = is_large(len(targets)) and has_plenty_of_labels(targets)
-    return HeldOutFolds.draw(targets, model._order.keys, n_folds=N_FOLDS_OF_MANY if many else N_FOLDS)
+    return HeldOutFolds.draw(targets, project_samples(model), n_folds=N_FOLDS_OF_MANY if many else N_FOLDS)
 
 
 def label_system(model: Any) -> LabelSystem:
@@ -210,7 +218,8 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
         opinions[known] = model._opinion.scores[samples[nodes[known]]]
     joined, kinds = (kept + own).tocsr(), encoder.sample_kinds(raws)
     kinds[known] = fitted_kinds(model)[nodes[known]]  # which count links that lead to a sample, too
-    return NewRows(nodes, keys, joined, distances, latent, regression, opinions, kinds, groups)
+    along = project_samples(model, latent)
+    return NewRows(nodes, along, joined, distances, latent, regression, opinions, kinds, groups)
 
 
 def fitted_kinds(model: Any) -> NDArray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.batch_units import columns_near_zero
+from lmssc.data.batch_units import columns_near_zero, is_far_larger, is_near_zero
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.column_limits import Reach
 from lmssc.data.layout import Layout
@@ -15,6 +15,7 @@ from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.missing_views import has_any_view
 from lmssc.data.present_rows import has_values
 from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, scaling_by_view
+from lmssc.data.tiny_values import find_tiny_columns
 from lmssc.data.view import RawView
 from lmssc.data.views import Views
 from lmssc.estimators.problem import Problem
@@ -63,6 +64,15 @@ class ViewScalingMixin:
                     UserWarning,
                     stacklevel=5,
                 )
+        for v, raw, scaling in zip(numbers, problem.views, self._scalings, strict=True):
+            tiny = find_tiny_columns(raw, scaling)
+            if len(tiny):
+                warnings.warn(
+                    f"view {self.view_names_[v]!r} has values too small to be told from zero "
+                    f"({self._list_columns(v, tiny)}), which say nothing now: use another unit",
+                    UserWarning,
+                    stacklevel=5,
+                )
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # The views of a problem are copies, which nothing else uses.
         return scale_views(problem.views, self._scalings, in_place=True)
@@ -97,7 +107,7 @@ class ViewScalingMixin:
                 strange |= far
                 complaints.append(f"view {self.view_names_[v]!r} ({self._list_columns(v, found.columns[far])})")
             else:
-                self._warn_of_units(v, columns_near_zero(raw, scaling))
+                self._warn_of_units(v, raw, scaling)
         if strange.sum() > MAX_FAR_SHARE * n_samples:
             warnings.warn(
                 f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
@@ -108,13 +118,21 @@ class ViewScalingMixin:
             )
         return reach
 
-    def _warn_of_units(self, v: int, columns: NDArray) -> None:
-        """Warn that all new samples are near zero in some columns of view `v` of the input."""
+    def _warn_of_units(self, v: int, raw: RawView, scaling: ViewScaling) -> None:
+        """Warn if new samples are near zero, or far away from it, in view `v` of the input, and those of `fit` not."""
+        name, n_views = repr(self.view_names_[v]), len(self.view_names_)
+        columns = columns_near_zero(raw, scaling)
+        what = None
         if len(columns):
+            what = f"all new samples have values nearer to zero in view {name} ({self._list_columns(v, columns)})"
+        elif is_near_zero(raw, scaling, n_views):
+            what = f"all new samples have values nearer to zero in view {name}"
+        elif is_far_larger(raw, scaling, n_views):
+            what = f"most new samples have far larger values in view {name}"
+        if what is not None:
             warnings.warn(
-                f"all new samples have values near zero in view {self.view_names_[v]!r} "
-                f"({self._list_columns(v, columns)}), and those of fit have not. If they are in another unit, the "
-                "answers are wrong: convert them to the unit of fit",
+                f"{what} than those of fit. If they are in another unit, the answers are wrong: convert them to the "
+                "unit of fit",
                 UserWarning,
                 stacklevel=8,
             )

@@ -74,6 +74,19 @@ def consecutive_rows(matrix: sparse.csr_array, block: slice) -> sparse.csr_array
     return part
 
 
+def rows_of_zeros(rows: NDArray) -> sparse.csr_array:
+    """Dense rows that are nearly all zeros as a sparse matrix, several times faster than by scipy.
+
+    Examples
+    --------
+    >>> rows_of_zeros(np.array([[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]])).indices
+    array([1, 0])
+    """
+    entries = np.flatnonzero(rows != 0)
+    starts = np.searchsorted(entries, rows.shape[1] * np.arange(len(rows) + 1))
+    return sparse.csr_array((rows.ravel()[entries], entries % rows.shape[1], starts), shape=rows.shape)
+
+
 def diagonal_minus(matrix: sparse.csr_array, diagonal: NDArray, first: int) -> sparse.csr_array:
     """D − M for the rows of a square matrix from number `first` on; zeros are not stored.
 

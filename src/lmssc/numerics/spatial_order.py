@@ -32,7 +32,9 @@ BATCH_ROWS = 1 << 20
 """Points that are in memory at a time, if they are on disk."""
 
 
-def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = None) -> NDArray:
+def spatial_order(
+    points: PointRows, after_batch: Callable[[], object] | None = None, drawn: NDArray | None = None
+) -> NDArray:
     """An order in which points that are close in space have close indices.
 
     The points are split in half along their first principal direction, and each half again.
@@ -43,6 +45,8 @@ def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = 
         Positions of the samples.
     after_batch : callable, optional
         Called when some of the points were read, such as to release the memory of points that are on disk.
+    drawn : ndarray of int of shape (n,), optional
+        A random order of the points to begin with; their own by default.
 
     Returns
     -------
@@ -56,7 +60,7 @@ def spatial_order(points: PointRows, after_batch: Callable[[], object] | None = 
     >>> int(np.count_nonzero(np.abs(np.diff(points[order, 0])) > 5))
     1
     """
-    order = np.arange(len(points))
+    order = np.arange(len(points)) if drawn is None else drawn.copy()
     parts = [(0, len(points))]
     while parts[0][1] - parts[0][0] > BATCH_ROWS:
         parts = list(chain.from_iterable(_halve(points, order, part, after_batch) for part in parts))
@@ -88,8 +92,10 @@ def _halve(
     sample = chosen[:: max(1, len(chosen) // MAX_SAMPLES_FOR_DIRECTION)]
     direction = _principal_direction(points[sample])
     along = np.empty(len(chosen), dtype=points.dtype)
+    # What is on disk is read in the order of the file.
+    places = np.arange(len(chosen)) if after_batch is None else np.argsort(chosen)
     for batch in gen_batches(len(chosen), BATCH_ROWS):
-        along[batch] = points[chosen[batch]] @ direction
+        along[places[batch]] = points[chosen[places[batch]]] @ direction
         if after_batch is not None:
             after_batch()
     order[first:end] = chosen[np.argpartition(along, middle - first)]
@@ -97,6 +103,7 @@ def _halve(
 
 
 def _principal_direction(points: NDArray) -> NDArray:
-    """First principal direction of the points."""
+    """First principal direction of the points, its largest entry positive, so that rounding does not turn it."""
     centred = points - points.mean(axis=0)
-    return np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    return direction if direction[np.abs(direction).argmax()] > 0 else -direction

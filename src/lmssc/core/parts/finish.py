@@ -63,7 +63,8 @@ def finish(
         opinion = Opinion(scores, objective.opinion_weight)
     codes = start.permutation.undo(targets.codes)
     positions = np.asarray(start.permutation.positions)
-    drawn = draw_order(np.arange(len(codes)), lambda: gather_views(executor, positions))
+    random_order = start.permutation.first_samples(len(codes), of=len(codes))
+    drawn = draw_order(random_order, lambda: gather_views(executor, positions))
     ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached, drawn), average)
     return FitResult(
         scores=rows_in_order(executor, _named, "calibrated", order=order, on_disk=on_disk),

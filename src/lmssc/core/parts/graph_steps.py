@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lmssc.core.parts.executor import Executor, Message, Part, forget, total
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import concat_ranges
+from lmssc.numerics.knn.topk import concat_ranges
 
 # Samples that the walks from all centres of a batch visit, but for the last step of each: about 16 bytes each, and each
 # in its part alone. More batches would be more rounds of messages.

@@ -201,6 +201,7 @@ class _PartedSaver(Saver[PartedStart, PartedState]):
                 "folder": str(number),
                 "bounds": objective.executor.bounds,
                 "order": start.permutation.order,
+                "drawn": start.permutation.drawn,
                 "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
                 "start": {name: getattr(start, name) for name in _SAVED_START},
                 "confidence": field_values(start.confidence),
@@ -231,7 +232,7 @@ def _resume(
     return PartedStart(
         objective,
         PartedState(**saved["state"]),
-        Permutation(saved["order"]),
+        Permutation(saved["order"], saved["drawn"]),
         confidence=StartConfidence(**saved["confidence"]),
         history=saved["history"],
         **saved["start"],

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from lmssc.core.calibration import GroupedCalibration, calibration_sample, class_weights, reweigh
 from lmssc.core.confidence import StartConfidence
-from lmssc.core.drawn_order import draw_numbers, draw_order
+from lmssc.core.drawn_order import (
+    MAX_DRAWN_SAMPLES,
+    draw_numbers,
+    draw_order,
+    draw_samples,
+    project_latent,
+    project_views,
+)
 from lmssc.core.embedding import IDENTITY, Embedding, relative_norms, stretch_of
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import neighbor_distance
@@ -110,7 +117,8 @@ def begin(views: Views, targets: Targets, config: FitConfig, make_executor: Call
     n_components, above_noise = wanted_components(views, config)
     loadings = views.split(start_directions(views, n_components, above_noise=above_noise))
     latent = start_positions(views, loadings)
-    permutation = Permutation(spatial_order(latent, partial(release, latent)))
+    drawn = draw_samples(project_latent(latent, loadings)) if views.n_samples > MAX_DRAWN_SAMPLES else None
+    permutation = Permutation(spatial_order(latent, partial(release, latent), drawn), drawn)
     del latent
     targets = permutation.apply_to_targets(targets)
     executor = make_executor(loadings[0].shape[1])
@@ -237,7 +245,7 @@ def _warm_start(
     labelled = objective.targets.labelled
     rows = np.arange(len(labelled))
     if len(labelled) > 2 * MAX_FIT_SAMPLES:
-        rows = first_of_each(labelled, permutation.positions)
+        rows = first_of_each(labelled, permutation.random_order)
     regressor = run_rounds(_PartedRounds(objective, features, rows), weight)
     objective.executor.map(forget, ("predicted", "previous"))
     return regressor
@@ -359,7 +367,7 @@ def _calibration_problem(
     )
     points = gather_embedded(objective, chosen)
     search = choose_search(n_samples, config.neighbor_recall)
-    features = NystroemRows(points, np.argsort(draw_numbers(some.views), kind="stable"))
+    features = NystroemRows(points, np.argsort(draw_numbers(project_views(some.views)), kind="stable"))
     return some, FirstGraph(points, some.connect(points, search), features, weight, search)
 
 
@@ -396,7 +404,7 @@ def _calibrate_start(
 ) -> StartConfidence:
     """Predict some unlabelled samples with the calibrated scores of the warm start."""
     targets, executor, n_samples = objective.targets, objective.executor, objective.n_samples
-    samples = np.arange(min(n_samples, MAX_CALIBRATION_SAMPLES))
+    samples = permutation.first_samples(MAX_CALIBRATION_SAMPLES, of=n_samples)
     positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
     unlabelled = (targets.codes[positions] < 0) & ~gather(executor, "unreached", positions)
     samples, positions = samples[unlabelled], positions[unlabelled]

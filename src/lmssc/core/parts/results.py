@@ -16,7 +16,7 @@ from lmssc.core.parts.halo import rows_for_others, sample_numbers, with_halo
 from lmssc.data.memmap import file_of, memory_map, open_file, release
 from lmssc.data.shared_files import NewFile, Readers, readers_of
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import concat_ranges
+from lmssc.numerics.knn.topk import concat_ranges
 
 # Rows that are in memory at a time.
 BATCH_ROWS = 1 << 18

@@ -6,19 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import (
-    BruteForceL2,
-    Neighbors,
-    indices_of_keys,
-    listed_distances,
-    other_neighbors,
-    sort_keys,
-    values_of_keys,
-    without_self,
-)
+from lmssc.numerics.knn.exact import BruteForceL2, Neighbors, listed_distances, other_neighbors, without_self
 from lmssc.numerics.knn.ivf import IVFIndex, has_small_clusters
 from lmssc.numerics.knn.line import nearest_on_line
 from lmssc.numerics.knn.repeated import ExactKNN
+from lmssc.numerics.knn.topk import indices_of_keys, sort_keys, values_of_keys
 from lmssc.numerics.parallel import threaded_map
 from lmssc.numerics.scale import is_large
 
@@ -168,7 +160,7 @@ def _search_index(
         distances = sort_lists(points, queries, listed, own)
         return Neighbors(listed, distances), measure_recall(distances[measured], truth)
     single = np.ascontiguousarray(points, dtype=np.float32)
-    index = IVFIndex(single)
+    index = IVFIndex(single, _order_by_norm(points) if own is None else None)
     single_queries = single if own is not None else np.ascontiguousarray(queries, dtype=np.float32)
     clusters = index.own if own is not None else index.assign(single_queries)
     probed = probed_recall(target, len(points))
@@ -180,6 +172,17 @@ def _search_index(
         if recall >= target or n_probe >= index.n_clusters:
             return Neighbors(listed, distances), recall
         n_probe *= 2
+
+
+def _order_by_norm(points: NDArray) -> NDArray:
+    """An order that does not follow that of the points, of their coordinates, or the last digits.
+
+    Examples
+    --------
+    >>> _order_by_norm(np.array([[0.0, 3.0], [1.0, 1.0], [0.5, 2.0]]))
+    array([1, 2, 0])
+    """
+    return np.argsort(np.einsum("ij,ij->i", points, points, dtype=np.float64), kind="stable")
 
 
 def probed_recall(target: float, n_points: int) -> float:

@@ -1,6 +1,6 @@
 """Exact nearest neighbours, ties by index."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from lmssc.numerics.batches import gen_batches
+from lmssc.numerics.knn.topk import argtopk
 from lmssc.numerics.matrices import Matrix, stored_like
 from lmssc.numerics.parallel import threaded_map
 
@@ -23,6 +24,9 @@ class BatchSizes:
     n_distances: int = 1 << 21
     """Entries of a matrix of distances."""
 
+    min_rows: int = 64
+    """Queries that are compared with many points at a time: with fewer, products take several times as long."""
+
     def rows_of_distances(self, n_points: int) -> int:
         """Number of queries whose distances to `n_points` points are computed at a time."""
         return max(1, self.n_distances // n_points)
@@ -30,7 +34,7 @@ class BatchSizes:
 
 @dataclass(frozen=True)
 class BruteForceSettings:
-    """When a search by matrix products beats scikit-learn's, and how it selects the smallest distances."""
+    """When a search by matrix products beats scikit-learn's, and how it computes the distances."""
 
     max_tree_features: int = 15
     """Up to this dimension scikit-learn's trees are used (its own limit) for many points."""
@@ -42,18 +46,20 @@ class BruteForceSettings:
     5,000 spread points in 10 dimensions takes eight times as long as all distances."""
     n_spare: int = 6
     """Neighbours fetched beyond those asked for, to prove that rounding lost none of them."""
-    min_group_size: int = 8
-    max_groups_per_neighbor: int = 6
-    """`argtopk` takes the minima of groups of at least `min_group_size` columns, with at most `max_groups_per_neighbor`
-    groups for each neighbour, and at least two."""
-    min_few_columns: int = 3
-    """Among few columns groups may be smaller, but no smaller than this."""
     max_precise_points: int = 600
     """All distances between at most this many points are computed in double precision, and only once."""
     min_precise_share: float = 1e-5
     """A squared distance that is a smaller share of the squared norms is computed from the differences."""
     n_precise_distances: int = 1 << 16
     """Distances in double precision that are computed at a time: they stay in the cache."""
+    n_spare_columns: int = 3
+    """Of these, so many more than asked for are selected in single precision."""
+    max_mirrored_points: int = 5000
+    max_points_per_feature: int = 20
+    """Of at most this many points, in all and for each feature, the distances between all are kept in memory and each
+    is computed once."""
+    n_mirrored: int = 256
+    """Rows and columns of the blocks that are mirrored: they stay in the cache."""
 
 
 BATCHES = BatchSizes()
@@ -101,7 +107,9 @@ def nearest_neighbors(points: Matrix, queries: Matrix, n_neighbors: int) -> Neig
     queries = stored_like(points, queries)
     if not _prefers_brute_force(points, n_neighbors):
         return _search(points, queries, n_neighbors)
-    indices, bounds = BruteForceL2.of(points).nearest(queries, n_neighbors + SETTINGS.n_spare)
+    index, length = BruteForceL2.of(points), n_neighbors + SETTINGS.n_spare
+    mirrored = queries is points and _is_mirroring_faster(*points.shape)
+    indices, bounds = index.nearest_to_each(length) if mirrored else index.nearest(queries, length)
     found = _ranked(points, queries, indices)
     result = Neighbors(found.indices[:, :n_neighbors].copy(), found.squared_distances[:, :n_neighbors].copy())
     doubtful = np.flatnonzero(np.sqrt(result.squared_distances[:, -1]) > bounds[:, -1])
@@ -118,6 +126,11 @@ def _prefers_brute_force(points: Matrix, n_neighbors: int) -> bool:
     no_tree = n_features > SETTINGS.max_tree_features
     no_tree |= n_points <= (SETTINGS.max_dense_points if few else SETTINGS.max_medium_points)
     return no_tree and not sparse.issparse(points) and n_neighbors + SETTINGS.n_spare <= n_points // 8
+
+
+def _is_mirroring_faster(n_points: int, n_features: int) -> bool:
+    """Whether to compute each distance between points once takes less time, with the memory that this needs."""
+    return n_points <= min(SETTINGS.max_mirrored_points, SETTINGS.max_points_per_feature * n_features)
 
 
 def _search(points: Matrix, queries: Matrix, n_neighbors: int) -> Neighbors:
@@ -172,8 +185,9 @@ def other_neighbors(points: Matrix, n_neighbors: int, rows: NDArray | None = Non
     """
     if rows is None and not sparse.issparse(points) and n_neighbors < points.shape[0] <= SETTINGS.max_precise_points:
         return _from_all_distances(points, n_neighbors)
+    queries = points if rows is None else points[rows]
     rows = np.arange(points.shape[0]) if rows is None else rows
-    return without_self(nearest_neighbors(points, points[rows], n_neighbors + 1), rows)
+    return without_self(nearest_neighbors(points, queries, n_neighbors + 1), rows)
 
 
 def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
@@ -184,30 +198,42 @@ def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
     n_points = len(points)
     centred = points - points.mean(axis=0, dtype=np.float64)
     squares = np.einsum("ij,ij->i", centred, centred)
-    length, numbers = min(n_neighbors + 1, n_points - 1), np.arange(n_points)
-    mask = (1 << (n_points - 1).bit_length()) - 1
+    doubled, numbers = -2 * centred, np.arange(n_points, dtype=np.int32)
+    length = min(n_neighbors + 1, n_points - 1)
+    n_chosen = min(length + SETTINGS.n_spare_columns, n_points - 1)
+    mask = np.int32((1 << (n_points - 1).bit_length()) - 1)
     indices, found = np.empty((n_points, length), dtype=np.intp), np.empty((n_points, length))
+    bounds = np.full(n_points, np.inf)
     n_rows = min(max(1, SETTINGS.n_precise_distances // n_points), n_points)
     # The same memory for all batches: large arrays that are made anew take as long as what fills them.
-    all_distances, all_keys = np.empty((n_rows, n_points)), np.empty((n_rows, n_points), dtype=np.int64)
+    all_distances, all_keys = np.empty((n_rows, n_points)), np.empty((n_rows, n_points), dtype=np.int32)
     for batch in gen_batches(n_points, n_rows):
         own = numbers[: batch.stop - batch.start]
         distances, keys = all_distances[: len(own)], all_keys[: len(own)]
-        np.matmul(-2 * centred[batch], centred.T, out=distances)
+        np.matmul(doubled[batch], centred.T, out=distances)
         distances += squares[batch, None]
         distances += squares
-        np.maximum(distances, 0, out=distances)
         distances[own, numbers[batch]] = np.inf
-        # The column in the last bits of a distance: integers are selected several times faster than their indices.
-        np.bitwise_and(distances.view(np.int64), ~mask, out=keys)
+        # The column in the last bits of a distance in single precision: 32-bit integers are selected several times
+        # faster than indices. Those selected, and a few more, are then sorted in double precision.
+        keys.view(np.float32)[:] = distances
+        keys &= ~mask
         keys |= numbers
-        keys.partition(length - 1, axis=1)
-        np.bitwise_and(np.sort(keys[:, :length], axis=1), mask, out=indices[batch])
-        found[batch] = distances[own[:, None], indices[batch]]
+        keys.partition(n_chosen - 1, axis=1)
+        columns, row = keys[:, :n_chosen] & mask, n_points * own[:, None]
+        order = distances.ravel().take(columns + row).view(np.int64)
+        order &= ~mask
+        order |= columns
+        order.sort(axis=1)
+        np.bitwise_and(order[:, :length], mask, out=indices[batch])
+        distances.ravel().take(indices[batch] + row, out=found[batch])
+        if n_chosen < n_points - 1:  # no other point is nearer than the last that was selected, but for rounding
+            bounds[batch] = (keys[:, n_chosen - 1] & ~mask).view(np.float32)
     precise = SETTINGS.min_precise_share * (squares + squares.max())
     unclear = found[:, 0] < precise
     if length > n_neighbors:
-        unclear |= found[:, n_neighbors] - found[:, n_neighbors - 1] <= SETTINGS.min_precise_share * precise
+        beyond = np.minimum(found[:, n_neighbors], bounds)
+        unclear |= beyond - found[:, n_neighbors - 1] <= SETTINGS.min_precise_share * precise
     result = Neighbors(indices[:, :n_neighbors].copy(), found[:, :n_neighbors].astype(points.dtype))
     again = np.flatnonzero(unclear)
     if len(again):
@@ -294,83 +320,70 @@ class BruteForceL2(NamedTuple):
 
         No other point is nearer than the last bound.
         """
-        indices = np.empty((len(queries), length), dtype=np.intp)
-        bounds = np.empty((len(queries), length), dtype=np.float32)
+        n_points = len(self.extended)
+        if BATCHES.rows_of_distances(n_points) >= BATCHES.min_rows:
+            return self._select(len(queries), length, n_points, lambda batch: (*self.distances(queries[batch]), None))
+        n_parts = -(-n_points * BATCHES.min_rows // BATCHES.n_distances)
+        parts = list(gen_batches(n_points, -(-n_points // n_parts)))
+
+        def best_of_parts(batch: slice) -> tuple[NDArray, NDArray, NDArray]:
+            values, errors, columns = [], [], []
+            for part in parts:
+                distances, error = self.take(part).distances(queries[batch])
+                found = argtopk(distances, min(length, distances.shape[1]))
+                values.append(np.take_along_axis(distances, found, 1))
+                errors.append(error)
+                columns.append(found + part.start)
+            return np.hstack(values), np.max(errors, axis=0), np.hstack(columns)
+
+        return self._select(len(queries), length, BATCHES.n_distances // BATCHES.min_rows, best_of_parts)
+
+    def nearest_to_each(self, length: int) -> tuple[NDArray, NDArray]:
+        """`nearest` with the points themselves as queries: half of the products, and memory for all distances.
+
+        Examples
+        --------
+        >>> BruteForceL2.of(np.array([[0.0], [1.0], [3.0], [7.0]])).nearest_to_each(2)[0].tolist()
+        [[0, 1], [1, 0], [2, 1], [3, 2]]
+        """
+        n_points, squares = len(self.extended), self.extended[:, -2]
+        queries = self.extended.copy()
+        queries[:, :-2] *= -2
+        queries[:, -2], queries[:, -1] = 1, squares
+        distances = np.empty((n_points, n_points), dtype=np.float32)
 
         def fill(batch: slice) -> None:
-            distances, errors = self.distances(queries[batch])
+            np.matmul(queries[batch], self.extended[batch.start :].T, out=distances[batch, batch.start :])
+            for other in gen_batches(n_points - batch.stop, SETTINGS.n_mirrored):
+                later = slice(batch.stop + other.start, batch.stop + other.stop)
+                distances[later, batch] = distances[batch, later].T
+
+        threaded_map(fill, gen_batches(n_points, SETTINGS.n_mirrored))
+        errors = self.rounding * (squares + squares.max())
+        return self._select(n_points, length, n_points, lambda batch: (distances[batch], errors[batch], None))
+
+    def _select(
+        self,
+        n_queries: int,
+        length: int,
+        n_compared: int,
+        compare: Callable[[slice], tuple[NDArray, NDArray, NDArray | None]],
+    ) -> tuple[NDArray, NDArray]:
+        """`nearest`, given a function that compares a batch of queries with `n_compared` points at a time.
+
+        It returns distances, a bound of the error of each row, and the points, if these are not all in their order.
+        """
+        indices = np.empty((n_queries, length), dtype=np.intp)
+        bounds = np.empty((n_queries, length), dtype=np.float32)
+
+        def fill(batch: slice) -> None:
+            distances, errors, points = compare(batch)
             found = argtopk(distances, length)
             values = np.take_along_axis(distances, found, 1) - errors[:, None]
             order = np.argsort(values, axis=1)
-            indices[batch] = np.take_along_axis(found, order, 1)
+            found = np.take_along_axis(found, order, 1)
+            indices[batch] = found if points is None else np.take_along_axis(points, found, 1)
             bounds[batch] = np.sqrt(np.maximum(np.take_along_axis(values, order, 1), 0))
 
-        threaded_map(fill, gen_batches(len(queries), BATCHES.rows_of_distances(len(self.extended))))
+        threaded_map(fill, gen_batches(n_queries, BATCHES.rows_of_distances(n_compared)))
         return indices, bounds
-
-
-def argtopk(values: NDArray, length: int) -> NDArray:
-    """Columns of the `length` smallest values of each row of float32, in no order; negative values count as zero.
-
-    The `length`-th smallest of the minima of groups of columns is an upper bound of the `length`-th smallest value.
-    Few more than `length` values pass it, and only these are sorted.
-
-    Examples
-    --------
-    >>> np.sort(argtopk(np.array([[3.0, 0.0, 1.0, 2.0]], dtype=np.float32), 2))
-    array([[1, 2]])
-    """
-    n_rows, n_columns = values.shape
-    group_size = max(SETTINGS.min_group_size, n_columns // (SETTINGS.max_groups_per_neighbor * length))
-    group_size = min(group_size, n_columns // (2 * length))
-    if group_size < SETTINGS.min_few_columns:  # few columns are partitioned at once
-        keys = sort_keys(values, np.arange(n_columns))
-        keys.partition(length - 1, axis=1)
-        return indices_of_keys(keys[:, :length])
-    n_groups = n_columns // group_size
-    minima = values[:, : group_size * n_groups].reshape(n_rows, group_size, n_groups).min(axis=1)
-    minima.sort(axis=1)
-    passed = np.flatnonzero(values <= minima[:, length - 1 : length])
-    rows, columns = np.divmod(passed, n_columns)
-    counts = np.bincount(rows, minlength=n_rows)
-    width = int(counts.max())
-    keys = np.full((n_rows, width), np.iinfo(np.int64).max)
-    keys.ravel()[concat_ranges(width * np.arange(n_rows), counts)] = sort_keys(values.ravel()[passed], columns)
-    keys.sort(axis=1)
-    return indices_of_keys(keys[:, :length])
-
-
-def concat_ranges(starts: NDArray, counts: NDArray) -> NDArray:
-    """Concatenation of the ranges that begin at `starts` and have `counts` elements.
-
-    Examples
-    --------
-    >>> concat_ranges(np.array([5, 0, 9]), np.array([2, 3, 1]))
-    array([5, 6, 0, 1, 2, 9])
-    """
-    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-
-
-def sort_keys(values: NDArray, indices: NDArray) -> NDArray:
-    """Integers that sort by float32 value, ties by index; negative values count as zero.
-
-    The bit patterns of non-negative floats have the order of the floats.
-
-    Examples
-    --------
-    >>> keys = sort_keys(np.array([2.5, 0.5], dtype=np.float32), np.array([7, 9]))
-    >>> keys.sort()
-    >>> indices_of_keys(keys)
-    array([9, 7])
-    """
-    return (np.maximum(values, 0).view(np.int32).astype(np.int64) << 32) | indices
-
-
-def indices_of_keys(keys: NDArray) -> NDArray:
-    """The indices in the keys that `sort_keys` made."""
-    return keys & 0xFFFFFFFF
-
-
-def values_of_keys(keys: NDArray) -> NDArray:
-    """The values in the keys that `sort_keys` made."""
-    return (keys >> 32).astype(np.int32).view(np.float32)

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
+from lmssc.numerics.knn.exact import BATCHES, BruteForceL2
 from lmssc.numerics.knn.kmeans import TwoLevelKMeans, rows_by_cluster
+from lmssc.numerics.knn.topk import argtopk, concat_ranges
 from lmssc.numerics.parallel import threaded_map
 
 
@@ -177,6 +178,8 @@ class IVFIndex(Clusters):
     ----------
     points : ndarray of float32 of shape (n, d)
         The points.
+    order : ndarray of int of shape (n,), optional
+        Every few points in this order, or in their own, train the clusters.
 
     Attributes
     ----------
@@ -192,8 +195,9 @@ class IVFIndex(Clusters):
     ((9, 5), True)
     """
 
-    def __init__(self, points: NDArray) -> None:
-        super().__init__(points[:: SETTINGS.training_step], count_clusters(len(points)))
+    def __init__(self, points: NDArray, order: NDArray | None = None) -> None:
+        step = SETTINGS.training_step
+        super().__init__(points[::step] if order is None else points[order[::step]], count_clusters(len(points)))
         self.own = self.assign(points)
         self._points = ClusteredPoints([points], self.own, self.n_clusters)
 

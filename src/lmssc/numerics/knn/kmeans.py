@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.numerics.batches import gen_batches
-from lmssc.numerics.knn.exact import BATCHES, BruteForceL2, argtopk, concat_ranges
+from lmssc.numerics.knn.exact import BATCHES, BruteForceL2
+from lmssc.numerics.knn.topk import argtopk, concat_ranges
 from lmssc.numerics.parallel import threaded_map
 
 
