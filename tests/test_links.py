@@ -218,3 +218,12 @@ def test_weights_of_links_that_say_much_count():
     clf = LMSSC().fit({"text": text, "cites": Graph(cites)}, some_labels(topic))
     assert clf.weighted_links_ == {"cites": True}
     assert clf.link_weights_["cites"] > 0
+
+
+def test_starts_with_and_without_links_are_judged_by_the_same_labels():
+    """From 3,001 samples on, the labels that judge are drawn; they were drawn by H, which links change."""
+    text, links, topic = papers(3100, p_link=0.005, p_other=0.0005)
+    y = some_labels(topic, share=3)
+    clf = LMSSC().fit({"text": text, "cites": Graph(links)}, y)
+    assert clf.link_weights_["cites"] > 0
+    assert (clf.transduction_ == topic)[y < 0].mean() > 0.9

@@ -120,12 +120,12 @@ def _begin_with(
     plain_context, context = context, replace(context, cache={} if context.cache is None else context.cache)
     context = context.for_data(*context.data_key, "links", *weights_key(weights))
     plain_config, config = config, _with_components(config, targets)
-    attempt = partial(begin, views, targets, config, context, groups)
+    attempt = partial(begin, views, targets, config, context, groups, drawn=plain.permutation.drawn)
     start = attempt(linked.links(weights))
     if config.label_noise != 0:
         # Starts are compared by the same labels: those that count if links have a say.
         targets, sure = targets.as_trusted_in(labels_of(start)), replace(config, label_noise=0.0)
-        attempt = partial(begin, views, targets, sure, context, groups)
+        attempt = partial(begin, views, targets, sure, context, groups, drawn=plain.permutation.drawn)
         plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups)
     for weight in WEIGHTS[1:] if config.calibrate else ():
         heavier = replace(weights, weight=weight)

@@ -98,6 +98,7 @@ def begin(
     context: FitContext | None = None,
     groups: NDArray | None = None,
     links: Links | None = None,
+    drawn: NDArray | None = None,
 ) -> Start:
     """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
 
@@ -107,6 +108,8 @@ def begin(
         As for `fit`.
     links : Links, optional
         Links between the samples.
+    drawn : ndarray of int of shape (n,), optional
+        The random order of another start, if both are to be judged by the same labels.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def begin(
     if config.random_start:
         return _begin_randomly(views, targets, config, groups, links)
     latent, loadings, embedding, ridge = initialize(views, config, context)
-    permutation = choose_order(views, latent, loadings)
+    permutation = choose_order(views, latent, loadings, drawn)
     objective = replace(_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
     # With so few samples the search is also that of all folds of held-out labels.
@@ -165,7 +168,9 @@ def begin(
     )
 
 
-def choose_order(views: Views, latent: NDArray, loadings: Sequence[NDArray]) -> Permutation:
+def choose_order(
+    views: Views, latent: NDArray, loadings: Sequence[NDArray], drawn: NDArray | None = None
+) -> Permutation:
     """Order of the fit: by position in space if there are many samples, and all have all views; else canonical.
 
     If there are more than a few samples, some of them are drawn in a random order by H·Wᵀ.
@@ -178,6 +183,8 @@ def choose_order(views: Views, latent: NDArray, loadings: Sequence[NDArray]) -> 
         Initial latent positions.
     loadings : sequence of ndarray of shape (d_v, r)
         Initial loadings.
+    drawn : ndarray of int of shape (n,), optional
+        The random order, if it is known already.
 
     Returns
     -------
@@ -190,7 +197,7 @@ def choose_order(views: Views, latent: NDArray, loadings: Sequence[NDArray]) -> 
     """
     if len(latent) <= MAX_DRAWN_SAMPLES:
         return Permutation()
-    drawn = draw_samples(project_latent(latent, loadings))
+    drawn = draw_samples(project_latent(latent, loadings)) if drawn is None else drawn
     in_space = views.complete and is_large(len(latent))
     return Permutation(spatial_order(latent, drawn=drawn) if in_space else None, drawn)
 
