@@ -227,3 +227,14 @@ def test_starts_with_and_without_links_are_judged_by_the_same_labels():
     clf = LMSSC().fit({"text": text, "cites": Graph(links)}, y)
     assert clf.link_weights_["cites"] > 0
     assert (clf.transduction_ == topic)[y < 0].mean() > 0.9
+
+
+@pytest.mark.parametrize("seed", [10, 19])
+def test_the_heaviest_weight_of_links_is_tried_whatever_the_middle_one_gains(seed):
+    """Links are all that tells: with 0.3 they gain too little over 0.03 to be sure, with 3 they find most labels."""
+    rng = np.random.default_rng(seed)
+    topic = rng.permutation(np.arange(600) % 4)
+    links = np.triu(rng.random((600, 600)) < np.where(topic[:, None] == topic, 0.05, 0.01), 1)
+    y = np.where(np.arange(600) < 120, topic, -1)
+    clf = LMSSC().fit({"noise": rng.normal(size=(600, 2)), "links": Graph((links | links.T).astype(float))}, y)
+    assert (clf.transduction_ == topic)[120:].mean() > 0.6

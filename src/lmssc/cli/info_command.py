@@ -74,7 +74,7 @@ def _graph_lines(graphs: list[dict[str, Any]]) -> list[str]:
         [
             graph["name"],
             "–" if graph["weight"] is None else f"{graph['weight']:.3g}",
-            "–" if graph["weighted"] is None else ("no", "yes")[graph["weighted"]],
+            "–" if graph["weighted"] is None or not graph["weight"] else ("no", "yes")[graph["weighted"]],
         ]
         for graph in graphs
     ]

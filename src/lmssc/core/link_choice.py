@@ -130,9 +130,8 @@ def _begin_with(
     for weight in WEIGHTS[1:] if config.calibrate else ():
         heavier = replace(weights, weight=weight)
         candidate = attempt(linked.links(heavier))
-        if not is_better(candidate, start):
-            break
-        start, weights = candidate, heavier
+        if is_better(candidate, start):
+            start, weights = candidate, heavier
     return plain, start, weights
 
 

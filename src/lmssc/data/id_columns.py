@@ -57,8 +57,8 @@ def warn_of_ids(dataset: Dataset) -> None:
         for column in find_ids(dataset, v):
             warnings.warn(
                 f"view {dataset.names[v]!r}, column {column if names is None else repr(names[column])} looks like an "
-                "id: whole numbers, all different and evenly spread, that have nothing to do with the labels or count "
-                "the rows. As a feature it makes neighbours of samples that have nothing in common; leave it out",
+                "id: whole numbers, all different, that either count the rows or are unrelated to the labels. As a "
+                "feature it makes neighbours of samples that have nothing in common; leave it out",
                 UserWarning,
                 stacklevel=4,
             )
