@@ -48,7 +48,8 @@ def copies_of_labelled():
 
 
 def small_values():
-    return DATA.views, labels_of(np.concatenate([part[:30] for part in _by_class(FEATURES[:, 0])]))
+    along = np.linalg.svd(FEATURES - FEATURES.mean(axis=0), full_matrices=False)[0][:, 0]
+    return DATA.views, labels_of(np.concatenate([part[:30] for part in _by_class(along)]))
 
 
 def clear_cases():

@@ -13,8 +13,9 @@ class PlacementCriteria:
 
     min_labels: int = 20
     """Fewer labelled samples tell nothing."""
-    min_excess: float = 0.15
-    """Labelled neighbours beyond those expected, as a share of all neighbours that are expected to have no label."""
+    min_excess: float = 0.3
+    """Labelled neighbours beyond those expected, as a share of all neighbours that are expected to have no label.
+    Random labels have at most 0.1; samples that were asked for because they are uncertain have 0.3 at most, mostly."""
     min_deviations: float = 5.0
     """Standard deviations between the labelled neighbours and those expected."""
 
