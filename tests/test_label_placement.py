@@ -114,3 +114,15 @@ def test_the_variance_is_that_of_random_labels():
         found.append(place_labels(graph, labelled, DATA.target).deviations)
     assert abs(np.mean(found)) < 0.2
     assert 0.7 < np.std(found) < 1.05
+
+
+def test_a_resumed_fit_says_it_too(tmp_path):
+    views, y = clear_cases()
+
+    def stop(progress):
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        LMSSC(checkpoint=tmp_path / "fit.ckpt", callback=stop).fit(views, y)
+    with pytest.warns(UserWarning, match="lie among themselves"):
+        LMSSC(checkpoint=tmp_path / "fit.ckpt").fit(views, y)
