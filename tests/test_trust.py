@@ -263,6 +263,7 @@ def test_with_few_labels_sets_leave_nothing_out():
     assert sets[y < 0].all()
 
 
+@pytest.mark.filterwarnings("ignore:labelled samples lie among themselves")
 def test_groups_are_hidden_together():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(15), 20)

@@ -17,6 +17,7 @@ from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.drawn_order import draw_order
 from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
+from lmssc.core.label_placement import LabelPlacement
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
@@ -91,7 +92,7 @@ class FitResult:
         As of `StartConfidence`.
     one_class : OneClassSamples or None
         Samples in components of the graph whose labels are all of one class, if they are known.
-    candidates : ndarray of int of shape (n, p), or None
+    candidates, placement
         As of `Start`.
     """
 
@@ -122,6 +123,7 @@ class FitResult:
     held_out: tuple[NDArray, NDArray] | None = None
     one_class: OneClassSamples | None = None
     candidates: NDArray | None = None
+    placement: LabelPlacement | None = None
 
 
 @dataclass(frozen=True)
@@ -325,6 +327,7 @@ def make_result(
         view_weight=start.view_weight,
         held_out=start.confidence.held_out,
         candidates=None if start.candidates is None else start.permutation.undo_lists(start.candidates),
+        placement=start.placement,
     )
 
 
@@ -372,7 +375,15 @@ def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
 _NOT_SAVED = ("XtH", "laplacian", "search")
 # What the start adds to the objective and leaves for the end.
 _SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
-_SAVED_START = ("embedding", "regressor", "initially_disconnected", "second_opinion", "view_weight", "candidates")
+_SAVED_START = (
+    "embedding",
+    "regressor",
+    "initially_disconnected",
+    "second_opinion",
+    "view_weight",
+    "candidates",
+    "placement",
+)
 
 
 class _FitSaver(Saver[Start, IterationState]):

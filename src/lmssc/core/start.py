@@ -19,6 +19,7 @@ from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, FirstGraph, HeldOutLabe
 from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_noise import doubt_labels, trust_labels
+from lmssc.core.label_placement import LabelPlacement, place_labels
 from lmssc.core.label_regression import LabelRegressor, NystroemRows
 from lmssc.core.links import Links
 from lmssc.core.objective import IterationState, Objective
@@ -72,6 +73,8 @@ class Start:
     candidates : ndarray of int of shape (n, p), or None
         Nearest samples in Z at the beginning, which no label has seen, in the order of the fit, if there are so many
         samples that they come from an index.
+    placement : LabelPlacement or None
+        Where the labelled samples lie; None with a random start, or with very many classes.
     """
 
     objective: Objective
@@ -85,6 +88,7 @@ class Start:
     view_weight: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
     candidates: NDArray | None = None
+    placement: LabelPlacement | None = None
 
     def without_state(self) -> "Start":
         """The same without the first state, which takes 400 bytes a sample and more."""
@@ -132,6 +136,9 @@ def begin(
     if config.label_noise != 0:
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config, latent, loadings))
     start, trusted = _warm_start(objective, first)
+    placement = None
+    if targets.has_classes:
+        placement = place_labels(first.graph, permutation.apply(targets.labelled), start.scores.argmax(axis=1))
     objective = replace(objective, targets=trusted, expected=start.expected)
     held = hold_out(objective, first, permutation, config) if config.calibrate else None
     view_weight = 0.0
@@ -165,6 +172,7 @@ def begin(
         second_opinion,
         view_weight,
         candidates=candidates,
+        placement=placement,
     )
 
 

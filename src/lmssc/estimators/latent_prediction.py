@@ -8,6 +8,7 @@ from scipy import sparse
 
 from lmssc.core.chance import unsupported
 from lmssc.core.embedding import Embedding
+from lmssc.core.label_placement import LabelPlacement
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust
@@ -107,6 +108,21 @@ class LatentClassifier(MultiViewClassifier):
                 f"only {found.n_right} of {found.n_labels} labels are found if they are held out, which may be "
                 f"chance, but the mean confidence of the answers is {found.confidence:.2f}: do not rely on it. The "
                 "views may say nothing about the classes, or there are too few labels to tell",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _warn_of_placement(self, placement: LabelPlacement | None, targets: Targets, scores: NDArray) -> None:
+        """Warn of confident answers if the labelled samples cannot be a random sample."""
+        if placement is not None and not placement.is_random:
+            others = scores[~targets.labelled]
+            confidence = (others.max(axis=1) / others.sum(axis=1)).mean()
+            warnings.warn(
+                f"labelled samples lie among themselves: {placement.share:.0%} of their neighbours have a label; of "
+                f"random samples of these classes it would be {placement.expected:.0%}. So other samples may differ "
+                f"from all that have a label. The mean confidence of their answers is {confidence:.2f}: it may be far "
+                "too high, and so may accuracy on held-out labels. Label a random sample. If samples come in groups, "
+                'such as patients, pass groups= to predict_set (see "Limits" in the guide to confidence)',
                 UserWarning,
                 stacklevel=6,
             )

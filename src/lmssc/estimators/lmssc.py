@@ -350,6 +350,7 @@ class LMSSC(
         targets = problem.targets.as_trusted_in(result.targets)
         scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
         self._warn_of_chance(result.held_out, targets, result.scores)
+        self._warn_of_placement(result.placement, targets, result.scores)
         return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
     def _adjusts_confidence(self) -> bool:

@@ -3,6 +3,7 @@
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.embedding import Embedding
 from lmssc.core.incremental import UpdateMemory
+from lmssc.core.label_placement import LabelPlacement
 from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
@@ -44,4 +45,4 @@ SERIALIZABLE_TYPES: dict[str, type] = {
         ViewScaling,
     )
 }
-CHECKPOINT_TYPES = TypeTable(parts=SERIALIZABLE_TYPES)
+CHECKPOINT_TYPES = TypeTable(parts={**SERIALIZABLE_TYPES, LabelPlacement.__name__: LabelPlacement})
