@@ -241,3 +241,12 @@ def test_few_points_are_selected_in_single_precision_and_sorted_in_double(kind):
     distances = cdist(points, points, "sqeuclidean")
     np.fill_diagonal(distances, np.inf)
     np.testing.assert_allclose(found.squared_distances, np.sort(distances, axis=1)[:, :12], rtol=1e-9)
+
+
+@pytest.mark.parametrize("exponent", [70, -70])
+def test_neighbours_of_few_points_do_not_depend_on_the_unit(exponent):
+    """Squared distances of 2^140 are beyond single precision, and those of 2^-140 below it."""
+    points = np.random.default_rng(0).normal(size=(200, 3))
+    found, other = other_neighbors(points, 5), other_neighbors(np.ldexp(points, exponent), 5)
+    np.testing.assert_array_equal(other.indices, found.indices)
+    np.testing.assert_array_equal(other.squared_distances, np.ldexp(found.squared_distances, 2 * exponent))

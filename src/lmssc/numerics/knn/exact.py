@@ -198,6 +198,9 @@ def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
     n_points = len(points)
     centred = points - points.mean(axis=0, dtype=np.float64)
     squares = np.einsum("ij,ij->i", centred, centred)
+    # In units of a power of two, which changes no digit, single precision has room for all distances.
+    exponent = int(np.frexp(squares.max())[1]) // 2
+    centred, squares = np.ldexp(centred, -exponent), np.ldexp(squares, -2 * exponent)
     doubled, numbers = -2 * centred, np.arange(n_points, dtype=np.int32)
     length = min(n_neighbors + 1, n_points - 1)
     n_chosen = min(length + SETTINGS.n_spare_columns, n_points - 1)
@@ -234,7 +237,8 @@ def _from_all_distances(points: NDArray, n_neighbors: int) -> Neighbors:
     if length > n_neighbors:
         beyond = np.minimum(found[:, n_neighbors], bounds)
         unclear |= beyond - found[:, n_neighbors - 1] <= SETTINGS.min_precise_share * precise
-    result = Neighbors(indices[:, :n_neighbors].copy(), found[:, :n_neighbors].astype(points.dtype))
+    lengths = np.ldexp(found[:, :n_neighbors], 2 * exponent).astype(points.dtype)
+    result = Neighbors(indices[:, :n_neighbors].copy(), lengths)
     again = np.flatnonzero(unclear)
     if len(again):
         result.indices[again], result.squared_distances[again] = without_self(
