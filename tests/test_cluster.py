@@ -227,8 +227,6 @@ def test_without_a_cluster_dask_arrays_are_refused(data, monkeypatch):
         LMSSC().fit(as_dask(data.views), data.y)
 
 
-# A call that goes through the scheduler may fail before the client sees that the scheduler is gone.
-@pytest.mark.filterwarnings("ignore:a worker died:UserWarning")
 def test_a_dead_scheduler_is_an_error_and_the_checkpoint_goes_on(client, data, fitted, tmp_path):
     options = {**OPTIONS, "checkpoint": tmp_path / "fit.ckpt"}
     # Or else what is left of the cluster tries for half a minute to reach its scheduler.

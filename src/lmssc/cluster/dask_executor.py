@@ -139,8 +139,13 @@ class DaskExecutor:
             if set(self._used) - alive_workers(self._client):
                 running.cancel()
                 raise WorkerLostError("a worker died")
+        try:
+            answers = running.result()
+        except WorkerLostError:
+            alive_workers(self._client)  # an error of its own if it is the scheduler that is gone
+            raise
         found: list[Any] = [None] * len(self.workers)
-        for numbers, results in zip(self._numbers, running.result(), strict=True):
+        for numbers, results in zip(self._numbers, answers, strict=True):
             for number, result in zip(numbers, results, strict=True):
                 found[number] = result
         return found
