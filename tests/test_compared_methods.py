@@ -37,7 +37,7 @@ def answer(name, raws, labels):
 def test_links_that_are_read_in_several_batches_are_features(monkeypatch):
     """Some rows of the links keep all columns; ACM failed, whose links are read in 35 batches."""
     monkeypatch.setattr(present_rows, "VALUES_PER_BATCH", 100)
-    links = sparse.random_array((40, 40), density=0.5, format="csr", rng=np.random.default_rng(0))
+    links = sparse.random_array((40, 40), density=0.5, format="csr", random_state=0)
     found = scaled_concatenation([LinkRows("links", links, None)])
     expected = scaled_concatenation([RawView("links", links, None)])
     np.testing.assert_array_equal(found.toarray(), expected.toarray())

@@ -452,6 +452,24 @@ def test_columns_beside_the_matrices_are_views_if_they_are_named(tmp_path, monke
     assert "text" in capsys.readouterr().out
 
 
+def test_a_part_without_labels_has_a_column_without_a_type(tmp_path, monkeypatch, capsys):
+    """Older pandas writes a column of blank cells so."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    monkeypatch.chdir(tmp_path)
+    npy_parts(tmp_path)
+    last = tmp_path / "clip" / "metadata" / "metadata_10.parquet"
+    table = pyarrow.parquet.read_table(last)
+    pyarrow.parquet.write_table(table.set_column(1, "label", pa.nulls(len(table))), last)
+    assert run("classify clip --dry-run") == 0
+    n_labelled = sum(bool(label) for label in KIND[: N - len(table)])
+    assert f"{n_labelled} samples labelled" in capsys.readouterr().out
+    pyarrow.parquet.write_table(table.set_column(1, "label", pa.array(range(len(table)))), last)
+    assert run("classify clip --dry-run") == 2
+    assert "the column 'label' differs from part to part" in capsys.readouterr().err
+
+
 def test_a_turned_table_is_suggested_by_its_ids_and_its_shape(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = pd.Index([f"g{i}" for i in range(A.shape[1])], name="gene")

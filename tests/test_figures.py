@@ -58,7 +58,7 @@ def test_text_is_text_and_large_enough_to_print(drawn, name):
     root = ElementTree.fromstring(text)
     assert len(root.findall(".//{http://www.w3.org/2000/svg}text")) > 5
     assert float(root.get("width").removesuffix("pt")) <= 7.0 * 72  # fits a page, so that sizes are as in print
-    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", text)]
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?: ([\d.]+)px", text)]
     assert min(sizes) >= 8
     assert all(family.endswith("sans-serif") for family in re.findall(r"font-family: ([^;\"]*)", text))
 

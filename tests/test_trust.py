@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import roc_auc_score
 
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV, Graph
@@ -514,7 +515,9 @@ def test_wrong_labels_among_many_are_the_most_suspect(many):
     y, wrong = flipped(data, 0.1)
     found = LMSSC(max_iter=1, calibrate=False).fit(data.views, y).suspect_labels()
     assert sorted(found.rows) == np.flatnonzero(y >= 0).tolist()
-    assert np.isin(found.rows[: len(wrong)], wrong).mean() > 0.75
+    first = np.isin(found.rows, wrong)
+    assert roc_auc_score(first, -np.arange(len(first))) > 0.95
+    assert first[: len(wrong)].mean() > 0.7  # which of a few come first depends on rounding
     assert 0.05 < found.noise < 0.2
 
 

@@ -96,7 +96,7 @@ def weights_tell(links: sparse.csr_array, embedded: NDArray) -> bool:
     >>> rng = np.random.default_rng(0)
     >>> group = rng.permutation(np.arange(200) % 4)
     >>> Z = np.eye(4)[group] + rng.normal(size=(200, 4))
-    >>> links = sparse.random_array((200, 200), density=0.1, rng=1)
+    >>> links = sparse.coo_array((rng.random((200, 200)) < 0.1).astype(float))
     >>> told = links.copy()
     >>> told.data = np.where(group[links.row] == group[links.col], 1.0, 0.1)
     >>> noise = told * (told > 0.5)

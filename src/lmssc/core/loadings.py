@@ -151,7 +151,7 @@ def _nnls_of(A: NDArray, target: NDArray) -> NDArray:
     """Minimiser of ‖A·w − b‖² over w ≥ 0."""
     try:
         return nnls(A, target, maxiter=100 * A.shape[1])[0]
-    except RuntimeError:  # where rounding decides about signs, it can go round in circles
+    except (RuntimeError, linalg.LinAlgError):  # where rounding decides about signs; older versions raise the latter
         return np.maximum(lsq_linear(A, target, (0, np.inf), method="bvls").x, 0)
 
 

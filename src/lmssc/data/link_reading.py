@@ -151,7 +151,7 @@ def _without_loops(links: sparse.csr_array) -> sparse.csr_array:
     if not links.diagonal().any():
         return links
     links = links.copy()
-    links.setdiag(0)
+    links.data[links.indices == np.repeat(np.arange(links.shape[0]), np.diff(links.indptr))] = 0
     links.eliminate_zeros()
     return links
 

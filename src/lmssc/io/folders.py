@@ -76,11 +76,31 @@ def _read_parts(path: str, folder: Path, parts: dict[str, list[Path]]) -> Table:
 def _joined(tables: Sequence[Table], name: str) -> Column:
     """A column of all parts of a table; it is no feature unless it is asked for."""
     columns = [table.columns[name] for table in tables]
+    if {column.kind for column in columns} == {NUMBER, TEXT}:
+        columns = [_text_if_blank(column) for column in columns]
     if len({column.kind for column in columns}) > 1 or any(column.fault for column in columns):
         return replace(
             columns[0], fault=columns[0].fault or f"the column {name!r} differs from part to part", feature=False
         )
     return replace(columns[0], load=lambda: np.concatenate([column.load() for column in columns]), feature=False)
+
+
+def _text_if_blank(column: Column) -> Column:
+    """The column of a part; as text if all its cells are blank, because such a column is written without a type.
+
+    Examples
+    --------
+    >>> _text_if_blank(Column(NUMBER, lambda: np.array([np.nan, np.nan]))).load()
+    array([None, None], dtype=object)
+    >>> _text_if_blank(Column(NUMBER, lambda: np.array([1, 2]))).kind
+    'number'
+    """
+    if column.kind == TEXT:
+        return column
+    values = column.load()
+    if not np.isnan(values).all():
+        return column
+    return Column(TEXT, lambda: np.full(len(values), None, dtype=object))
 
 
 def _open(file: Path) -> NDArray:
