@@ -157,7 +157,7 @@ def _download(file: DataFile) -> Path:
         raise DataFileError(
             f"{file.filename} could not be downloaded from {file.address} into {folder}: {_reason(error)}. "
             f"{_by_hand(file)}"
-        ) from error
+        ) from None  # the message has the reason; requests and urllib3 add 100 lines
     return path
 
 
