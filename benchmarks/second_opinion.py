@@ -19,7 +19,7 @@ from development import NAMES, STAND_INS, WHEELS, load_views
 
 from lmssc import LMSSC
 from lmssc.core import fit, opinion_trust, start
-from lmssc.core.calibration import balance
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 from lmssc.evaluation.splits import stratified_split

@@ -16,8 +16,8 @@ from second_opinion import NAMES, run_sets
 
 from lmssc import LMSSC
 from lmssc.core import start, view_graph
-from lmssc.core.calibration import balance
 from lmssc.core.graph import laplacian
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.evaluation.splits import stratified_split
 

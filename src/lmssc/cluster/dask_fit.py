@@ -18,8 +18,8 @@ from lmssc.cluster.dask_executor import (
     alive_workers,
     distributed,
 )
-from lmssc.core.fit import FitResult
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_result import FitResult
 from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import Calibration, GroupedCalibration, balance, fit_by_missing
+from lmssc.core.calibration import Calibration, GroupedCalibration, fit_by_missing
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, class_abundances
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import Propagation
 from lmssc.core.warm_start import WarmStart
 

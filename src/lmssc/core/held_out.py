@@ -14,7 +14,6 @@ from lmssc.core.calibration import (
     Calibration,
     GroupedCalibration,
     abundances,
-    balance,
     calibration_sample,
     fit_by_missing,
     fit_calibration,
@@ -23,9 +22,10 @@ from lmssc.core.calibration import (
 from lmssc.core.dense_propagation import MAX_SAMPLES, dense_laplacian
 from lmssc.core.drawn_order import draw_numbers, project_views
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.label_regression import NystroemRows
+from lmssc.core.nystroem import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate_without
 from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets

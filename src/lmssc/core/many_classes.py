@@ -13,8 +13,9 @@ from scipy import sparse
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.class_codes import CodedTargets, label_matrix
 from lmssc.core.drawn_order import draw_order
-from lmssc.core.fit import Answers, FitResult, iterate, make_result, with_alpha
+from lmssc.core.fit import iterate, make_result, with_alpha
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_result import Answers, FitResult
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES
 from lmssc.core.objective import IterationState
 from lmssc.core.self_consistency import has_few_labels

@@ -8,20 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.embed_views import embed_views, gram_of, squared_residuals
 from lmssc.core.embedding import Embedding
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.graph import connect_new, separate_groups
+from lmssc.core.graph import connect_new, mean_squared_distances, separate_groups, without_own
 from lmssc.core.label_regression import LabelRegressor
-from lmssc.core.new_samples import (
-    NeighborScores,
-    NewSampleProbe,
-    Trust,
-    embed_views,
-    gram_of,
-    mean_squared_distances,
-    squared_residuals,
-    without_own,
-)
+from lmssc.core.new_samples import NeighborScores, NewSampleProbe, Trust
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.sparse_scores import largest_entries, replace_rows
 from lmssc.data.memmap import release, slices, stored_bytes

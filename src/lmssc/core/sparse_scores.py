@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lmssc.core.calibration import Calibration, class_weights, fit_calibration
+from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
 from lmssc.core.class_codes import label_matrix
+from lmssc.core.prior_correction import class_weights
 from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.sparse_ops import components_of

@@ -20,8 +20,9 @@ from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
 from lmssc.core.initialization import initialize, initialize_randomly
 from lmssc.core.label_noise import doubt_labels, trust_labels
 from lmssc.core.label_placement import LabelPlacement, place_labels
-from lmssc.core.label_regression import LabelRegressor, NystroemRows
+from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.links import Links
+from lmssc.core.nystroem import NystroemRows
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation

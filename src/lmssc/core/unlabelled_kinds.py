@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import Calibration, class_weights, fit_calibration, reweigh
+from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
 from lmssc.core.confidence import StartConfidence, calibrate_start
+from lmssc.core.embed_views import embed_views, gram_of
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.held_out import HeldOutLabels, class_abundances
-from lmssc.core.new_samples import PROBE, embed_views, gram_of
+from lmssc.core.new_samples import PROBE
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
 from lmssc.core.predict import NeighborAverage
+from lmssc.core.prior_correction import class_weights, reweigh
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.warm_start import WarmStart
 

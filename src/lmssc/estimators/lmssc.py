@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.cluster.dask_fit import fit_on_cluster
 from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.copies import doubt_copies
-from lmssc.core.fit import FitResult, fit
+from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig, FitHooks
+from lmssc.core.fit_result import FitResult
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts

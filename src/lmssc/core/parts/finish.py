@@ -6,25 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from lmssc.core.calibration import GroupedCalibration, fit_by_missing, reweigh
+from lmssc.core.calibration import GroupedCalibration, fit_by_missing
 from lmssc.core.drawn_order import draw_order
-from lmssc.core.fit import FitResult
-from lmssc.core.graph import new_list_length, new_rows
+from lmssc.core.embed_views import residual_noise
+from lmssc.core.fit_result import FitResult
+from lmssc.core.graph import mean_squared_distances, new_list_length, new_rows, without_own
 from lmssc.core.held_out import class_abundances
-from lmssc.core.new_samples import (
-    NewSampleProbe,
-    Trust,
-    choose_probe,
-    mean_squared_distances,
-    residual_noise,
-    without_own,
-)
+from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe
 from lmssc.core.parts.components import one_class_samples
 from lmssc.core.parts.executor import Executor, Part, collect, gather
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, coordinates, embedded
 from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.parts.results import graph_in_order, rows_in_order
 from lmssc.core.predict import NeighborAverage
+from lmssc.core.prior_correction import reweigh
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches

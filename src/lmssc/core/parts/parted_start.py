@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import GroupedCalibration, calibration_sample, class_weights, reweigh
+from lmssc.core.calibration import GroupedCalibration, calibration_sample
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.drawn_order import (
     MAX_DRAWN_SAMPLES,
@@ -33,15 +33,8 @@ from lmssc.core.held_out import (
 )
 from lmssc.core.held_out import TOLERANCE as HELD_OUT_TOLERANCE
 from lmssc.core.initialization import start_directions, wanted_components
-from lmssc.core.label_regression import (
-    MAX_FIT_SAMPLES,
-    MAX_LANDMARKS,
-    LabelRegressor,
-    NystroemFeatures,
-    NystroemRows,
-    Regression,
-    first_of_each,
-)
+from lmssc.core.label_regression import LabelRegressor, Regression
+from lmssc.core.nystroem import MAX_FIT_SAMPLES, MAX_LANDMARKS, NystroemFeatures, NystroemRows, first_of_each
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.parts.executor import Executor, Part, collect, forget, gather, total
@@ -50,6 +43,7 @@ from lmssc.core.parts.parted_graph import subgraph
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, embedded, latent_products
 from lmssc.core.parts.partition import scatter, start_positions, views_of
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import class_weights, reweigh
 from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
 from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
