@@ -38,7 +38,7 @@ def fit_dropping(monkeypatch):
             probability[nodes[rows]] = 1.0
             return LabelDoubt(np.zeros((len(targets), targets.n_classes)), probability, SHARE, by_odds=False)
 
-        monkeypatch.setattr("lmssc.core.start.doubt_labels", doubt)
+        monkeypatch.setattr("lmssc.core.begin.doubt_labels", doubt)
         return LMSSC(label_noise="auto", **parameters).fit(X, y)
 
     return run

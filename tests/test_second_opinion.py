@@ -196,7 +196,7 @@ def test_a_subset_of_large_data_judges_the_kernel_that_all_get(monkeypatch):
             super().__init__(*arguments, laplacian=laplacian)
 
     monkeypatch.setattr("lmssc.core.opinion_trust.OpinionRegression", Watched)
-    monkeypatch.setattr("lmssc.core.start.OpinionRegression", Watched)
+    monkeypatch.setattr("lmssc.core.begin.OpinionRegression", Watched)
     LMSSC(second_opinion=0.5, scaling=None).fit(views, y)
     assert asked == [False, False]
 
@@ -479,7 +479,7 @@ def test_large_data_in_their_own_order_and_single_precision(monkeypatch):
     views, truth, y = spread_thinly(400, 200)
     views = [view.astype(np.float32) for view in views]
     small = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
-    monkeypatch.setattr("lmssc.core.start.is_large", lambda n: True)
+    monkeypatch.setattr("lmssc.core.begin.is_large", lambda n: True)
     large = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
     np.testing.assert_allclose(large._opinion.scores, small._opinion.scores, atol=1e-6)
     assert large.label_distributions_.dtype == np.float32

@@ -15,15 +15,15 @@ from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.confidence import calibrate_scores
 from lmssc.core.drawn_order import draw_order
 from lmssc.core.embed_views import ridge_from_residuals
-from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
+from lmssc.core.fit_checkpoint import FitSaver
+from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.fit_result import Answers, FitResult
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
-from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import PROBE, NewSampleProbe, Trust, choose_probe
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.propagation import Propagation, rescue_disconnected
-from lmssc.core.saving import History, Saver, field_values
+from lmssc.core.saving import History
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
@@ -77,7 +77,7 @@ def fit(
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
     first, start = [start.state], start.without_state()
-    saver = _FitSaver(start, hooks, weights)
+    saver = FitSaver(start, hooks, weights)
     if saved is None:
         saver.save(first[0], [])
     state, terms, converged = iterate(start, first, config, hooks, context, saver.save_if_due)
@@ -241,42 +241,3 @@ def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:
     result = matrix.copy()
     result.sum_duplicates()
     return result
-
-
-# Parts of a state that are computed from the others, or saved separately.
-_NOT_SAVED = ("XtH", "laplacian", "search")
-# What the start adds to the objective and leaves for the end.
-_SAVED_OBJECTIVE = ("gamma", "targets", "expected", "ridge", "opinion")
-_SAVED_START = (
-    "embedding",
-    "regressor",
-    "initially_disconnected",
-    "second_opinion",
-    "view_weight",
-    "candidates",
-    "placement",
-)
-
-
-class _FitSaver(Saver[Start, IterationState]):
-    """Saves everything that `resume_with_links` needs."""
-
-    def __init__(self, start: Start, hooks: FitHooks, weights: LinkWeights | None) -> None:
-        super().__init__(start, hooks)
-        self.weights = weights
-
-    def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
-        start, objective = self.start, self.start.objective
-        checkpoint.write(
-            {
-                "state": {name: part for name, part in field_values(state).items() if name not in _NOT_SAVED},
-                "search": state.search.state(),
-                "objective": {name: getattr(objective, name) for name in _SAVED_OBJECTIVE},
-                "order": start.permutation.order,
-                "drawn": start.permutation.drawn,
-                "start": {name: getattr(start, name) for name in _SAVED_START},
-                "confidence": field_values(start.confidence),
-                "history": list(history),
-                "links": None if self.weights is None else field_values(self.weights),
-            }
-        )

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.begin import begin
+from lmssc.core.fit_checkpoint import resume
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.link_evidence import weigh_graphs, weights_tell
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_links
-from lmssc.core.start import Start, begin, resume
+from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.begin import begin
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.class_codes import CodedTargets, label_matrix
 from lmssc.core.drawn_order import draw_order
@@ -26,7 +27,7 @@ from lmssc.core.sparse_scores import (
     propagate_sparsely,
     replace_rows,
 )
-from lmssc.core.start import Start, begin
+from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 

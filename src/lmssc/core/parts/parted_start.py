@@ -1,4 +1,4 @@
-"""What the alternation in parts starts from: `lmssc.core.start`, with the samples where they are.
+"""What the alternation in parts starts from: `lmssc.core.begin`, with the samples where they are.
 
 The regression of the labels, the second opinion and the calibration need some thousand samples only. These are
 gathered, and the functions of a fit in memory do the rest.
@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.core.begin import MAX_NEIGHBOR_DISTANCES
 from lmssc.core.calibration import GroupedCalibration, calibration_sample
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.drawn_order import (
@@ -46,7 +47,6 @@ from lmssc.core.permutation import Permutation
 from lmssc.core.prior_correction import class_weights, reweigh
 from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
-from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import run_rounds
 from lmssc.data.memmap import release
