@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ from lmssc.numerics.spatial_order import spatial_order
 # γ is in units of the spread of Z, or of this many squared distances to the neighbours if that is less: in tight
 # clusters F alone would otherwise decide who is a neighbour, and labelled samples would turn to each other.
 MAX_NEIGHBOR_DISTANCES = 3.0
-# The first neighbour lists of more samples are not kept for questions about the fit: they take 200 bytes a sample.
+# With more samples, questions about the fit do without its first neighbour lists, which take 200 bytes a sample.
 MAX_SAMPLES_WITH_CANDIDATES = 300_000
 
 
@@ -74,55 +75,45 @@ def begin(
     permutation = choose_order(views, latent, loadings, drawn)
     objective = replace(make_objective(views, targets, config, groups, permutation, embedding, links), ridge=ridge)
     latent = permutation.apply(latent)
-    # With so few samples the search is also that of all folds of held-out labels.
-    shared = config.calibrate and config.label_weight > 0 and views.n_samples <= MAX_CALIBRATION_SAMPLES
-    search = choose_search(views.n_samples, config.neighbor_recall, targets.n_classes if shared else None)
-    first = _first_graph(objective, latent, search, permutation, config)
-    # Later searches sort the lists by distances that labels have a part in, or find others.
-    kept = isinstance(search, ApproximateKNN) and views.n_samples <= MAX_SAMPLES_WITH_CANDIDATES
-    candidates = deepcopy(search.state()) if kept else None
+    first = _first_graph(objective, latent, permutation, config)
+    candidates = _unbiased_lists(first.search, views.n_samples)
     objective = replace(objective, gamma=objective.gamma * _distance_unit(first, permutation))
     if config.label_noise != 0:
         objective = replace(objective, targets=_doubt_labels(objective, first, permutation, config, latent, loadings))
-    start, trusted = _warm_start(objective, first)
+    objective, warm = _warm_start(objective, first)
     placement = None
     if targets.has_classes:
-        placement = place_labels(first.graph, permutation.apply(targets.labelled), start.scores.argmax(axis=1))
-    objective = replace(objective, targets=trusted, expected=start.expected)
-    held = hold_out(objective, first, permutation, config) if config.calibrate else None
-    view_weight = 0.0
-    if held is not None:
-        view_weight, held = judge_view_graph(held, objective, config)
-        objective, start = _with_view_graph(objective, start, view_weight, held.view_graph)
-    objective, start, second_opinion, confidence = _second_opinion(objective, start, permutation, config, held)
-    if held is not None:
-        confidence = calibrate_unlabelled_kinds(
-            confidence, held, objective, start, latent, loadings, second_opinion, permutation, config
-        )
+        placement = place_labels(first.graph, permutation.apply(targets.labelled), warm.scores.argmax(axis=1))
+    judged = _judge(objective, warm, first, permutation, config)
+    objective, warm = judged.objective, judged.warm
     state = IterationState(
-        loadings=[np.maximum(loading, 0) for loading in loadings] if config.nonnegative else loadings,
+        loadings=loadings,
         latent=latent,
         XtH=objective.views.transpose_dot(latent),
-        graph=start.graph,
-        laplacian=start.laplacian,
-        scores=start.scores,
-        unreached=start.unreached,
-        search=search,
+        graph=warm.graph,
+        laplacian=warm.laplacian,
+        scores=warm.scores,
+        unreached=warm.unreached,
+        search=first.search,
     )
-    cut_off = None if start.expected is None else start.initially_disconnected
-    return Start(
+    start = Start(
         objective,
         state,
         permutation,
         embedding,
-        start.regressor,
-        cut_off,
-        confidence,
-        second_opinion,
-        view_weight,
+        warm.regressor,
+        None if warm.expected is None else warm.initially_disconnected,
+        judged.confidence,
+        judged.second_opinion,
+        judged.view_weight,
         candidates=candidates,
         placement=placement,
     )
+    if judged.held is not None:
+        start = replace(start, confidence=calibrate_unlabelled_kinds(start, judged.held, config))
+    if config.nonnegative:
+        start = replace(start, state=replace(state, loadings=[np.maximum(loading, 0) for loading in loadings]))
+    return start
 
 
 def choose_order(
@@ -204,15 +195,23 @@ def make_objective(
     )
 
 
-def _first_graph(
-    objective: Objective, latent: NDArray, search: Search, permutation: Permutation, config: FitConfig
-) -> FirstGraph:
+def _first_graph(objective: Objective, latent: NDArray, permutation: Permutation, config: FitConfig) -> FirstGraph:
     """The graph on Z alone, and the features of Z."""
-    embedded = objective.embed(latent)
+    embedded, n_samples = objective.embed(latent), len(latent)
+    # With so few samples the search is also that of all folds of held-out labels, which add P to Z.
+    shared = config.calibrate and config.label_weight > 0 and n_samples <= MAX_CALIBRATION_SAMPLES
+    search = choose_search(n_samples, config.neighbor_recall, objective.targets.n_classes if shared else None)
     graph = objective.connect(embedded, search)
-    order = permutation.first(len(embedded), of=len(embedded))
+    order = permutation.first(n_samples, of=n_samples)
     features = NystroemRows(embedded, draw_order(order, lambda: objective.views))
     return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
+
+
+def _unbiased_lists(search: Search, n_samples: int) -> NDArray | None:
+    """Neighbour lists that no label has seen: later searches sort them by distances that labels have a part in."""
+    if not isinstance(search, ApproximateKNN) or n_samples > MAX_SAMPLES_WITH_CANDIDATES:
+        return None
+    return deepcopy(search.state())
 
 
 def _distance_unit(first: FirstGraph, permutation: Permutation) -> float:
@@ -250,8 +249,11 @@ def _doubt_labels(
     return permutation.apply_to_targets(trust_labels(targets, doubt).counted)
 
 
-def _warm_start(objective: Objective, first: FirstGraph) -> tuple[WarmStart, Targets]:
-    """The warm start, repeated if it shows that labels of identical samples are to be trusted less; and the targets."""
+def _warm_start(objective: Objective, first: FirstGraph) -> tuple[Objective, WarmStart]:
+    """The warm start, repeated if it shows that labels of identical samples are to be trusted less.
+
+    The objective gets the labels as they are trusted, and P.
+    """
 
     def run(targets: Targets) -> WarmStart:
         return warm_start(
@@ -266,50 +268,65 @@ def _warm_start(objective: Objective, first: FirstGraph) -> tuple[WarmStart, Tar
             make_laplacian=objective.laplacian,
         )
 
-    start = run(objective.targets)
-    trusted = trusted_targets(objective.targets, start)
-    return (start if trusted is objective.targets else run(trusted)), trusted
+    warm = run(objective.targets)
+    trusted = trusted_targets(objective.targets, warm)
+    if trusted is not objective.targets:
+        warm = run(trusted)
+    return replace(objective, targets=trusted, expected=warm.expected), warm
+
+
+class _Judged(NamedTuple):
+    """The warm start with what held-out labels decide; `held` is None if none are held out."""
+
+    objective: Objective
+    warm: WarmStart
+    held: HeldOutLabels | None = None
+    confidence: StartConfidence = StartConfidence()
+    second_opinion: SecondOpinion | None = None
+    view_weight: float = 0.0
+
+
+def _judge(
+    objective: Objective, warm: WarmStart, first: FirstGraph, permutation: Permutation, config: FitConfig
+) -> _Judged:
+    """Hold out labels, which choose the weight of the views' own graphs and the trust in Q, and calibrate."""
+    if not config.calibrate:
+        if not config.second_opinion:
+            return _Judged(objective, warm)
+        regression = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
+        objective, warm = _with_opinion(objective, warm, regression, config.second_opinion)
+        return _Judged(objective, warm, second_opinion=regression.finish(config.second_opinion))
+    held = hold_out(objective, first, permutation, config)
+    view_weight, held = judge_view_graph(held, objective, config)
+    objective, warm = _with_view_graph(objective, warm, view_weight, held.view_graph)
+    trust, held_scores, own, kernel = judge_opinion(held, config.second_opinion)
+    second_opinion = None
+    if trust:
+        if own is None or not held.complete:  # it is of some of the samples, or there is none
+            order, kernel = permutation.random_order, None
+            own = OpinionRegression(objective.views, objective.targets, order, laplacian=held.complete)
+        objective, warm = _with_opinion(objective, warm, own, trust, kernel)
+        second_opinion = own.finish(trust)
+    confidence = calibrate_start(objective, warm, held, held_scores, permutation, config.balance)
+    return _Judged(objective, warm, held, confidence, second_opinion, view_weight)
 
 
 def _with_view_graph(
-    objective: Objective, start: WarmStart, weight: float, graph: sparse.csr_array | None
+    objective: Objective, warm: WarmStart, weight: float, graph: sparse.csr_array | None
 ) -> tuple[Objective, WarmStart]:
     """The objective and the warm start with the mean of the views' own graphs, if it has a weight."""
     if not weight:
-        return objective, start
+        return objective, warm
     objective = add_view_graph(objective, weight, graph)
-    L = objective.laplacian(start.graph)
-    scores, unreached = propagate(L, objective.targets, start.scores, objective.tolerance())
-    return objective, start._replace(laplacian=L, scores=scores, unreached=unreached)
+    L = objective.laplacian(warm.graph)
+    scores, unreached = propagate(L, objective.targets, warm.scores, objective.tolerance())
+    return objective, warm._replace(laplacian=L, scores=scores, unreached=unreached)
 
 
-def _second_opinion(
-    objective: Objective, start: WarmStart, permutation: Permutation, config: FitConfig, held: HeldOutLabels | None
-) -> tuple[Objective, WarmStart, SecondOpinion | None, StartConfidence]:
-    """The objective and the warm start with the second opinion, if it is trusted; and the confidence of the start."""
-    trust, regression, kernel, calibration = config.second_opinion, None, None, None
-    losses = held_out = None
-    if held is not None:
-        trust, scores, regression, kernel = judge_opinion(held, config.second_opinion)
-        if not held.complete:
-            regression = kernel = None
-        calibration = held.calibrate(scores)
-        losses = held.losses(scores, calibration) if len(scores) else None
-        if held.complete:
-            held_out = held.rows, held.probabilities(scores, calibration)
-    second_opinion = None
-    if trust:
-        if regression is None:
-            laplacian = held is None or held.complete  # as when the trust was judged
-            order = permutation.random_order
-            regression = OpinionRegression(objective.views, objective.targets, order, laplacian=laplacian)
-        second_opinion = regression.finish(trust)
-        opinion = regression.opinion(objective.views, trust, kernel)
-        objective = replace(objective, opinion=opinion)
-        tol, targets = objective.tolerance(), objective.targets
-        start = start._replace(scores=propagate(start.laplacian, targets, start.scores, tol, opinion=opinion).scores)
-    confidence = StartConfidence()
-    if calibration is not None:
-        confidence = calibrate_start(objective, start, calibration, permutation, config.balance)
-        confidence = replace(confidence, losses=losses, held_out=held_out)
-    return objective, start, second_opinion, confidence
+def _with_opinion(
+    objective: Objective, warm: WarmStart, regression: OpinionRegression, trust: float, kernel: NDArray | None = None
+) -> tuple[Objective, WarmStart]:
+    """The objective and the warm start with the second opinion."""
+    opinion = regression.opinion(objective.views, trust, kernel)
+    scores = propagate(warm.laplacian, objective.targets, warm.scores, objective.tolerance(), opinion=opinion).scores
+    return replace(objective, opinion=opinion), warm._replace(scores=scores)

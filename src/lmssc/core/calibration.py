@@ -240,15 +240,15 @@ def _doubt_classes(shared: Calibration, loss: ClassDoubtLoss, answers: NDArray, 
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """One calibration for each number of missing views that enough samples have, and one for all others.
+    """One calibration for each kind of samples of which there are enough, and one for all others; see `kinds_of`.
 
-    Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
-    there and underconfident elsewhere.
+    Predictions for samples that lack views or links are less accurate; one calibration for all samples would be
+    overconfident there and underconfident elsewhere.
 
     Examples
     --------
     >>> calibration = GroupedCalibration(Calibration(), {1: Calibration(doubt=1.0)})
-    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), n_missing=np.array([0, 1]))
+    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), kinds=np.array([0, 1]))
     array([[0.9, 0.1],
            [0.5, 0.5]])
     """
@@ -256,26 +256,26 @@ class GroupedCalibration:
     overall: Calibration
     groups: dict[int, Calibration]
 
-    def __call__(self, scores: NDArray, n_missing: NDArray, abundance: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `n_missing` is the number of views that each sample lacks."""
+    def __call__(self, scores: NDArray, kinds: NDArray, abundance: NDArray | None = None) -> NDArray:
+        """Probabilities of the classes; `kinds` says what each sample lacks."""
         result = self.overall(scores, abundance)
-        for number, calibration in self.groups.items():
-            rows = n_missing == number
+        for kind, calibration in self.groups.items():
+            rows = kinds == kind
             result[rows] = calibration(scores[rows], abundance)
         return result
 
 
-def fit_by_missing(
+def fit_by_kind(
     scores: NDArray,
     targets: NDArray,
-    n_missing: NDArray,
+    kinds: NDArray,
     abundance: NDArray | None = None,
     prior: GroupedCalibration | None = None,
     *,
     penalise: bool = True,
     shared: Calibration | None = None,
 ) -> GroupedCalibration:
-    """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
+    """`fit_calibration` for all samples, and for each kind with at least 10 of them, with the overall T as prior.
 
     With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
     views differ from the overall T as much as they did there. Without penalties, classes have doubts of their own only
@@ -284,7 +284,7 @@ def fit_by_missing(
     Examples
     --------
     >>> sure = np.array([[0.9, 0.1], [0.1, 0.9]] * 50)
-    >>> found = fit_by_missing(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
+    >>> found = fit_by_kind(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
     >>> list(found.groups)
     [0]
     """
@@ -301,12 +301,12 @@ def fit_by_missing(
     )
     change = overall.temperature / before.overall.temperature
     found = {}
-    numbers, counts = np.unique(n_missing, return_counts=True)
-    if len(numbers) > 1:
-        for number in numbers[counts >= PRIOR.min_group_samples].tolist():
-            own = n_missing == number
-            usual = before.groups.get(number, before.overall)
-            found[number] = fit_calibration(
+    present, counts = np.unique(kinds, return_counts=True)
+    if len(present) > 1:
+        for kind in present[counts >= PRIOR.min_group_samples].tolist():
+            own = kinds == kind
+            usual = before.groups.get(kind, before.overall)
+            found[kind] = fit_calibration(
                 scores[own],
                 targets[own],
                 abundance,

@@ -19,6 +19,7 @@ from lmssc.core.fit_checkpoint import FitSaver
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
 from lmssc.core.fit_result import Answers, FitResult
 from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
+from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import PROBE, NewSampleProbe, Trust, choose_probe
 from lmssc.core.objective import IterationState
 from lmssc.core.predict import NeighborAverage
@@ -76,38 +77,22 @@ def fit(
         start, weights = begin_with_links(linked, targets, config, context, groups)
     else:
         start, weights = resume_with_links(linked, targets, config, groups, saved)
-    first, start = [start.state], start.without_state()
+    handover, start = [start.state], start.without_state()
     saver = FitSaver(start, hooks, weights)
     if saved is None:
-        saver.save(first[0], [])
-    state, terms, converged = iterate(start, first, config, hooks, context, saver.save_if_due)
+        saver.save(handover[0], [])
+    state, terms, converged = iterate(start, handover, config, hooks, context, saver.save_if_due)
     saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
-    smoothed = linked.smoothed(weights)
     answers = _final_answers(start, state, config)
-    result = make_result(smoothed, start, state, config, answers, terms, converged)
+    result = make_result(linked.smoothed(weights), start, state, config, answers, terms, converged)
     result = replace(result, targets=result.targets.with_uncounted(targets))
-    if weights is None:
-        return result
-    memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
-    if memory.loadings and result.probe is not None and result.ridge is not None:
-        samples = choose_probe(answers.targets.codes, answers.unreached, _random_order(smoothed, start))
-        memory = memory.judge_unlinked(
-            views,
-            samples,
-            result.loadings,
-            result.ridge,
-            result.average,
-            answers.distributions,
-            start.second_opinion,
-            start.confidence.held_out,
-        )
-    return replace(result, loadings=result.loadings[: len(views)], links=memory)
+    return result if weights is None else _with_links(result, linked, weights, start, answers)
 
 
 def iterate(
     start: Start,
-    first: list[IterationState],
+    handover: list[IterationState],
     config: FitConfig,
     hooks: FitHooks,
     context: FitContext,
@@ -115,10 +100,11 @@ def iterate(
 ) -> Alternation[IterationState]:
     """Lower J from the start, until it converges or is interrupted.
 
-    The only item of `first` is the first state. It is taken out, so that no graph but the last two is in memory.
+    `handover` is a list of the first state alone. It is taken out: as long as the caller held it, its graph would be in
+    memory beside the last two.
     """
     return alternate(
-        first.pop(),
+        handover.pop(),
         start.objective.step,
         start.objective.objective,
         max_iter=config.max_iter,
@@ -149,8 +135,8 @@ def _final_answers(start: Start, state: IterationState, config: FitConfig) -> An
         # Where no label reaches, Q alone has decided: not enough for an answer.
         frequencies = objective.targets.frequencies.astype(found.scores.dtype)
         found = found._replace(scores=np.where(found.unreached[:, None], frequencies, found.scores))
-    codes, n_missing = undo(objective.targets.codes), undo(objective.sample_kinds())
-    scores, calibration = calibrate_scores(found, codes, n_missing, start.confidence, config.balance)
+    codes, kinds = undo(objective.targets.codes), undo(objective.sample_kinds())
+    scores, calibration = calibrate_scores(found, codes, kinds, start.confidence, config.balance)
     distributions = scores / scores.sum(axis=1, keepdims=True)
     targets = start.permutation.undo_targets(objective.targets)
     return Answers(scores, distributions, found.unreached, calibration, targets, raw_scores, opinion)
@@ -186,7 +172,7 @@ def make_result(
         trust=trust,
         calibration=answers.calibration,
         gamma=objective.gamma,
-        n_missing=undo(objective.sample_kinds()),
+        kinds=undo(objective.sample_kinds()),
         terms=terms,
         converged=converged,
         neighbor_recall=getattr(state.search, "recall", 1.0),
@@ -213,12 +199,11 @@ def _judge_new_samples(
     latent: NDArray,
 ) -> tuple[NDArray | None, NewSampleProbe | None, Trust | None]:
     """The ridge of new samples that lack views, and the confidence of predictions for new samples."""
-    ridge = start.objective.ridge
-    links, unusual = start.objective.links, answers.unreached
+    ridge, links, left_out = start.objective.ridge, start.objective.links, answers.unreached
     if links is not None and links.n_without is not None:  # samples with links are judged by those that have some
-        unlinked = unusual | (start.permutation.undo(links.n_without) > 0)
-        unusual = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else unusual
-    probed = choose_probe(answers.targets.codes, unusual, _random_order(views, start))
+        unlinked = left_out | (start.permutation.undo(links.n_without) > 0)
+        left_out = unlinked if np.count_nonzero(~unlinked) >= PROBE.min_samples else left_out
+    probed = choose_probe(answers.targets.codes, left_out, _random_order(views, start))
     if ridge is None and not config.random_start:
         ridge = ridge_from_residuals(views, latent, state.loadings, probed)
     if not config.calibrate or ridge is None:
@@ -226,9 +211,30 @@ def _judge_new_samples(
     opinions = None if answers.opinion is None else answers.opinion.scores
     probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
     probe = probe.judged_by(start.confidence.held_out)
-    everything = np.ones(len(views), dtype=bool)
-    trust = average.trust(probe, everything, state.loadings, answers.distributions, start.second_opinion)
+    all_views = np.ones(len(views), dtype=bool)
+    trust = average.trust(probe, all_views, state.loadings, answers.distributions, start.second_opinion)
     return ridge, probe, trust
+
+
+def _with_links(
+    result: FitResult, linked: LinkedViews, weights: LinkWeights, start: Start, answers: Answers
+) -> FitResult:
+    """The result with what new samples need of the links; its loadings are then those of the given views alone."""
+    n_views = len(linked.views)
+    memory = replace(linked.memory(weights)[0], loadings=result.loadings[n_views:])
+    if memory.loadings and result.probe is not None and result.ridge is not None:
+        order = _random_order(linked.smoothed(weights), start)
+        memory = memory.judge_unlinked(
+            linked.views,
+            choose_probe(answers.targets.codes, answers.unreached, order),
+            result.loadings,
+            result.ridge,
+            result.average,
+            answers.distributions,
+            result.second_opinion,
+            result.held_out,
+        )
+    return replace(result, loadings=result.loadings[:n_views], links=memory)
 
 
 def _random_order(views: Views, start: Start) -> NDArray:

@@ -53,8 +53,8 @@ class FitResult:
         Calibration of the final scores.
     gamma : float
         γ in the units of the coordinates.
-    n_missing : ndarray of int of shape (n,)
-        Number of views that each sample lacks.
+    kinds : ndarray of int of shape (n,)
+        What each sample lacks: see `kinds_of`.
     terms : dict of str to ndarray
         Terms of J after each iteration.
     converged : bool
@@ -91,7 +91,7 @@ class FitResult:
     trust: Trust | None
     calibration: GroupedCalibration
     gamma: float
-    n_missing: NDArray
+    kinds: NDArray
     terms: dict[str, NDArray]
     converged: bool
     neighbor_recall: float

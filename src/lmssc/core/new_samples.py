@@ -40,7 +40,7 @@ MIN_KEPT = 1e-9
 class NeighborScores(NamedTuple):
     """Class scores of new samples, mean squared distances to their neighbours, and squared residuals.
 
-    `reach` is how far their values are from the median of fit, at most: 1 is as far as those of fit.
+    `reach` is the largest distance of their values from the median of a column, in units of that of the samples of fit.
     """
 
     scores: NDArray
@@ -263,11 +263,11 @@ class _Probed(NamedTuple):
     shown: NDArray
 
 
-def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray) -> NDArray:
+def choose_probe(codes: NDArray, left_out: NDArray, order: NDArray) -> NDArray:
     """Indices of the samples that are treated as new: the first without a label, then the first with one.
 
-    The scores of an unlabelled sample do not come from itself, so it is the better probe. `order` is a random order of
-    the samples.
+    The scores of an unlabelled sample do not come from itself, so it is the better probe. Unlabelled samples that are
+    `left_out` do not count. `order` is a random order of the samples.
 
     Examples
     --------
@@ -275,5 +275,5 @@ def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray) -> NDArray:
     array([0, 1, 2])
     """
     known = codes[order] >= 0
-    chosen = np.concatenate([order[~known & ~unreached[order]], order[known]])
+    chosen = np.concatenate([order[~known & ~left_out[order]], order[known]])
     return np.sort(chosen[: PROBE.max_samples])

@@ -71,7 +71,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     -------
     JudgedOpinion
     """
-    by_graph = held.balanced([fold.start.scores for fold in held.folds])
+    by_graph = held.balanced([fold.warm.scores for fold in held.folds])
     many = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
     if trust == 0 or not held.folds or (trust is None and many):
         return JudgedOpinion(trust or 0.0, by_graph)
@@ -225,6 +225,6 @@ def held_out_scores(held: HeldOutLabels, regression: OpinionRegression, kernel: 
     for fold in held.folds:
         opinions = regression.distributions(kernel, regression.coefficients(fold.rows))
         opinion = Opinion(opinions, anchor_weight(trust))
-        again = propagate(fold.start.laplacian, fold.targets, fold.start.scores, TOLERANCE, opinion=opinion)
+        again = propagate(fold.warm.laplacian, fold.targets, fold.warm.scores, TOLERANCE, opinion=opinion)
         found.append(again.scores)
     return held.balanced(found)

@@ -275,7 +275,7 @@ def predict_new(
     trust : Trust, optional
         Confidence for samples that have all views; measured on the probe if it is not given.
     reach : ndarray of shape (m,), optional
-        How far the values of each sample are from the median of fit, at most: 1 is as far as those of fit.
+        As in `NeighborScores`.
 
     Returns
     -------

@@ -137,7 +137,7 @@ def judge_view_graph(held: HeldOutLabels, objective: Objective, config: FitConfi
     if -before <= cost_of_weight(WEIGHTS[0]):  # no weight can gain as much as it costs
         return 0.0, held
     graph = mean_view_graph(held.views, objective.n_neighbors)
-    dense = isinstance(held.folds[0].start.laplacian, np.ndarray)
+    dense = isinstance(held.folds[0].warm.laplacian, np.ndarray)
     extra = dense_laplacian(graph) if dense else laplacian(graph)
 
     @cache
@@ -208,14 +208,14 @@ def _in_memory(view: View) -> View:
 
 
 def _log_likelihood(held: HeldOutLabels) -> float:
-    return held.log_likelihood(held.balanced([fold.start.scores for fold in held.folds]))
+    return held.log_likelihood(held.balanced([fold.warm.scores for fold in held.folds]))
 
 
 def _propagate_folds(held: HeldOutLabels, extra: Matrix) -> HeldOutLabels:
     """Each fold with one more Laplacian, and scores propagated with it."""
     folds = []
     for fold in held.folds:
-        L = fold.start.laplacian + extra
-        scores: NDArray = propagate(L, fold.targets, fold.start.scores, TOLERANCE).scores
-        folds.append(fold._replace(start=fold.start._replace(laplacian=L, scores=scores)))
+        L = fold.warm.laplacian + extra
+        scores: NDArray = propagate(L, fold.targets, fold.warm.scores, TOLERANCE).scores
+        folds.append(fold._replace(warm=fold.warm._replace(laplacian=L, scores=scores)))
     return replace(held, folds=folds)

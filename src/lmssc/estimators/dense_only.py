@@ -43,7 +43,7 @@ def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
             f"{about}, and no class has two labels, so that none can be held out: the confidence is not calibrated. "
             "Label a second sample of some classes",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

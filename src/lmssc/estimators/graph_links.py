@@ -77,7 +77,7 @@ class GraphLinksMixin:
                 f"the links of {', '.join(map(repr, names))} among labelled samples are not used: labelled samples are "
                 "linked among themselves far more often than to others, as if links were made from the labels",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         return [
             without_links_among(graph.links, problem.targets.labelled) if doubt else graph.links

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from lmssc.core.calibration import GroupedCalibration, fit_by_missing
+from lmssc.core.calibration import GroupedCalibration, fit_by_kind
 from lmssc.core.drawn_order import draw_order
 from lmssc.core.embed_views import residual_noise
 from lmssc.core.fit_result import FitResult
@@ -74,7 +74,7 @@ def finish(
         trust=trust,
         calibration=calibration,
         gamma=objective.gamma,
-        n_missing=np.zeros(objective.n_samples, dtype=np.int8),
+        kinds=np.zeros(objective.n_samples, dtype=np.int8),
         terms=terms,
         converged=converged,
         neighbor_recall=objective.search.recall,
@@ -178,9 +178,9 @@ def _calibrate(start: PartedStart) -> GroupedCalibration:
         rows = np.asarray(start.permutation.positions)[before.samples]
         reached = ~gather(executor, "unreached", rows)
         balanced = reweigh(np.maximum(gather(executor, "scores", rows[reached]), 0), weights)
-        n_missing = np.zeros(len(balanced), dtype=np.intp)
+        kinds = np.zeros(len(balanced), dtype=np.intp)
         probabilities = before.probabilities[reached]
-        calibration = fit_by_missing(balanced, probabilities, n_missing, abundance, calibration, penalise=False)
+        calibration = fit_by_kind(balanced, probabilities, kinds, abundance, calibration, penalise=False)
     executor.map(_set_calibrated, calibration, weights, abundance)
     return calibration
 

@@ -323,12 +323,12 @@ def _second_opinion(
     trust, calibration, losses, held_out = config.second_opinion, None, None, None
     if config.calibrate:
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
-        n_missing = np.zeros(len(first.embedded), dtype=np.intp)
+        kinds = np.zeros(len(first.embedded), dtype=np.intp)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
-        held = hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=False)
+        held = hold_out_of(chosen_objective, first, kinds, tol, config.balance, complete=False)
         trust, scores, _, _ = judge_opinion(held, config.second_opinion)
         calibration = held.calibrate(scores)
-        losses = held.losses(scores, calibration) if len(scores) else None
+        losses = held.losses(scores, calibration)
         if objective.n_samples <= MAX_CALIBRATION_SAMPLES and len(scores):
             held_out = held.rows, held.probabilities(scores, calibration)
     second_opinion = None
@@ -405,5 +405,5 @@ def _calibrate_start(
     scores = np.maximum(gather(executor, "scores", positions), 0)
     balanced = reweigh(scores, balanced_weights(objective))
     abundance = class_abundances(targets.codes, targets.n_classes)
-    n_missing = np.zeros(len(samples), dtype=np.intp)
-    return StartConfidence(calibration, samples, calibration(balanced, n_missing, abundance))
+    kinds = np.zeros(len(samples), dtype=np.intp)
+    return StartConfidence(calibration, samples, calibration(balanced, kinds, abundance))
