@@ -1,6 +1,5 @@
 """Reading of graphs: what a user passes as `lmssc.Graph` becomes checked links."""
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import Graph, GraphView
 from lmssc.data.row_index import index_of, is_default
 from lmssc.data.validation import name_parts, read_block
+from lmssc.data.warn_caller import warn_caller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
@@ -207,11 +207,9 @@ features. If they are links, pass lmssc.Graph(friends)
     """
     for name, block in blocks.items():
         if looks_like_links(block):
-            warnings.warn(
+            warn_caller(
                 f"view {name!r} has a column for each sample and looks like links between the samples, but its columns "
                 f"are used as features. If they are links, pass lmssc.Graph({name})",
-                UserWarning,
-                stacklevel=5,
             )
 
 

@@ -1,6 +1,5 @@
 """Answers for samples known from `fit` and for new ones: `predict_proba`, `predict` and `score`."""
 
-import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -20,6 +19,7 @@ from lmssc.data.scorer_guard import warn_of_scored_unlabelled
 from lmssc.data.validation import Masks, check_rows, has_dask
 from lmssc.data.view import RawView
 from lmssc.data.view_groups import has_any_view
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.graph_links import GraphLinksMixin
 from lmssc.estimators.new_input import NewInputMixin
 from lmssc.estimators.view_scaling import ViewScalingMixin
@@ -101,11 +101,9 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
                 if len(wordless):
                     usual = self.label_distributions_[self._counted].mean(axis=0)[None]
                     result = _put_rows(result, wordless, usual)
-                    warnings.warn(
+                    warn_caller(
                         f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "
                         "they have no word in common with the samples of fit and get the class frequencies",
-                        UserWarning,
-                        stacklevel=4,
                     )
         return result
 
