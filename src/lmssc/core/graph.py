@@ -345,6 +345,20 @@ def mean_squared_distances(weights: sparse.csr_array, points: NDArray, queries: 
     return np.einsum("ij,ij->i", away, away) + np.maximum(spread, 0)
 
 
+def graph_among_all(graph: sparse.csr_array, rows: NDArray, n_samples: int) -> sparse.csr_array:
+    """A graph of some samples, with a row and a column for each of all samples.
+
+    Examples
+    --------
+    >>> graph_among_all(sparse.csr_array([[0.0, 1.0], [2.0, 0.0]]), np.array([0, 2]), 3).toarray()
+    array([[0., 0., 1.],
+           [0., 0., 0.],
+           [2., 0., 0.]])
+    """
+    found = graph.tocoo()
+    return sparse.csr_array((found.data, (rows[found.row], rows[found.col])), shape=(n_samples, n_samples))
+
+
 def separate_groups(*parts: tuple[NDArray, NDArray]) -> list[NDArray]:
     """Points with one more coordinate that puts points of different groups further apart than any of the same group.
 

@@ -41,6 +41,7 @@ def warn_of_ids(dataset: Dataset) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> from lmssc.data.dataset import validate
     >>> rng = np.random.default_rng(0)
     >>> y = np.where(rng.random(200) < 0.2, rng.integers(0, 2, 200), -1)

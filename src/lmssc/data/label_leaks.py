@@ -58,6 +58,7 @@ def warn_of_leaks(dataset: Dataset) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> from lmssc.data.dataset import validate
     >>> rng = np.random.default_rng(0)
     >>> y = np.where(rng.random(200) < 0.2, rng.integers(0, 2, 200), -1)

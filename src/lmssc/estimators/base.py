@@ -25,10 +25,11 @@ from lmssc.data.id_columns import warn_of_ids
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.label_leaks import warn_of_leaks
 from lmssc.data.memmap import memory_map
+from lmssc.data.missing_views import has_any_view
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.shared_files import map_slices
 from lmssc.data.validation import Masks, is_view_collection
-from lmssc.data.view_groups import connected_views, group_of_samples, has_any_view, labels_in_shared_views
+from lmssc.data.view_groups import connected_views, group_of_samples, labels_in_shared_views
 from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin

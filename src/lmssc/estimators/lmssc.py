@@ -323,7 +323,7 @@ class LMSSC(
         if result.links is not None:
             n_views = len(views) + len(result.links.loadings)
             self._warn_of_unlinked(result.kinds, n_views, problem.targets.labelled)
-        targets = problem.targets.as_trusted_in(result.targets)
+        targets = problem.targets.with_trust_of(result.targets)
         scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
         self._warn_of_chance(result.held_out, targets, result.scores)
         self._warn_of_placement(result.placement, targets, result.scores)
@@ -403,12 +403,11 @@ class LMSSC(
             len(result.latent),
             int(self._labelled.sum()),
         )
-        self.__dict__.pop("_novelty", None)
-        known = {"_raw_scores": result.raw_scores, "_inner": result.order, "_candidates": result.candidates}
-        for name, value in known.items():
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if value is not None:
-                setattr(self, name, value)
+        # Absent where a fit has none: nothing of an earlier fit may stay.
+        optional = {"_raw_scores": result.raw_scores, "_inner": result.order, "_candidates": result.candidates}
+        for name in ("_novelty", *optional):
+            self.__dict__.pop(name, None)
+        self.__dict__.update({name: value for name, value in optional.items() if value is not None})
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
