@@ -203,36 +203,31 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     -------
     HeldOutLabels
     """
-    views, targets, kinds = objective.views, objective.targets, objective.sample_kinds()
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
-        order = permutation.first(n_samples, of=n_samples)
-        chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
-        views, targets, kinds = views.take(chosen), targets.take(chosen), kinds[chosen]
-        embedded = first.embedded[chosen]
-        groups = None if objective.groups is None else objective.groups[chosen]
-        links = None if objective.links is None else objective.links.take(chosen)
-        objective = replace(objective, groups=groups, links=links)
-        search = choose_search(n_samples, config.neighbor_recall, targets.n_classes if first.label_weight else None)
+        order, codes = permutation.first(n_samples, of=n_samples), objective.targets.codes
+        chosen = order[calibration_sample(codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
+        objective = replace(
+            objective,
+            views=objective.views.take(chosen),
+            targets=objective.targets.take(chosen),
+            groups=None if objective.groups is None else objective.groups[chosen],
+            links=None if objective.links is None else objective.links.take(chosen),
+        )
+        embedded, n_more = first.embedded[chosen], objective.targets.n_classes if first.label_weight else None
+        search = choose_search(n_samples, config.neighbor_recall, n_more)
         graph = objective.connect(embedded, search)
-        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(views)), kind="stable"))
+        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(objective.views)), kind="stable"))
         first = FirstGraph(embedded, graph, features, first.label_weight, search)
-    chosen_objective = replace(objective, views=views, targets=targets)
-    return hold_out_of(chosen_objective, first, kinds, tol, config.balance, complete=complete)
+    return hold_out_of(objective, first, tol, config.balance, complete=complete)
 
 
 def hold_out_of(
-    objective: Objective,
-    first: FirstGraph,
-    kinds: NDArray,
-    tol: float,
-    prior_power: float,
-    *,
-    complete: bool,
+    objective: Objective, first: FirstGraph, tol: float, prior_power: float, *, complete: bool
 ) -> HeldOutLabels:
     """Hold out labels of the samples of `objective`, and repeat the warm start."""
-    views, targets = objective.views, objective.targets
+    views, targets, kinds = objective.views, objective.targets, objective.sample_kinds()
     make_laplacian: Callable[[sparse.csr_array], Matrix] = objective.laplacian
     if len(targets) <= MAX_SAMPLES:
         links = None if objective.links is None else objective.links.laplacian
@@ -259,13 +254,24 @@ def hold_out_of(
         def label(known: Targets) -> NDArray:
             return balance(run(targets=known).scores, known.codes, prior_power)
 
-        answers = label(targets).argmax(axis=1)
-        for drawn in draw_labels(answers, targets, np.argsort(drawn_numbers, kind="stable")):
-            rows = np.flatnonzero(~drawn.labelled & (kinds == 0))
-            if len(rows):
-                scores = np.maximum(label(drawn)[rows], 0)
-                consistency.append((scores, expected_classes(scores, answers[rows])))
+        consistency = _answers_again(label, targets, kinds, np.argsort(drawn_numbers, kind="stable"))
     return HeldOutLabels(views, targets, kinds, prior_power, folds, complete, consistency)
+
+
+def _answers_again(
+    label: Callable[[Targets], NDArray], targets: Targets, kinds: NDArray, order: NDArray
+) -> list[tuple[NDArray, NDArray]]:
+    """Scores of samples from labels that are answers, and the classes that they are taken to have.
+
+    `label` gives the scores of all samples with some labels, and `order` is a random order of them.
+    """
+    answers, found = label(targets).argmax(axis=1), []
+    for drawn in draw_labels(answers, targets, order):
+        rows = np.flatnonzero(~drawn.labelled & (kinds == 0))
+        if len(rows):
+            scores = np.maximum(label(drawn)[rows], 0)
+            found.append((scores, expected_classes(scores, answers[rows])))
+    return found
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

@@ -72,11 +72,11 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     JudgedOpinion
     """
     by_graph = held.balanced([fold.warm.scores for fold in held.folds])
-    many = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
-    if trust == 0 or not held.folds or (trust is None and many):
+    too_few_labels = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
+    if trust == 0 or not held.folds or (trust is None and too_few_labels):
         return JudgedOpinion(trust or 0.0, by_graph)
-    alone = held.log_likelihoods(by_graph)
-    before = float(alone.sum())
+    graph_logs = held.log_likelihoods(by_graph)
+    before = float(graph_logs.sum())
     if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
         return JudgedOpinion(0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
@@ -98,7 +98,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
 
     def gain(trust: float) -> float:
         if trust not in gains:
-            gains[trust] = held.log_likelihoods(scores(trust)) - alone
+            gains[trust] = held.log_likelihoods(scores(trust)) - graph_logs
         return float(gains[trust].sum()) - cost_of_trust(trust, evidence)
 
     best = climb(TRUSTS, gain)

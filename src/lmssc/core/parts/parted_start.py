@@ -323,9 +323,8 @@ def _second_opinion(
     trust, calibration, losses, held_out = config.second_opinion, None, None, None
     if config.calibrate:
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
-        kinds = np.zeros(len(first.embedded), dtype=np.intp)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
-        held = hold_out_of(chosen_objective, first, kinds, tol, config.balance, complete=False)
+        held = hold_out_of(chosen_objective, first, tol, config.balance, complete=False)
         trust, scores, _, _ = judge_opinion(held, config.second_opinion)
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration)
