@@ -202,7 +202,7 @@ def _first_graph(objective: Objective, latent: NDArray, permutation: Permutation
     shared = config.calibrate and config.label_weight > 0 and n_samples <= MAX_CALIBRATION_SAMPLES
     search = choose_search(n_samples, config.neighbor_recall, objective.targets.n_classes if shared else None)
     graph = objective.connect(embedded, search)
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     features = NystroemRows(embedded, draw_order(order, lambda: objective.views))
     return FirstGraph(embedded, graph, features, config.label_weight * features.features.energy, search)
 
@@ -293,20 +293,20 @@ def _judge(
     if not config.calibrate:
         if not config.second_opinion:
             return _Judged(objective, warm)
-        regression = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
-        objective, warm = _with_opinion(objective, warm, regression, config.second_opinion)
-        return _Judged(objective, warm, second_opinion=regression.finish(config.second_opinion))
+        given = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
+        objective, warm = _with_opinion(objective, warm, given, config.second_opinion)
+        return _Judged(objective, warm, second_opinion=given.finish(config.second_opinion))
     held = hold_out(objective, first, permutation, config)
     view_weight, held = judge_view_graph(held, objective, config)
     objective, warm = _with_view_graph(objective, warm, view_weight, held.view_graph)
-    trust, held_scores, own, kernel = judge_opinion(held, config.second_opinion)
+    trust, held_scores, regression, kernel = judge_opinion(held, config.second_opinion)
     second_opinion = None
     if trust:
-        if own is None or not held.complete:  # it is of some of the samples, or there is none
+        if regression is None or not held.complete:  # there is none, or one on some of the samples
             order, kernel = permutation.random_order, None
-            own = OpinionRegression(objective.views, objective.targets, order, laplacian=held.complete)
-        objective, warm = _with_opinion(objective, warm, own, trust, kernel)
-        second_opinion = own.finish(trust)
+            regression = OpinionRegression(objective.views, objective.targets, order, laplacian=held.complete)
+        objective, warm = _with_opinion(objective, warm, regression, trust, kernel)
+        second_opinion = regression.finish(trust)
     confidence = calibrate_start(objective, warm, held, held_scores, permutation, config.balance)
     return _Judged(objective, warm, held, confidence, second_opinion, view_weight)
 

@@ -239,7 +239,7 @@ def _with_links(
 
 def _random_order(views: Views, start: Start) -> NDArray:
     """A random order of the samples, whose views are in canonical order."""
-    return draw_order(start.permutation.first_samples(views.n_samples, of=views.n_samples), lambda: views)
+    return draw_order(start.permutation.shuffled_samples(views.n_samples), lambda: views)
 
 
 def _sorted(matrix: sparse.csr_array) -> sparse.csr_array:

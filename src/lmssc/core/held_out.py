@@ -206,7 +206,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
-        order, codes = permutation.first(n_samples, of=n_samples), objective.targets.codes
+        order, codes = permutation.shuffled(n_samples), objective.targets.codes
         chosen = order[calibration_sample(codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
         objective = replace(
             objective,

@@ -118,7 +118,7 @@ def _calibrate(
     unreached: NDArray,
 ) -> Calibration:
     """Calibration of the final scores, to match those of the warm start, which held-out labels calibrate."""
-    drawn = draw_order(start.permutation.first_samples(len(targets), of=len(targets)), lambda: views)
+    drawn = draw_order(start.permutation.shuffled_samples(len(targets)), lambda: views)
     held_out = one_label_of_each_class(targets.codes, drawn)
     if not len(held_out):
         return Calibration()

@@ -58,7 +58,7 @@ def finish(
         opinion = Opinion(scores, objective.opinion_weight)
     codes = start.permutation.undo(targets.codes)
     positions = np.asarray(start.permutation.positions)
-    random_order = start.permutation.first_samples(len(codes), of=len(codes))
+    random_order = start.permutation.shuffled_samples(len(codes))
     drawn = draw_order(random_order, lambda: gather_views(executor, positions))
     ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached, drawn), average)
     return FitResult(

@@ -210,7 +210,7 @@ def _features(objective: PartedObjective, permutation: Permutation) -> NystroemF
     executor, n_samples, stretch = objective.executor, objective.n_samples, objective.stretch
     centre = total(executor.map(_embedded_sum, stretch)) / n_samples
     spread = float(total(executor.map(_embedded_squares, stretch, centre)).sum() / n_samples)
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     chosen = draw_order(order, lambda: gather_views(executor, np.arange(n_samples)))[:MAX_LANDMARKS]
     return NystroemFeatures.from_moments(centre, spread, gather_embedded(objective, chosen))
 
@@ -346,7 +346,7 @@ def _calibration_problem(
 ) -> tuple[Objective, FirstGraph]:
     """Some samples, in canonical order, as a problem in memory."""
     config, targets, n_samples = objective.config, objective.targets, objective.n_samples
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
     some = Objective(
         gather_views(objective.executor, chosen),
@@ -367,7 +367,7 @@ def _calibration_problem(
 def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: float) -> SecondOpinion:
     """Fit the second opinion to the labels, and give each part that on its samples."""
     executor, targets, n_samples = objective.executor, objective.targets, objective.n_samples
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     rows = order[targets.labelled[order]][:MAX_OPINION_SAMPLES]
     regression = OpinionRegression(gather_views(executor, rows), targets.take(rows))
     second_opinion = regression.finish(trust)
