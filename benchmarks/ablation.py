@@ -12,7 +12,7 @@ from typing import Any
 from accuracy_page import CHOSEN, parts_markdown
 
 from lmssc import LMSSC, LMSSCCV, compare
-from lmssc.core.start import begin
+from lmssc.core.begin import begin
 from lmssc.datasets import load
 from lmssc.estimators.problem import Problem, Solution
 from lmssc.evaluation.comparison import Comparison

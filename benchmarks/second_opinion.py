@@ -18,8 +18,8 @@ import numpy as np
 from development import NAMES, STAND_INS, WHEELS, load_views
 
 from lmssc import LMSSC
-from lmssc.core import fit, opinion_trust, start
-from lmssc.core.calibration import balance
+from lmssc.core import begin, fit, opinion_trust
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 from lmssc.evaluation.splits import stratified_split
@@ -37,7 +37,7 @@ LOSS_WEIGHT = 3.0
 
 def judge_all(found, held, _trust):
     """Stands in for `judge_opinion`: keeps the gain of each trust, and trusts none."""
-    by_graph = held.balanced([fold.start.scores for fold in held.folds])
+    by_graph = held.balanced([fold.warm.scores for fold in held.folds])
     found["gains"] = dict.fromkeys(opinion_trust.TRUSTS, 0.0)
     if held.folds:
         regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
@@ -60,7 +60,7 @@ def run_one(views, target, rate, repeat):
         return finish(start, state, config)
 
     with (
-        mock.patch.object(start, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),
+        mock.patch.object(begin, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),
         mock.patch.object(fit, "_final_answers", keep),
         warnings.catch_warnings(),
     ):

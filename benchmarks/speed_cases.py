@@ -58,13 +58,14 @@ class PartTimes:
 def whole_fit(args, data):
     """A whole fit with the defaults, and the time of each part."""
     from lmssc import LMSSC
-    from lmssc.core import fit, initialization, objective, start
+    from lmssc.core import begin, fit, initialization, objective
 
     times = PartTimes()
     times.watch(LMSSC, "_fit_scalings", "scaling")
     times.watch(fit, "begin_with_links", "rest of start")
     times.watch(initialization, "latent_start", "SVD")
-    times.watch(start, "_second_opinion", "calibration")
+    for name in ("judge_opinion", "_with_opinion", "calibrate_start"):
+        times.watch(begin, name, "calibration")
     times.watch(objective.Objective, "update_loadings", "W")
     times.watch(objective, "update_latent", "H")
     times.watch(objective.Objective, "update_graph", "S")

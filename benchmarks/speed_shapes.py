@@ -29,7 +29,7 @@ FIELDS = ("shape", "version", "lmssc", "next", "peer", "ratio", "memory", "peak"
 PARTS = {
     "scaling": [("lmssc.estimators.view_scaling", "fit_scalings"), ("lmssc.estimators.view_scaling", "scale_views")],
     "SVD": [("lmssc.core.initialization", "latent_start")],
-    "held-out labels": [("lmssc.core.start", "hold_out"), ("lmssc.core.start", "calibrate_start")],
+    "held-out labels": [("lmssc.core.begin", "hold_out"), ("lmssc.core.begin", "calibrate_start")],
     "neighbours": [("lmssc.core.objective", "learn_graph")],
     "propagation": [("lmssc.core.warm_start", "propagate"), ("lmssc.core.objective", "propagate")],
 }

@@ -15,9 +15,9 @@ from development import STAND_INS, TEXTS
 from second_opinion import NAMES, run_sets
 
 from lmssc import LMSSC
-from lmssc.core import start, view_graph
-from lmssc.core.calibration import balance
+from lmssc.core import begin, view_graph
 from lmssc.core.graph import laplacian
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.evaluation.splits import stratified_split
 
@@ -36,8 +36,8 @@ def run_one(views, target, rate, repeat):
         return 0.0, held
 
     with (
-        mock.patch.object(start, "judge_view_graph", judge),
-        mock.patch.object(start, "_with_view_graph", keep),
+        mock.patch.object(begin, "judge_view_graph", judge),
+        mock.patch.object(begin, "_with_view_graph", keep),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")

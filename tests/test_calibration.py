@@ -8,7 +8,6 @@ from lmssc.core.calibration import (
     N_FOLDS,
     Calibration,
     abundances,
-    balance,
     calibration_sample,
     doubt_cost,
     fit_calibration,
@@ -16,6 +15,7 @@ from lmssc.core.calibration import (
     temper,
 )
 from lmssc.core.calibration_loss import PRIOR, ClassDoubtLoss
+from lmssc.core.prior_correction import balance
 from lmssc.datasets import make_multiview
 from lmssc.evaluation.splits import stratified_split
 from lmssc.metrics import score

@@ -38,7 +38,7 @@ def fit_dropping(monkeypatch):
             probability[nodes[rows]] = 1.0
             return LabelDoubt(np.zeros((len(targets), targets.n_classes)), probability, SHARE, by_odds=False)
 
-        monkeypatch.setattr("lmssc.core.start.doubt_labels", doubt)
+        monkeypatch.setattr("lmssc.core.begin.doubt_labels", doubt)
         return LMSSC(label_noise="auto", **parameters).fit(X, y)
 
     return run
@@ -142,5 +142,5 @@ def test_labels_come_back_as_they_were_without_any_trust():
     np.testing.assert_array_equal(left.frequencies, given.without_labels(lost).frequencies)
     assert given.with_uncounted(given) is given
     half = given.doubt(nodes, np.array([1.0, 1.0, 0.5, 1.0, 1.0, 1.0])).without_labels(lost).with_uncounted(given)
-    np.testing.assert_array_equal(given.as_trusted_in(half).trust[:2], [np.inf, 0.3])
-    np.testing.assert_array_equal(given.as_trusted_in(half).labelled, [True, True, False, False, False])
+    np.testing.assert_array_equal(given.with_trust_of(half).trust[:2], [np.inf, 0.3])
+    np.testing.assert_array_equal(given.with_trust_of(half).labelled, [True, True, False, False, False])

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import LMSSC
-from lmssc.core.start import begin
+from lmssc.core.begin import begin
 from lmssc.datasets import make_multiview
 from lmssc.evaluation.runs import Data
 from lmssc.metrics import expected_calibration_error

@@ -5,8 +5,8 @@ import pytest
 
 import oracles
 from lmssc import LMSSC
+from lmssc.core.embed_views import MIN_NOISE_SHARE
 from lmssc.core.incomplete_samples import N_ROUNDS, embed_incomplete, fit_ridge
-from lmssc.core.new_samples import PROBE
 from lmssc.data.view import View
 from lmssc.data.views import Views
 from lmssc.datasets import make_multiview
@@ -33,7 +33,7 @@ def test_ridge_is_noise_over_moments_by_expectation_maximisation(seed):
         for i in range(len(H))
     ]  # fmt: skip
     n_numbers = sum(len(x) for x, _ in rows)
-    noise, C = PROBE.min_noise_share * sum(x @ x for x, _ in rows) / n_numbers, H.T @ H / len(H)
+    noise, C = MIN_NOISE_SHARE * sum(x @ x for x, _ in rows) / n_numbers, H.T @ H / len(H)
     for _ in range(N_ROUNDS):
         means, covariances = oracles.normal_positions(rows, C, noise)
         C = (means.T @ means + covariances.sum(axis=0)) / len(H)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import lmssc.core.begin
 import lmssc.core.initialization
-import lmssc.core.start
 from lmssc.core.initialization import latent_start
 from lmssc.core.truncated_svd import SVDLimits, leading_directions
 from lmssc.data.views import Views

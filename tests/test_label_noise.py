@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 
 from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
-from lmssc.core.label_judges import EXPONENTS, LOG_STD, class_mean_logs, fit_exponents
 from lmssc.core.label_noise import doubt_labels, trust_labels
+from lmssc.core.noise_estimate import EXPONENTS, LOG_STD, class_mean_logs, fit_exponents
 from lmssc.core.targets import Targets
 
 

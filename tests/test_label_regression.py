@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import oracles
-from lmssc.core import label_regression as expectation
+from lmssc.core import label_regression, nystroem
 from lmssc.core.alternation import relative_change
-from lmssc.core.label_regression import LabelRegressor, NystroemFeatures, NystroemRows, Regression
+from lmssc.core.label_regression import LabelRegressor, Regression
+from lmssc.core.nystroem import NystroemFeatures, NystroemRows
 
 
 def some_places(seed, n=60, r=4, n_classes=3):
@@ -30,7 +31,7 @@ def test_labels_of_many_classes_are_a_sparse_factor(monkeypatch):
     Z, F, labelled, _ = some_places(0)
     dense, regression = Regression(Z, labelled), Regression(Z, labelled)
     dense.adapt(F)
-    monkeypatch.setattr(expectation, "MAX_DENSE_CLASSES", 2)
+    monkeypatch.setattr(label_regression, "MAX_DENSE_CLASSES", 2)
     regression.adapt(F)
     assert regression.ridge == pytest.approx(dense.ridge, rel=1e-12)
     np.testing.assert_allclose(regression.fit(F)(Z), dense.fit(F)(Z), atol=1e-12)
@@ -59,7 +60,7 @@ def test_the_change_of_predictions_needs_no_predictions():
 def test_fewer_landmarks_are_close(monkeypatch):
     Z, F, labelled, _ = some_places(1, n=400)
     exact = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "MAX_LANDMARKS", 100)
+    monkeypatch.setattr(nystroem, "MAX_LANDMARKS", 100)
     close = Regression(Z, labelled).fit(F)(Z)
     assert np.corrcoef(exact.ravel(), close.ravel())[0, 1] > 0.99
 
@@ -67,7 +68,7 @@ def test_fewer_landmarks_are_close(monkeypatch):
 def test_blocks_change_nothing(monkeypatch):
     Z, F, labelled, _ = some_places(2)
     whole = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "BATCH_NUMBERS", 500)
+    monkeypatch.setattr(nystroem, "BATCH_NUMBERS", 500)
     np.testing.assert_allclose(Regression(Z, labelled).fit(F)(Z), whole, atol=1e-9)
 
 
@@ -76,7 +77,7 @@ def test_some_samples_are_enough(monkeypatch):
     labelled = np.arange(3000) % 10 == 0
     F[:] = 0.8 * np.eye(3)[codes] + 0.2 * F
     every = Regression(Z, labelled).fit(F)(Z)
-    monkeypatch.setattr(expectation, "MAX_FIT_SAMPLES", 500)
+    monkeypatch.setattr(nystroem, "MAX_FIT_SAMPLES", 500)
     regression = Regression(Z, labelled)
     assert len(regression.chosen) == 300 + 500, "all that are labelled, and as many others as there may be"
     assert np.corrcoef(every.ravel(), regression.fit(F)(Z).ravel())[0, 1] > 0.99
@@ -124,8 +125,8 @@ def ridge_for(noise, seed=0):
 
 def test_noise_raises_the_ridge():
     clean, some, much = (ridge_for(noise) for noise in (0.0, 0.1, 0.3))
-    assert clean == pytest.approx(expectation.RIDGE)
-    assert 1.5 * clean < some < much <= 16 * expectation.RIDGE
+    assert clean == pytest.approx(label_regression.RIDGE)
+    assert 1.5 * clean < some < much <= 16 * label_regression.RIDGE
 
 
 def test_the_noise_by_its_formula():
@@ -140,4 +141,4 @@ def test_one_class_and_everything_labelled_have_the_usual_ridge():
     for labelled, F in ((np.ones(4, dtype=bool), np.eye(2)[[0, 1, 0, 1]]), (np.arange(4) < 2, np.ones((4, 1)))):
         regression = Regression(np.arange(4.0)[:, None], labelled)
         regression.adapt(F)
-        assert regression.ridge == expectation.RIDGE
+        assert regression.ridge == label_regression.RIDGE

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import lmssc.core.begin
 import lmssc.core.initialization
-import lmssc.core.start
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
 from lmssc.core.graph import laplacian
@@ -54,7 +54,7 @@ def fit_quietly(clf, views, y):
 def started(views, y, **parameters):
     """Objective and first state of a fit, in its own order."""
     seen = []
-    begin = lmssc.core.start.begin
+    begin = lmssc.core.begin.begin
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lmssc.core.link_choice.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
         LMSSC(max_iter=1, calibrate=False, **parameters).fit(views, y)

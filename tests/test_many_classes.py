@@ -7,9 +7,10 @@ from scipy import sparse
 import lmssc
 from lmssc import LMSSC
 from lmssc.core import many_classes
-from lmssc.core.calibration import balance, fit_calibration
+from lmssc.core.calibration import fit_calibration
 from lmssc.core.class_codes import CodedTargets, class_codes, label_matrix
 from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.core.sparse_scores import (
     balance_sparsely,

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import lmssc
 from lmssc import LMSSC
-from lmssc.core.new_samples import PROBE, NewSampleProbe, embed_views
+from lmssc.core.embed_views import embed_views
+from lmssc.core.new_samples import PROBE, NewSampleProbe
 from lmssc.datasets import make_multiview
 
 

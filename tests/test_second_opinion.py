@@ -11,7 +11,7 @@ from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import laplacian, learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
 from lmssc.core.mean_kernel import MeanKernel
-from lmssc.core.opinion_trust import GAIN_OF_GRAPH, LABELLED_SHARE, cost_of_trust, proof_of_graph, unseen_scores
+from lmssc.core.opinion_trust import GAIN_OF_GRAPH, LABELLED_SHARE, cost_of_trust, evidence_for_graph, unseen_scores
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression
 from lmssc.core.targets import Targets
@@ -196,7 +196,7 @@ def test_a_subset_of_large_data_judges_the_kernel_that_all_get(monkeypatch):
             super().__init__(*arguments, laplacian=laplacian)
 
     monkeypatch.setattr("lmssc.core.opinion_trust.OpinionRegression", Watched)
-    monkeypatch.setattr("lmssc.core.start.OpinionRegression", Watched)
+    monkeypatch.setattr("lmssc.core.begin.OpinionRegression", Watched)
     LMSSC(second_opinion=0.5, scaling=None).fit(views, y)
     assert asked == [False, False]
 
@@ -358,11 +358,11 @@ def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatc
         right += np.log((1 + (others == codes[i]).sum()) / (3 + len(others)))
     assert held.log_likelihood_by_frequencies() == pytest.approx(right)
     monkeypatch.setattr(opinion_trust, "LABELLED_SHARE", 1.0)
-    assert proof_of_graph(held, right) == 1.0  # 14 labels cannot tell
+    assert evidence_for_graph(held, right) == 1.0  # 14 labels cannot tell
     monkeypatch.setattr(opinion_trust, "MIN_HELD_OUT", 14)
-    assert proof_of_graph(held, right + 3) == pytest.approx(3 / GAIN_OF_GRAPH)
-    assert proof_of_graph(held, right - 1) == 0.0
-    assert cost_of_trust(0.9, proof=0.0) < cost_of_trust(0.1, proof=1.0)
+    assert evidence_for_graph(held, right + 3) == pytest.approx(3 / GAIN_OF_GRAPH)
+    assert evidence_for_graph(held, right - 1) == 0.0
+    assert cost_of_trust(0.9, evidence=0.0) < cost_of_trust(0.1, evidence=1.0)
 
 
 @pytest.mark.parametrize("n_samples", [100, 40, 20])
@@ -371,7 +371,7 @@ def test_a_graph_is_protected_less_where_few_samples_lack_a_label(n_samples):
     held = HeldOutLabels(
         as_views([np.zeros((n_samples, 1))]), Targets.from_codes(codes, 2), np.zeros(n_samples), 0.5, [], True
     )
-    assert proof_of_graph(held, 0.0) == pytest.approx(min(1.0, LABELLED_SHARE * n_samples / 10))
+    assert evidence_for_graph(held, 0.0) == pytest.approx(min(1.0, LABELLED_SHARE * n_samples / 10))
 
 
 def test_without_held_out_labels_only_a_given_trust_counts():
@@ -479,7 +479,7 @@ def test_large_data_in_their_own_order_and_single_precision(monkeypatch):
     views, truth, y = spread_thinly(400, 200)
     views = [view.astype(np.float32) for view in views]
     small = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
-    monkeypatch.setattr("lmssc.core.start.is_large", lambda n: True)
+    monkeypatch.setattr("lmssc.core.begin.is_large", lambda n: True)
     large = LMSSC(second_opinion=0.5, calibrate=False).fit(views, y)
     np.testing.assert_allclose(large._opinion.scores, small._opinion.scores, atol=1e-6)
     assert large.label_distributions_.dtype == np.float32

@@ -44,7 +44,7 @@ def test_one_round_there_is_whatever_rests(monkeypatch):
 
 def test_with_many_classes_the_expected_scores_have_fewer_columns_and_the_same_distances(monkeypatch):
     """Forty classes on five coordinates: the graph, and so the scores, are those of all forty columns."""
-    monkeypatch.setattr("lmssc.core.label_regression.MAX_LANDMARKS", 10)
+    monkeypatch.setattr("lmssc.core.nystroem.MAX_LANDMARKS", 10)
     rng = np.random.default_rng(0)
     codes = np.arange(200) % 40
     points = rng.normal(size=(40, 5))[codes] + 0.3 * rng.normal(size=(200, 5))

@@ -1,6 +1,5 @@
 """A fit on a Dask cluster: where its parts are, and how it goes on when a worker dies."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,8 +17,8 @@ from lmssc.cluster.dask_executor import (
     alive_workers,
     distributed,
 )
-from lmssc.core.fit import FitResult
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_result import FitResult
 from lmssc.core.parts.executor import Executor
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.parts.partition import part_bounds
@@ -28,6 +27,7 @@ from lmssc.core.targets import Targets
 from lmssc.data.file_lock import LockedFolder
 from lmssc.data.memmap import stored_bytes
 from lmssc.data.views import Views
+from lmssc.data.warn_caller import warn_caller
 
 # A fit starts over or resumes at most so many times: then the cluster is the problem.
 MAX_LOSSES = 20
@@ -160,7 +160,7 @@ def fit_on_cluster(
             try:
                 return fit_in_parts(views, targets, config, ClusterPlan(opened, shared), hooks, context)
             except WorkerLostError as error:
-                warnings.warn(f"{error}: the fit continues from its last checkpoint", UserWarning, stacklevel=2)
+                warn_caller(f"{error}: the fit continues from its last checkpoint")
                 _wait_for_workers(opened, n_workers)
         raise WorkerLostError(f"workers died {MAX_LOSSES} times: the fit needs more memory, or another cluster")
 

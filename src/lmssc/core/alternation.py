@@ -1,7 +1,6 @@
 """The loop that every iterative method here shares: steps, stop rule, history, progress."""
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.progress import IterationProgress
+from lmssc.data.warn_caller import warn_caller
 
 
 class HasChange(Protocol):
@@ -117,10 +117,8 @@ def alternate(
     except KeyboardInterrupt:
         if not interruptible:
             raise
-        warnings.warn(
+        warn_caller(
             f"interrupted after {len(records)} iterations: the model is the result so far and has not converged",
-            UserWarning,
-            stacklevel=2,
         )
     terms = {name: np.array([record[name] for record in records]) for name in (records[0] if records else {})}
     return Alternation(state, terms, converged)

@@ -13,8 +13,6 @@ from lmssc.numerics.newton import minimize_within
 
 N_FOLDS = 5
 """Folds of held-out labels."""
-MAX_PRIOR_RATIO = 2.0
-"""The prior correction of a class is clipped to [½, 2]: beyond, it may come from an outlier."""
 
 
 LOG_TEMPERATURES = (float(np.log(PRIOR.min_temperature)), float(np.log(PRIOR.max_temperature)))
@@ -39,56 +37,6 @@ def temper(scores: NDArray, temperature: float) -> NDArray:
     np.exp(powers, out=powers)
     powers /= powers.sum(axis=1, keepdims=True)
     return powers
-
-
-def balance(scores: NDArray, codes: NDArray, power: float) -> NDArray:
-    """Prior correction: scores reweighted by class, rows normalised to sum to 1.
-
-    Propagation favours classes with many labels, and classes whose labels are central in the graph. With q_j the share
-    of class j among the labels (plus one label of each class) and m_j its share among the scores of all samples, scores
-    are multiplied by q_j^(−b)·(q_j/m_j)^min(1, 2b), with q_j/m_j clipped to [½, 2].
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, c)
-        F, of all samples.
-    codes : ndarray of int of shape (n,)
-        Class of each sample, −1 without a label.
-    power : float
-        b. With 0 scores stay as they are; with 0.5 the totals of the classes are about proportional to the root of
-        their number of labels; with 1 they are about equal.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-
-    Examples
-    --------
-    >>> F = np.array([[1.0, 0.0], [0.0, 1.0], [0.55, 0.45], [0.9, 0.1], [0.8, 0.2]])
-    >>> balance(F, np.array([0, 1, -1, -1, -1]), power=0.5).round(2)  # class 0 has more than its share
-    array([[1.  , 0.  ],
-           [0.  , 1.  ],
-           [0.4 , 0.6 ],
-           [0.83, 0.17],
-           [0.68, 0.32]])
-    """
-    scores = np.maximum(scores, 0)
-    return reweigh(scores, class_weights(codes, scores.mean(axis=0, dtype=np.float64), power))
-
-
-def class_weights(codes: NDArray, masses: NDArray, power: float) -> NDArray:
-    """What `balance` multiplies the scores of each class by; `masses` is the mean over all samples of its scores."""
-    counts = np.bincount(codes[codes >= 0], minlength=len(masses)) + 1
-    shares = counts / counts.sum()
-    ratios = np.clip(shares / np.maximum(masses, np.finfo(float).tiny), 1 / MAX_PRIOR_RATIO, MAX_PRIOR_RATIO)
-    return shares**-power * ratios ** min(1.0, 2 * power)
-
-
-def reweigh(scores: NDArray, weights: NDArray) -> NDArray:
-    """Scores times the weight of their class, rows normalised to sum to 1."""
-    weighted = scores * weights.astype(scores.dtype)
-    weighted /= weighted.sum(axis=1, keepdims=True)
-    return weighted
 
 
 @dataclass(frozen=True)
@@ -292,15 +240,15 @@ def _doubt_classes(shared: Calibration, loss: ClassDoubtLoss, answers: NDArray, 
 
 @dataclass(frozen=True)
 class GroupedCalibration:
-    """One calibration for each number of missing views that enough samples have, and one for all others.
+    """One calibration for each kind of samples of which there are enough, and one for all others; see `kinds_of`.
 
-    Predictions for samples that lack views are less accurate; one calibration for all samples would be overconfident
-    there and underconfident elsewhere.
+    Predictions for samples that lack views or links are less accurate; one calibration for all samples would be
+    overconfident there and underconfident elsewhere.
 
     Examples
     --------
     >>> calibration = GroupedCalibration(Calibration(), {1: Calibration(doubt=1.0)})
-    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), n_missing=np.array([0, 1]))
+    >>> calibration(np.array([[0.9, 0.1], [0.9, 0.1]]), kinds=np.array([0, 1]))
     array([[0.9, 0.1],
            [0.5, 0.5]])
     """
@@ -308,26 +256,26 @@ class GroupedCalibration:
     overall: Calibration
     groups: dict[int, Calibration]
 
-    def __call__(self, scores: NDArray, n_missing: NDArray, abundance: NDArray | None = None) -> NDArray:
-        """Probabilities of the classes; `n_missing` is the number of views that each sample lacks."""
+    def __call__(self, scores: NDArray, kinds: NDArray, abundance: NDArray | None = None) -> NDArray:
+        """Probabilities of the classes; `kinds` says what each sample lacks."""
         result = self.overall(scores, abundance)
-        for number, calibration in self.groups.items():
-            rows = n_missing == number
+        for kind, calibration in self.groups.items():
+            rows = kinds == kind
             result[rows] = calibration(scores[rows], abundance)
         return result
 
 
-def fit_by_missing(
+def fit_by_kind(
     scores: NDArray,
     targets: NDArray,
-    n_missing: NDArray,
+    kinds: NDArray,
     abundance: NDArray | None = None,
     prior: GroupedCalibration | None = None,
     *,
     penalise: bool = True,
     shared: Calibration | None = None,
 ) -> GroupedCalibration:
-    """`fit_calibration` for all samples, and for at least 10 that lack equally many views with the overall T as prior.
+    """`fit_calibration` for all samples, and for each kind with at least 10 of them, with the overall T as prior.
 
     With `prior`, a calibration of earlier scores of the same samples, its T are the prior: those of samples that lack
     views differ from the overall T as much as they did there. Without penalties, classes have doubts of their own only
@@ -336,7 +284,7 @@ def fit_by_missing(
     Examples
     --------
     >>> sure = np.array([[0.9, 0.1], [0.1, 0.9]] * 50)
-    >>> found = fit_by_missing(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
+    >>> found = fit_by_kind(sure, np.full((100, 2), 0.5), np.repeat([0, 1], [95, 5]))
     >>> list(found.groups)
     [0]
     """
@@ -353,12 +301,12 @@ def fit_by_missing(
     )
     change = overall.temperature / before.overall.temperature
     found = {}
-    numbers, counts = np.unique(n_missing, return_counts=True)
-    if len(numbers) > 1:
-        for number in numbers[counts >= PRIOR.min_group_samples].tolist():
-            own = n_missing == number
-            usual = before.groups.get(number, before.overall)
-            found[number] = fit_calibration(
+    present, counts = np.unique(kinds, return_counts=True)
+    if len(present) > 1:
+        for kind in present[counts >= PRIOR.min_group_samples].tolist():
+            own = kinds == kind
+            usual = before.groups.get(kind, before.overall)
+            found[kind] = fit_calibration(
                 scores[own],
                 targets[own],
                 abundance,

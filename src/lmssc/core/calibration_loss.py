@@ -34,7 +34,7 @@ class CalibrationPrior:
     """Limit of δ, and log-likelihood that a doubt δ = 1 of a class costs, if it has few labels beside the largest
     class. Classes that have as many share the doubt ε, which is fitted to them already: see `doubt_cost`."""
     min_group_samples: int = 10
-    """Fewer samples that lack equally many views share the calibration of all samples."""
+    """Fewer samples of one kind, which lack equally many views and links, share the calibration of all samples."""
     min_score: float = 1e-4
     """Smaller scores count as this, so that a single held-out label does not decide the fit."""
 

@@ -15,7 +15,7 @@ from lmssc.data.canonical_order import splitmix64
 N_DIMENSIONS = 256
 
 
-def class_codes(n_classes: int, n_dimensions: int = N_DIMENSIONS) -> NDArray:
+def class_codes(n_classes: int) -> NDArray:
     """A code of length 1 for each class, with signs that are as good as random, so that all are nearly orthogonal.
 
     Examples
@@ -24,10 +24,10 @@ def class_codes(n_classes: int, n_dimensions: int = N_DIMENSIONS) -> NDArray:
     >>> codes.shape, float((codes[0] ** 2).sum()), bool(abs(codes[0] @ codes[1:].T).max() < 0.3)
     ((1000, 256), 1.0, True)
     """
-    n_words = n_dimensions // 64
+    n_words = N_DIMENSIONS // 64
     words = splitmix64(splitmix64(np.arange(n_classes * n_words, dtype=np.uint64)))
-    bits = np.unpackbits(words.view(np.uint8)).reshape(n_classes, n_dimensions)
-    return (1 - 2 * bits.astype(np.float32)) / np.float32(np.sqrt(n_dimensions))
+    bits = np.unpackbits(words.view(np.uint8)).reshape(n_classes, N_DIMENSIONS)
+    return (1 - 2 * bits.astype(np.float32)) / np.float32(np.sqrt(N_DIMENSIONS))
 
 
 @dataclass(frozen=True)

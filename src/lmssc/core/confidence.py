@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import Calibration, GroupedCalibration, balance, fit_by_missing
-from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, class_abundances
+from lmssc.core.calibration import Calibration, GroupedCalibration, fit_by_kind
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, HeldOutLabels, class_abundances
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import Propagation
 from lmssc.core.warm_start import WarmStart
 
@@ -50,21 +51,24 @@ class StartConfidence:
 
 def calibrate_start(
     objective: Objective,
-    start: WarmStart,
-    calibration: GroupedCalibration,
+    warm: WarmStart,
+    held: HeldOutLabels,
+    held_scores: NDArray,
     permutation: Permutation,
     prior_power: float,
 ) -> StartConfidence:
-    """Predict some unlabelled samples with the calibrated scores of the warm start.
+    """Calibrate the scores of the warm start by held-out labels.
 
     Parameters
     ----------
     objective : Objective
         The problem, in the order of the fit.
-    start : WarmStart
+    warm : WarmStart
         The warm start.
-    calibration : GroupedCalibration
-        Its calibration by held-out labels.
+    held : HeldOutLabels
+        The held-out labels.
+    held_scores : ndarray of shape (l, c)
+        Balanced scores of the samples that they are of.
     permutation : Permutation
         Order of the fit.
     prior_power : float
@@ -74,19 +78,36 @@ def calibrate_start(
     -------
     StartConfidence
     """
-    codes, n_samples = objective.targets.codes, len(start.scores)
+    calibration = held.calibrate(held_scores)
+    samples, probabilities = unlabelled_probabilities(
+        objective, warm.scores, warm.unreached, calibration, permutation, prior_power
+    )
+    losses = held.losses(held_scores, calibration)
+    held_out = (held.rows, held.probabilities(held_scores, calibration)) if held.complete else None
+    return StartConfidence(calibration, samples, probabilities, losses, held_out)
+
+
+def unlabelled_probabilities(
+    objective: Objective,
+    scores: NDArray,
+    unreached: NDArray,
+    calibration: GroupedCalibration,
+    permutation: Permutation,
+    prior_power: float,
+) -> tuple[NDArray, NDArray]:
+    """Some samples without a label, by canonical index, and their probabilities from the scores of all samples."""
+    codes, n_samples = objective.targets.codes, len(scores)
     samples = permutation.first_samples(MAX_CALIBRATION_SAMPLES, of=n_samples)
     positions = permutation.first(MAX_CALIBRATION_SAMPLES, of=n_samples)
-    unlabelled = (codes[positions] < 0) & ~start.unreached[positions]
+    unlabelled = (codes[positions] < 0) & ~unreached[positions]
     samples, positions = samples[unlabelled], positions[unlabelled]
-    scores = balance(start.scores, codes, prior_power)[positions]
-    n_missing = permutation.undo(objective.sample_kinds())[samples]
-    abundance = class_abundances(codes, objective.targets.n_classes)
-    return StartConfidence(calibration, samples, calibration(scores, n_missing, abundance))
+    balanced = balance(scores, codes, prior_power)[positions]
+    kinds = permutation.undo(objective.sample_kinds())[samples]
+    return samples, calibration(balanced, kinds, class_abundances(codes, objective.targets.n_classes))
 
 
 def calibrate_scores(
-    found: Propagation, codes: NDArray, n_missing: NDArray, start: StartConfidence, prior_power: float
+    found: Propagation, codes: NDArray, kinds: NDArray, confidence: StartConfidence, prior_power: float
 ) -> tuple[NDArray, GroupedCalibration]:
     """Probabilities of the final scores, all in canonical order.
 
@@ -98,9 +119,9 @@ def calibrate_scores(
         Final scores F, and the samples without a label in their component.
     codes : ndarray of int of shape (n,)
         Class of each sample, −1 without a label.
-    n_missing : ndarray of int of shape (n,)
-        Number of views that each sample lacks.
-    start : StartConfidence
+    kinds : ndarray of int of shape (n,)
+        What each sample lacks: see `kinds_of`.
+    confidence : StartConfidence
         Confidence of the warm start.
     prior_power : float
         Exponent of the prior correction, as for `balance`.
@@ -112,19 +133,17 @@ def calibrate_scores(
         With which `calibrated` repeats this for other scores.
     """
     scores, unreached = found
-    calibration = start.calibration
-    if start.samples is not None and start.probabilities is not None:
+    calibration = confidence.calibration
+    if confidence.samples is not None and confidence.probabilities is not None:
         balanced, abundance = balance(scores, codes, prior_power), class_abundances(codes, scores.shape[1])
-        reached = ~unreached[start.samples]
-        rows, probabilities = start.samples[reached], start.probabilities[reached]
-        calibration = fit_by_missing(
-            balanced[rows], probabilities, n_missing[rows], abundance, calibration, penalise=False
-        )
-    return calibrated(found, codes, n_missing, calibration, prior_power), calibration
+        reached = ~unreached[confidence.samples]
+        rows, probabilities = confidence.samples[reached], confidence.probabilities[reached]
+        calibration = fit_by_kind(balanced[rows], probabilities, kinds[rows], abundance, calibration, penalise=False)
+    return calibrated(found, codes, kinds, calibration, prior_power), calibration
 
 
 def calibrated(
-    found: Propagation, codes: NDArray, n_missing: NDArray, calibration: GroupedCalibration, prior_power: float
+    found: Propagation, codes: NDArray, kinds: NDArray, calibration: GroupedCalibration, prior_power: float
 ) -> NDArray:
     """Probabilities of scores with a calibration that is known; parameters as for `calibrate_scores`.
 
@@ -138,4 +157,4 @@ def calibrated(
     scores, unreached = found
     balanced, abundance = balance(scores, codes, prior_power), class_abundances(codes, scores.shape[1])
     fixed = (codes >= 0) | unreached
-    return np.where(fixed[:, None], scores, calibration(balanced, n_missing, abundance))
+    return np.where(fixed[:, None], scores, calibration(balanced, kinds, abundance))

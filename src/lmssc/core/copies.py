@@ -2,10 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import xlogy
 
-from lmssc.core.targets import MAX_CONCENTRATION, MIN_CONCENTRATION, MIN_REPEATED_LABELS, PRIOR_SHARE, Targets
+from lmssc.core.targets import MIN_REPEATED_LABELS, PRIOR_SHARE, Targets, fit_concentration
 
 LOG_CONCENTRATION_STD = 1.5
 """Standard deviation of ln κ, whose mean is 0: without any repeated label, a label counts as much as what the other
@@ -62,14 +60,7 @@ def doubt_copies(
     opinions = np.tile(targets.frequencies, (len(targets), 1))
     opinions[held_out[0]] = (1 - PRIOR_SHARE) * held_out[1] + PRIOR_SHARE * targets.frequencies
     own, seen, total = numbers[repeated], opinions[node[repeated], code[repeated]], totals[node[repeated]]
-
-    def loss(log_concentration: float) -> float:
-        concentration = np.exp(log_concentration)
-        likelihood = xlogy(own, (own - 1 + concentration * seen) / (total - 1 + concentration)).sum()
-        return float(log_concentration**2 / (2 * LOG_CONCENTRATION_STD**2) - likelihood)
-
-    bounds = np.log([MIN_CONCENTRATION, MAX_CONCENTRATION])
-    concentration = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)) if repeated.any() else 1.0
+    concentration = fit_concentration(own, seen, total, LOG_CONCENTRATION_STD) if repeated.any() else 1.0
     result, count = scores.copy(), totals[shared, None]
     given = scores[shared] / scores[shared].sum(axis=1, keepdims=True)
     result[shared] = (count * given + concentration * opinions[shared]) / (count + concentration)

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, graph_from_rows, simplex_rows
-from lmssc.core.new_samples import mean_squared_distances
+from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, graph_from_rows, mean_squared_distances, simplex_rows
 from lmssc.numerics.knn.exact import listed_distances, other_neighbors
 from lmssc.numerics.knn.mutual import near_pairs
 from lmssc.numerics.knn.topk import concat_ranges

@@ -314,6 +314,51 @@ def new_rows(
     return simplex_graph(search, first, n_points, 4 * (own if alpha is None else np.full_like(own, alpha)))
 
 
+def without_own(weights: sparse.csr_array, own: NDArray) -> sparse.csr_array:
+    """Rows without their entry in the column `own`, rescaled to sum to 1; zero if there is no other entry.
+
+    Examples
+    --------
+    >>> without_own(sparse.csr_array([[0.5, 0.25, 0.25]]), np.array([0])).toarray()
+    array([[0. , 0.5, 0.5]])
+    """
+    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+    values = np.where(weights.indices == own[rows], 0, weights.data)
+    rest = sparse.csr_array((values, weights.indices, weights.indptr), shape=weights.shape)
+    sums = rest.sum(axis=1)
+    rest.data /= np.where(sums > 0, sums, 1)[rows].astype(rest.dtype)
+    return rest
+
+
+def mean_squared_distances(weights: sparse.csr_array, points: NDArray, queries: NDArray) -> NDArray:
+    """Mean squared distance of each query to the points, with the weights in its row, which sum to 1.
+
+    Examples
+    --------
+    >>> weights = sparse.csr_array([[0.5, 0.5]])
+    >>> mean_squared_distances(weights, np.array([[0.0], [2.0]]), np.array([[4.0]]))
+    array([10.])
+    """
+    means = weights @ points
+    spread = weights @ np.einsum("ij,ij->i", points, points) - np.einsum("ij,ij->i", means, means)
+    away = queries - means
+    return np.einsum("ij,ij->i", away, away) + np.maximum(spread, 0)
+
+
+def graph_among_all(graph: sparse.csr_array, rows: NDArray, n_samples: int) -> sparse.csr_array:
+    """A graph of some samples, with a row and a column for each of all samples.
+
+    Examples
+    --------
+    >>> graph_among_all(sparse.csr_array([[0.0, 1.0], [2.0, 0.0]]), np.array([0, 2]), 3).toarray()
+    array([[0., 0., 1.],
+           [0., 0., 0.],
+           [2., 0., 0.]])
+    """
+    found = graph.tocoo()
+    return sparse.csr_array((found.data, (rows[found.row], rows[found.col])), shape=(n_samples, n_samples))
+
+
 def separate_groups(*parts: tuple[NDArray, NDArray]) -> list[NDArray]:
     """Points with one more coordinate that puts points of different groups further apart than any of the same group.
 

@@ -14,18 +14,18 @@ from lmssc.core.calibration import (
     Calibration,
     GroupedCalibration,
     abundances,
-    balance,
     calibration_sample,
-    fit_by_missing,
+    fit_by_kind,
     fit_calibration,
     held_out_folds,
 )
 from lmssc.core.dense_propagation import MAX_SAMPLES, dense_laplacian
 from lmssc.core.drawn_order import draw_numbers, project_views
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.label_regression import NystroemRows
+from lmssc.core.nystroem import NystroemRows
 from lmssc.core.objective import Objective
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate_without
 from lmssc.core.self_consistency import WEIGHT, draw_labels, expected_classes, has_few_labels
 from lmssc.core.targets import Targets
@@ -76,7 +76,7 @@ class Fold(NamedTuple):
 
     rows: NDArray
     targets: Targets
-    start: WarmStart
+    warm: WarmStart
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class HeldOutLabels:
         Scaled views of the samples.
     targets : Targets
         Y, with all labels.
-    n_missing : ndarray of int of shape (n,)
-        Number of views that each sample lacks.
+    kinds : ndarray of int of shape (n,)
+        What each sample lacks: see `kinds_of`.
     prior_power : float
         Exponent of the prior correction, as for `balance`.
     folds : list of Fold
@@ -102,19 +102,19 @@ class HeldOutLabels:
         have; see `self_consistency`.
     view_graph : csr_array of shape (n, n), or None
         Mean of the views' own graphs, if these are all samples and it has a weight.
-    fitted : dict
+    cache : dict
         Calibrations by a hash of the scores that they were fitted to: the same are asked for up to three times.
     """
 
     views: Views
     targets: Targets
-    n_missing: NDArray
+    kinds: NDArray
     prior_power: float
     folds: list[Fold]
     complete: bool
     consistency: Sequence[tuple[NDArray, NDArray]] = ()
     view_graph: sparse.csr_array | None = None
-    fitted: dict[bytes, Calibration] = field(default_factory=dict)
+    cache: dict[bytes, Calibration] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> NDArray:
@@ -130,14 +130,14 @@ class HeldOutLabels:
 
     def calibrate(self, scores: NDArray) -> GroupedCalibration:
         """Calibration by the balanced scores of the held-out samples, and by self-consistency if labels are few."""
-        known, n_missing = self._known, self.n_missing[self.rows]
+        known, kinds = self._known, self.kinds[self.rows]
         if self.consistency:
             found, classes = (np.concatenate(part) for part in zip(*self.consistency, strict=True))
             known = np.concatenate([known, classes * (WEIGHT / len(classes))])
             scores = np.concatenate([scores, found])
-            n_missing = np.concatenate([n_missing, np.zeros(len(found), dtype=n_missing.dtype)])
-            return fit_by_missing(scores, known, n_missing, self._abundance)
-        return fit_by_missing(scores, known, n_missing, self._abundance, shared=self._calibration(scores))
+            kinds = np.concatenate([kinds, np.zeros(len(found), dtype=kinds.dtype)])
+            return fit_by_kind(scores, known, kinds, self._abundance)
+        return fit_by_kind(scores, known, kinds, self._abundance, shared=self._calibration(scores))
 
     def log_likelihoods(self, scores: NDArray) -> NDArray:
         """Log-likelihood of each held-out label, after a calibration of their balanced scores."""
@@ -147,9 +147,9 @@ class HeldOutLabels:
     def _calibration(self, scores: NDArray) -> Calibration:
         """The calibration of balanced scores of the held-out samples, all classes with the same doubt."""
         key = sha256(scores.tobytes()).digest()
-        if key not in self.fitted:
-            self.fitted[key] = fit_calibration(scores, self._known, self._abundance)
-        return self.fitted[key]
+        if key not in self.cache:
+            self.cache[key] = fit_calibration(scores, self._known, self._abundance)
+        return self.cache[key]
 
     def log_likelihood(self, scores: NDArray) -> float:
         """Log-likelihood of the held-out labels, after a calibration of their balanced scores."""
@@ -174,7 +174,7 @@ class HeldOutLabels:
 
     def probabilities(self, scores: NDArray, calibration: GroupedCalibration) -> NDArray:
         """Calibrated probabilities of the held-out samples, given their balanced scores."""
-        return calibration(scores, self.n_missing[self.rows], self._abundance)
+        return calibration(scores, self.kinds[self.rows], self._abundance)
 
     @cached_property
     def _known(self) -> NDArray:
@@ -203,36 +203,31 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     -------
     HeldOutLabels
     """
-    views, targets, n_missing = objective.views, objective.targets, objective.sample_kinds()
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
     if not complete:
-        order = permutation.first(n_samples, of=n_samples)
-        chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
-        views, targets, n_missing = views.take(chosen), targets.take(chosen), n_missing[chosen]
-        embedded = first.embedded[chosen]
-        groups = None if objective.groups is None else objective.groups[chosen]
-        links = None if objective.links is None else objective.links.take(chosen)
-        objective = replace(objective, groups=groups, links=links)
-        search = choose_search(n_samples, config.neighbor_recall, targets.n_classes if first.label_weight else None)
+        order, codes = permutation.shuffled(n_samples), objective.targets.codes
+        chosen = order[calibration_sample(codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
+        objective = replace(
+            objective,
+            views=objective.views.take(chosen),
+            targets=objective.targets.take(chosen),
+            groups=None if objective.groups is None else objective.groups[chosen],
+            links=None if objective.links is None else objective.links.take(chosen),
+        )
+        embedded, n_more = first.embedded[chosen], objective.targets.n_classes if first.label_weight else None
+        search = choose_search(n_samples, config.neighbor_recall, n_more)
         graph = objective.connect(embedded, search)
-        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(views)), kind="stable"))
+        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(objective.views)), kind="stable"))
         first = FirstGraph(embedded, graph, features, first.label_weight, search)
-    chosen_objective = replace(objective, views=views, targets=targets)
-    return hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=complete)
+    return hold_out_of(objective, first, tol, config.balance, complete=complete)
 
 
 def hold_out_of(
-    objective: Objective,
-    first: FirstGraph,
-    n_missing: NDArray,
-    tol: float,
-    prior_power: float,
-    *,
-    complete: bool,
+    objective: Objective, first: FirstGraph, tol: float, prior_power: float, *, complete: bool
 ) -> HeldOutLabels:
     """Hold out labels of the samples of `objective`, and repeat the warm start."""
-    views, targets = objective.views, objective.targets
+    views, targets, kinds = objective.views, objective.targets, objective.sample_kinds()
     make_laplacian: Callable[[sparse.csr_array], Matrix] = objective.laplacian
     if len(targets) <= MAX_SAMPLES:
         links = None if objective.links is None else objective.links.laplacian
@@ -259,13 +254,24 @@ def hold_out_of(
         def label(known: Targets) -> NDArray:
             return balance(run(targets=known).scores, known.codes, prior_power)
 
-        answers = label(targets).argmax(axis=1)
-        for drawn in draw_labels(answers, targets, np.argsort(drawn_numbers, kind="stable")):
-            rows = np.flatnonzero(~drawn.labelled & (n_missing == 0))
-            if len(rows):
-                scores = np.maximum(label(drawn)[rows], 0)
-                consistency.append((scores, expected_classes(scores, answers[rows])))
-    return HeldOutLabels(views, targets, n_missing, prior_power, folds, complete, consistency)
+        consistency = _answers_again(label, targets, kinds, np.argsort(drawn_numbers, kind="stable"))
+    return HeldOutLabels(views, targets, kinds, prior_power, folds, complete, consistency)
+
+
+def _answers_again(
+    label: Callable[[Targets], NDArray], targets: Targets, kinds: NDArray, order: NDArray
+) -> list[tuple[NDArray, NDArray]]:
+    """Scores of samples from labels that are answers, and the classes that they are taken to have.
+
+    `label` gives the scores of all samples with some labels, and `order` is a random order of them.
+    """
+    answers, found = label(targets).argmax(axis=1), []
+    for drawn in draw_labels(answers, targets, order):
+        rows = np.flatnonzero(~drawn.labelled & (kinds == 0))
+        if len(rows):
+            scores = np.maximum(label(drawn)[rows], 0)
+            found.append((scores, expected_classes(scores, answers[rows])))
+    return found
 
 
 def class_abundances(codes: NDArray, n_classes: int) -> NDArray:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.calibration import balance
 from lmssc.core.drawn_order import draw_numbers, numbers_of_new
 from lmssc.core.graph import laplacian, learn_graph, separate_groups
-from lmssc.core.label_regression import LabelRegressor, NystroemRows
+from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.nystroem import NystroemRows
+from lmssc.core.prior_correction import balance
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import MAX_ROUNDS, warm_start
 from lmssc.data.folds import assign_folds

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from lmssc.core.new_samples import PROBE, embed_views, gram_of
+from lmssc.core.embed_views import MIN_NOISE_SHARE, embed_views, gram_of
 from lmssc.data.views import Views
 
 # Iterations of expectation maximisation.
@@ -52,7 +52,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
     widths = np.array([len(loading) for loading in loadings])
     n_numbers = sum(len(rows) * widths[has].sum() for rows, _, has in patterns)
     energy = float(sum(views.energies))
-    noise = least = PROBE.min_noise_share * energy / n_numbers
+    noise = least = MIN_NOISE_SHARE * energy / n_numbers
     moments = latent.T.astype(np.float64) @ latent / len(latent)
     for _ in range(N_ROUNDS):
         left, total = energy, np.zeros_like(moments)

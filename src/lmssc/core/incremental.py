@@ -58,7 +58,7 @@ class UpdateMemory:
     calibration : GroupedCalibration
         Calibration of the scores.
     n_missing : ndarray of int of shape (n,), or None
-        Number of views that each distinct sample lacks, in canonical order; None if none lacks any.
+        Kind of each distinct sample, in canonical order: see `kinds_of`; None if none lacks anything.
     n_samples, n_labels : int
         Distinct samples and labels of the last fit.
     n_relabelled : int

@@ -37,6 +37,8 @@ class ComponentLimits:
 COMPONENTS = ComponentLimits()
 RANDOM_COMPONENTS = 20
 """r of a random start."""
+# Rounds that replace missing sample-views by H·Wᵀ.
+N_FILL_ROUNDS = 20
 # The noise of each sample is measured on up to this many of them.
 MAX_NOISE_SAMPLES = 1500
 
@@ -107,9 +109,7 @@ def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
     return count_above_noise(values, float(np.median(values)), len(noise), views.n_features)
 
 
-def latent_start(
-    views: Views, n_components: int, rounds: int = 20, *, above_noise: bool = False
-) -> tuple[NDArray, list[NDArray]]:
+def latent_start(views: Views, n_components: int, *, above_noise: bool = False) -> tuple[NDArray, list[NDArray]]:
     """Latent positions and loadings from a truncated SVD of the scaled views.
 
     The SVD counts missing sample-views as zeros; where there are any, some rounds follow that replace them by H·Wᵀ.
@@ -120,8 +120,6 @@ def latent_start(
         Scaled views.
     n_components : int
         Components r.
-    rounds : int
-        Number of rounds that replace missing sample-views.
     above_noise : bool
         Whether to drop components below the noise threshold, as far as `ComponentLimits` allows.
 
@@ -140,7 +138,7 @@ def latent_start(
     loadings = views.split(directions)
     latent = views.dot(loadings)
     if not views.complete:
-        for _ in range(rounds):
+        for _ in range(N_FILL_ROUNDS):
             XtH = views.reconstructed_XtH(views.transpose_dot(latent), latent, loadings)
             loadings = orthonormal_loadings(XtH)
             latent = views.reconstructed_dot(latent, loadings)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.held_out_folds import HeldOutFolds, LatentProblem
-from lmssc.core.label_judges import Verdict, hear_judges, reach_verdict
+from lmssc.core.noise_estimate import NoiseEstimate, estimate_noise, held_out_logs
 from lmssc.core.targets import STIFFNESS, Targets
 
 FIRST_NOISE = 0.15
@@ -77,9 +77,9 @@ def doubt_labels(
         nothing = np.full((len(targets), targets.n_classes), np.nan)
         return LabelDoubt(nothing, np.where(targets.labelled, np.nan, 0.0), 0.0 if noise is None else noise)
 
-    def judge(trusted: Callable[[int], Targets]) -> Verdict:
-        heard = [hear_judges(problem, trusted(fold).without_labels(own), own) for fold, own in members.items()]
-        return reach_verdict(np.concatenate(heard, axis=1), codes, noise)
+    def judge(trusted: Callable[[int], Targets]) -> NoiseEstimate:
+        heard = [held_out_logs(problem, trusted(fold).without_labels(own), own) for fold, own in members.items()]
+        return estimate_noise(np.concatenate(heard, axis=1), codes, noise)
 
     verdict, few = judge(lambda fold: targets), targets.n_labelled <= MAX_LABELS_TWICE
     if few and len(members) > 2:
@@ -93,7 +93,7 @@ def doubt_labels(
     return doubt
 
 
-def _doubt(verdict: Verdict, targets: Targets, rows: NDArray, *, by_odds: bool) -> LabelDoubt:
+def _doubt(verdict: NoiseEstimate, targets: Targets, rows: NDArray, *, by_odds: bool) -> LabelDoubt:
     """The doubt in each label that a verdict on those of `rows` gives."""
     # One wrong label more is always possible: the ranking is worth having.
     noise = verdict.noise or 1 / (targets.n_labelled + 2)
@@ -112,7 +112,7 @@ def _trust_without_each_fold(
     for one, other in combinations(members, 2):
         both = np.concatenate([members[one], members[other]])
         known = alike.without_labels(both)
-        logs = hear_judges(problem, known, both)
+        logs = held_out_logs(problem, known, both)
         # Of a class without any other label nothing can be said.
         logs[:, np.bincount(known.codes[known.labelled], minlength=known.n_classes)[targets.codes[both]] == 0] = np.nan
         heard[one, other], heard[other, one] = np.split(logs, [len(members[one])], axis=1)
@@ -123,7 +123,7 @@ def _trust_without_each_fold(
         logs = np.concatenate([heard[other, fold] for other in others], axis=1)
         seen = ~np.isnan(logs).any(axis=(0, 2))
         rows, logs = rows[seen], logs[:, seen]
-        doubt = _doubt(reach_verdict(logs, targets.codes[rows], noise), targets, rows, by_odds=True)
+        doubt = _doubt(estimate_noise(logs, targets.codes[rows], noise), targets, rows, by_odds=True)
         result[fold] = trust_labels(targets, replace(doubt, noise=share))
     return result
 

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.begin import begin
+from lmssc.core.fit_checkpoint import resume
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.link_evidence import weigh_graphs, weights_tell
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_links
-from lmssc.core.start import Start, begin, resume
+from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views
@@ -91,7 +93,7 @@ def begin_with_links(
     if not linked.graphs:
         return plain, None
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
-    trusted = targets.as_trusted_in(labels_of(plain))
+    trusted = targets.with_trust_of(labels_of(plain))
     telling = np.array([weights_tell(graph, embedded) for graph in linked.graphs])
     found: list[tuple[Start, Start, LinkWeights]] = []
     for weighted in [telling] if telling.all() else [telling, np.ones_like(telling)]:
@@ -124,7 +126,7 @@ def _begin_with(
     start = attempt(linked.links(weights))
     if config.label_noise != 0:
         # Starts are compared by the same labels: those that count if links have a say.
-        targets, sure = targets.as_trusted_in(labels_of(start)), replace(config, label_noise=0.0)
+        targets, sure = targets.with_trust_of(labels_of(start)), replace(config, label_noise=0.0)
         attempt = partial(begin, views, targets, sure, context, groups, drawn=plain.permutation.drawn)
         plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups)
     for weight in WEIGHTS[1:] if config.calibrate else ():

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.begin import begin
 from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.class_codes import CodedTargets, label_matrix
 from lmssc.core.drawn_order import draw_order
-from lmssc.core.fit import Answers, FitResult, iterate, make_result, with_alpha
+from lmssc.core.fit import iterate, make_result, with_alpha
 from lmssc.core.fit_config import FitConfig, FitContext, FitHooks
+from lmssc.core.fit_result import Answers, FitResult
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES
 from lmssc.core.objective import IterationState
 from lmssc.core.self_consistency import has_few_labels
@@ -25,7 +27,7 @@ from lmssc.core.sparse_scores import (
     propagate_sparsely,
     replace_rows,
 )
-from lmssc.core.start import Start, begin
+from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 
@@ -116,7 +118,7 @@ def _calibrate(
     unreached: NDArray,
 ) -> Calibration:
     """Calibration of the final scores, to match those of the warm start, which held-out labels calibrate."""
-    drawn = draw_order(start.permutation.first_samples(len(targets), of=len(targets)), lambda: views)
+    drawn = draw_order(start.permutation.shuffled_samples(len(targets)), lambda: views)
     held_out = one_label_of_each_class(targets.codes, drawn)
     if not len(held_out):
         return Calibration()

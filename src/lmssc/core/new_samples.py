@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from lmssc.core.calibration import Calibration, fit_calibration
+from lmssc.core.embed_views import embed_views, gram_of, squared_residuals
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.sparse_scores import calibrate_sparsely, fit_sparse_calibration, scale_rows
-from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.presence import presence_patterns
 from lmssc.data.views import Views
 
@@ -30,8 +30,6 @@ class ProbeLimits:
     free_factor: float = 2.0
     decay: float = 0.5
     """Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`."""
-    min_noise_share: float = 1e-3
-    """Lower bound of the noise, as a share of the squared norms."""
 
 
 PROBE = ProbeLimits()
@@ -42,7 +40,7 @@ MIN_KEPT = 1e-9
 class NeighborScores(NamedTuple):
     """Class scores of new samples, mean squared distances to their neighbours, and squared residuals.
 
-    `reach` is how far their values are from the median of fit, at most: 1 is as far as those of fit.
+    `reach` is the largest distance of their values from the median of a column, in units of that of the samples of fit.
     """
 
     scores: NDArray
@@ -265,63 +263,11 @@ class _Probed(NamedTuple):
     shown: NDArray
 
 
-def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray], samples: NDArray) -> NDArray:
-    """R = σ²·C⁻¹ of new samples that lack views, if no sample of fit does.
-
-    σ² comes from the least-squares residuals of some samples, and C are the second moments of H. If samples of fit lack
-    views, they and new samples share the R that `incomplete_samples.fit_ridge` finds at the start.
-
-    Parameters
-    ----------
-    views : Views
-        Scaled views.
-    latent : ndarray of shape (n, r)
-        H.
-    loadings : list of ndarray of shape (d_v, r)
-        W^v.
-    samples : ndarray of int of shape (m,)
-        Samples that σ² is estimated on.
-
-    Returns
-    -------
-    ndarray of shape (r, r)
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> H, W = 2 * rng.normal(size=(500, 1)), np.full((4, 1), 0.5)
-    >>> views = Views.from_arrays([H @ W.T + 0.5 * rng.normal(size=(500, 4))])
-    >>> ridge_from_residuals(views, H, [W], np.arange(300)).round(2)  # ¾ of 0.5² / 2²
-    array([[0.04]])
-    """
-    moments = latent.T @ latent / latent.dtype.type(len(latent))
-    return residual_noise(views, loadings, samples) * linalg.pinvh(moments)
-
-
-def residual_noise(views: Views, loadings: list[NDArray], samples: NDArray) -> float:
-    """σ²: mean squared least-squares residual of a number, over some samples."""
-    left, total, n_numbers = 0.0, 0.0, 0
-    row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
-    for batch in slices(len(samples), 8 * row_bytes):  # scaled copies, and what the system reads ahead
-        some = views.take(samples[batch])
-        products = np.array([view.dot(loading) for view, loading in zip(some, loadings, strict=True)])
-        energies = np.array([view.row_energies() for view in some])
-        total += energies.sum()
-        for rows, has in some.patterns():
-            gram = gram_of(loadings, has)
-            whole = products[:, rows].sum(axis=0)
-            left += squared_residuals(energies[:, rows].sum(axis=0), embed_views(whole, gram), whole, gram).sum()
-            n_numbers += len(rows) * sum(len(loading) for loading, there in zip(loadings, has, strict=True) if there)
-        for view in views:
-            release(view.data)
-    return max(left, PROBE.min_noise_share * total) / max(n_numbers, 1)
-
-
-def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray) -> NDArray:
+def choose_probe(codes: NDArray, left_out: NDArray, order: NDArray) -> NDArray:
     """Indices of the samples that are treated as new: the first without a label, then the first with one.
 
-    The scores of an unlabelled sample do not come from itself, so it is the better probe. `order` is a random order of
-    the samples.
+    The scores of an unlabelled sample do not come from itself, so it is the better probe. Unlabelled samples that are
+    `left_out` do not count. `order` is a random order of the samples.
 
     Examples
     --------
@@ -329,74 +275,5 @@ def choose_probe(codes: NDArray, unreached: NDArray, order: NDArray) -> NDArray:
     array([0, 1, 2])
     """
     known = codes[order] >= 0
-    chosen = np.concatenate([order[~known & ~unreached[order]], order[known]])
+    chosen = np.concatenate([order[~known & ~left_out[order]], order[known]])
     return np.sort(chosen[: PROBE.max_samples])
-
-
-def gram_of(loadings: list[NDArray], has: NDArray) -> NDArray:
-    """Σ W^vᵀ·W^v over some views.
-
-    Examples
-    --------
-    >>> gram_of([np.array([[2.0]]), np.array([[5.0]])], has=np.array([True, False]))
-    array([[4.]])
-    """
-    return np.sum([loading.T @ loading for loading, there in zip(loadings, has, strict=True) if there], axis=0)
-
-
-def embed_views(products: NDArray, gram: NDArray, ridge: NDArray | None = None) -> NDArray:
-    """Latent positions of samples from Σ X^v·W^v and Σ W^vᵀ·W^v over the views that they have.
-
-    Least squares; with a ridge σ²·C⁻¹ for samples that lack views, whose least squares would only amplify noise. It
-    makes the result the expected position of a sample with these views.
-
-    Examples
-    --------
-    >>> embed_views(np.array([[8.0]]), np.array([[4.0]]))
-    array([[2.]])
-    >>> embed_views(np.array([[8.0]]), np.array([[4.0]]), ridge=np.array([[4.0]]))
-    array([[1.]])
-    """
-    return products @ linalg.pinvh(gram if ridge is None else gram + ridge.astype(gram.dtype))
-
-
-def squared_residuals(energies: NDArray, latent: NDArray, products: NDArray, gram: NDArray) -> NDArray:
-    """Squared norm of the residual x − h·Wᵀ of each sample.
-
-    Examples
-    --------
-    >>> squared_residuals(np.array([25.0]), np.array([[2.0]]), products=np.array([[8.0]]), gram=np.array([[4.0]]))
-    array([9.])
-    """
-    return np.maximum(energies - np.einsum("ij,ij->i", latent, 2 * products - latent @ gram), 0)
-
-
-def mean_squared_distances(weights: sparse.csr_array, points: NDArray, queries: NDArray) -> NDArray:
-    """Mean squared distance of each query to the points, with the weights in its row, which sum to 1.
-
-    Examples
-    --------
-    >>> weights = sparse.csr_array([[0.5, 0.5]])
-    >>> mean_squared_distances(weights, np.array([[0.0], [2.0]]), np.array([[4.0]]))
-    array([10.])
-    """
-    means = weights @ points
-    spread = weights @ np.einsum("ij,ij->i", points, points) - np.einsum("ij,ij->i", means, means)
-    away = queries - means
-    return np.einsum("ij,ij->i", away, away) + np.maximum(spread, 0)
-
-
-def without_own(weights: sparse.csr_array, own: NDArray) -> sparse.csr_array:
-    """Rows without their entry in the column `own`, rescaled to sum to 1; zero if there is no other entry.
-
-    Examples
-    --------
-    >>> without_own(sparse.csr_array([[0.5, 0.25, 0.25]]), np.array([0])).toarray()
-    array([[0. , 0.5, 0.5]])
-    """
-    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    values = np.where(weights.indices == own[rows], 0, weights.data)
-    rest = sparse.csr_array((values, weights.indices, weights.indptr), shape=weights.shape)
-    sums = rest.sum(axis=1)
-    rest.data /= np.where(sums > 0, sums, 1)[rows].astype(rest.dtype)
-    return rest

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import laplacian
+from lmssc.core.graph import laplacian, mean_squared_distances
 from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, split_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
-from lmssc.core.new_samples import mean_squared_distances
 from lmssc.core.targets import Targets
 
 RESTART = 0.02

@@ -71,12 +71,12 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     -------
     JudgedOpinion
     """
-    by_graph = held.balanced([fold.start.scores for fold in held.folds])
-    many = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
-    if trust == 0 or not held.folds or (trust is None and many):
+    by_graph = held.balanced([fold.warm.scores for fold in held.folds])
+    too_few_labels = held.targets.n_classes > MAX_CLASSES_OF_FEW_LABELS and has_few_labels(held.targets)
+    if trust == 0 or not held.folds or (trust is None and too_few_labels):
         return JudgedOpinion(trust or 0.0, by_graph)
-    alone = held.log_likelihoods(by_graph)
-    before = float(alone.sum())
+    graph_logs = held.log_likelihoods(by_graph)
+    before = float(graph_logs.sum())
     if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
         return JudgedOpinion(0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
@@ -88,7 +88,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
         return JudgedOpinion(0.0, by_graph, regression)
     kernel = regression.kernel(held.views)
-    proof = proof_of_graph(held, before)
+    evidence = evidence_for_graph(held, before)
 
     @cache
     def scores(trust: float) -> NDArray:
@@ -98,20 +98,20 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
 
     def gain(trust: float) -> float:
         if trust not in gains:
-            gains[trust] = held.log_likelihoods(scores(trust)) - alone
-        return float(gains[trust].sum()) - cost_of_trust(trust, proof)
+            gains[trust] = held.log_likelihoods(scores(trust)) - graph_logs
+        return float(gains[trust].sum()) - cost_of_trust(trust, evidence)
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
         return JudgedOpinion(0.0, by_graph, regression, kernel)
-    return JudgedOpinion(best, unseen_scores(held, gains, scores, proof, by_graph), regression, kernel)
+    return JudgedOpinion(best, unseen_scores(held, gains, scores, evidence, by_graph), regression, kernel)
 
 
 def unseen_scores(
     held: HeldOutLabels,
     gains: dict[float, NDArray],
     scores: Callable[[float], NDArray],
-    proof: float,
+    evidence: float,
     by_graph: NDArray,
 ) -> NDArray:
     """Scores of the held-out samples, those of each fold with the trust that the labels of the other folds choose.
@@ -126,7 +126,7 @@ def unseen_scores(
         Log-likelihood that each trust gains for each held-out label.
     scores : callable
         Trust ↦ scores of the held-out samples.
-    proof : float
+    evidence : float
         As for `cost_of_trust`.
     by_graph : ndarray of shape (m, c)
         Scores without trust.
@@ -138,14 +138,14 @@ def unseen_scores(
     result = by_graph.copy()
     for number in range(len(held.folds)):
         own = held.fold_numbers == number
-        of_others = {trust: gain[~own].sum() - cost_of_trust(trust, proof) for trust, gain in gains.items()}
+        of_others = {trust: gain[~own].sum() - cost_of_trust(trust, evidence) for trust, gain in gains.items()}
         best = max(of_others, key=lambda trust: of_others[trust])
         if of_others[best] > 0:
             result[own] = scores(best)[own]
     return result
 
 
-def proof_of_graph(held: HeldOutLabels, found: float) -> float:
+def evidence_for_graph(held: HeldOutLabels, found: float) -> float:
     """How far held-out labels and the share of labels speak for the graph, from 0 to 1.
 
     It is the log-likelihood that the graph gains over class frequencies, relative to `GAIN_OF_GRAPH` and at most 1, if
@@ -166,15 +166,15 @@ def proof_of_graph(held: HeldOutLabels, found: float) -> float:
     return min(max(merit / GAIN_OF_GRAPH, 0.0), 1.0) * min(1.0, LABELLED_SHARE / held.targets.labelled.mean())
 
 
-def cost_of_trust(trust: float, proof: float) -> float:
+def cost_of_trust(trust: float, evidence: float) -> float:
     """Log-likelihood of the held-out labels that a trust has to gain.
 
     Parameters
     ----------
     trust : float
         t.
-    proof : float
-        How far the graph deserves to be preferred, from 0 to 1: `proof_of_graph`.
+    evidence : float
+        How far the graph deserves to be preferred, from 0 to 1: `evidence_for_graph`.
 
     Returns
     -------
@@ -182,10 +182,10 @@ def cost_of_trust(trust: float, proof: float) -> float:
 
     Examples
     --------
-    >>> cost_of_trust(0.5, proof=1.0), cost_of_trust(0.5, proof=0.5), cost_of_trust(0.5, proof=0.0)
+    >>> cost_of_trust(0.5, evidence=1.0), cost_of_trust(0.5, evidence=0.5), cost_of_trust(0.5, evidence=0.0)
     (5.0, 2.5, 0.5)
     """
-    return max(MIN_MIXTURE_GAIN, proof * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
+    return max(MIN_MIXTURE_GAIN, evidence * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
 
 
 def climb(choices: Sequence[float], value: Callable[[float], float]) -> float:
@@ -225,6 +225,6 @@ def held_out_scores(held: HeldOutLabels, regression: OpinionRegression, kernel: 
     for fold in held.folds:
         opinions = regression.distributions(kernel, regression.coefficients(fold.rows))
         opinion = Opinion(opinions, anchor_weight(trust))
-        again = propagate(fold.start.laplacian, fold.targets, fold.start.scores, TOLERANCE, opinion=opinion)
+        again = propagate(fold.warm.laplacian, fold.targets, fold.warm.scores, TOLERANCE, opinion=opinion)
         found.append(again.scores)
     return held.balanced(found)

@@ -110,6 +110,14 @@ class Permutation:
         """Canonical indices of the same samples."""
         return np.arange(min(n, of)) if self.drawn is None else self.drawn[:n]
 
+    def shuffled(self, n: int) -> NDArray:
+        """Positions of all `n` samples in random order."""
+        return self.first(n, of=n)
+
+    def shuffled_samples(self, n: int) -> NDArray:
+        """Canonical indices of the same samples."""
+        return self.first_samples(n, of=n)
+
     @property
     def random_order(self) -> NDArray | None:
         """Positions of all samples in random order; None if they are in one."""

@@ -8,20 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.core.embed_views import embed_views, gram_of, squared_residuals
 from lmssc.core.embedding import Embedding
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.graph import connect_new, separate_groups
+from lmssc.core.graph import connect_new, mean_squared_distances, separate_groups, without_own
 from lmssc.core.label_regression import LabelRegressor
-from lmssc.core.new_samples import (
-    NeighborScores,
-    NewSampleProbe,
-    Trust,
-    embed_views,
-    gram_of,
-    mean_squared_distances,
-    squared_residuals,
-    without_own,
-)
+from lmssc.core.new_samples import NeighborScores, NewSampleProbe, Trust
 from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.sparse_scores import largest_entries, replace_rows
 from lmssc.data.memmap import release, slices, stored_bytes
@@ -283,7 +275,7 @@ def predict_new(
     trust : Trust, optional
         Confidence for samples that have all views; measured on the probe if it is not given.
     reach : ndarray of shape (m,), optional
-        How far the values of each sample are from the median of fit, at most: 1 is as far as those of fit.
+        As in `NeighborScores`.
 
     Returns
     -------
@@ -291,8 +283,9 @@ def predict_new(
     """
     reach = np.zeros(raws[0].data.shape[0]) if reach is None else reach
     latent, residuals, opinions = encoder(raws)
+    trusts = _trusts(raws, encoder, average, fitted, probe, trust)
     if sparse.issparse(fitted.distributions):
-        return _predict_sparsely(raws, latent, residuals, encoder, average, fitted, groups, probe, trust, reach)
+        return _predict_sparsely(latent, residuals, reach, average, fitted, groups, trusts)
     unreached = fitted.unreached[:, None].astype(fitted.distributions.dtype)
     found, distances = average(latent, np.hstack([fitted.distributions, unreached]), groups)
     scores, unknown = found[:, :-1], found[:, -1:]
@@ -301,9 +294,7 @@ def predict_new(
     if probe is None:
         return scores
     frequencies = fitted.frequencies
-    for rows, has, own_probe, own in encoder.kinds(raws, probe, trust):
-        if own is None:
-            own = average.trust(own_probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
+    for rows, own in trusts:
         adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
         # Neighbours without a label in their component have no say: there the scores stay as they are.
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
@@ -312,30 +303,39 @@ def predict_new(
     return scores
 
 
-def _predict_sparsely(
+def _trusts(
     raws: list[RawView],
-    latent: NDArray,
-    residuals: NDArray,
     encoder: ViewEncoder,
     average: NeighborAverage,
     fitted: FittedSamples,
-    groups: NDArray | None,
     probe: NewSampleProbe | None,
     trust: Trust | None,
+) -> Iterator[tuple[NDArray, Trust]]:
+    """Rows of new samples that lack the same, and the confidence of their predictions; nothing without a probe."""
+    for rows, has, own_probe, own in encoder.kinds(raws, probe, trust) if probe is not None else ():
+        if own is None:
+            own = average.trust(own_probe, has, encoder.loadings, fitted.distributions, encoder.second_opinion)
+        yield rows, own
+
+
+def _predict_sparsely(
+    latent: NDArray,
+    residuals: NDArray,
     reach: NDArray,
+    average: NeighborAverage,
+    fitted: FittedSamples,
+    groups: NDArray | None,
+    trusts: Iterator[tuple[NDArray, Trust]],
 ) -> sparse.csr_array:
     """`predict_new` of very many classes: the largest scores of each sample."""
     weights, distances = average.connect(latent, groups)
     scores = largest_entries((weights @ fitted.distributions).tocsr())
     frequencies = fitted.frequencies
-    if probe is not None:
-        known = weights @ fitted.unreached.astype(float) <= 0.5
-        for rows, has, own_probe, own in encoder.kinds(raws, probe, trust):
-            if own is None:
-                own = average.trust(own_probe, has, encoder.loadings, fitted.distributions)
-            rows = rows[known[rows]]
-            adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
-            scores = replace_rows(scores, rows, adjusted)
+    known = weights @ fitted.unreached.astype(float) <= 0.5
+    for rows, own in trusts:
+        rows = rows[known[rows]]
+        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
+        scores = replace_rows(scores, rows, adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         lost = np.flatnonzero(~latent.any(axis=1))
         usual = largest_entries(sparse.csr_array(frequencies[None]))

@@ -184,7 +184,7 @@ def _propagate_uncertain(
         start = np.concatenate([start, start[uncertain]])
     if opinion is not None:
         opinion = opinion.take(lambda rows: np.concatenate([rows, rows[uncertain]]))
-    found = propagate(joined, targets.certain(uncertain), start, tol, opinion=opinion, **options)
+    found = propagate(joined, targets.with_label_nodes(uncertain), start, tol, opinion=opinion, **options)
     return Propagation(found.scores[:n_samples].copy(), found.unreached[:n_samples].copy())
 
 

@@ -3,17 +3,17 @@
 What a row lacks of 1 belongs to classes that are not listed in it.
 """
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from lmssc.core.calibration import Calibration, class_weights, fit_calibration
+from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
 from lmssc.core.class_codes import label_matrix
+from lmssc.core.prior_correction import class_weights
 from lmssc.core.targets import Targets
+from lmssc.data.warn_caller import warn_caller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.sparse_ops import components_of
 
@@ -134,11 +134,10 @@ def propagate_sparsely(laplacian: sparse.csr_array, targets: Targets) -> tuple[s
         if change < TOLERANCE:
             break
     if change > MAX_LAST_CHANGE:
-        warnings.warn(
+        warn_caller(
             f"scores of very many classes still changed by {change:.1e} after {MAX_STEPS} steps: those of samples "
             "far from all labels are not exact. Label more samples, or fit fewer classes",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return replace_rows(scores, unknown, found), unreached
 

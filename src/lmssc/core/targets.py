@@ -179,7 +179,7 @@ class Targets:
         codes = np.where(lost, given.codes, self.codes)
         return Targets(codes, self.n_classes, mixed[order], shares[order], given.counts, trust)
 
-    def as_trusted_in(self, found: "Targets") -> "Targets":
+    def with_trust_of(self, found: "Targets") -> "Targets":
         """These labels with the trust that `found` has in them, without those that do not count there."""
         counted = found.counted
         lost = np.flatnonzero(self.labelled & ~counted.labelled)
@@ -238,7 +238,7 @@ class Targets:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self.labelled & np.isfinite(self.trust))
 
-    def certain(self, labels: NDArray) -> "Targets":
+    def with_label_nodes(self, labels: NDArray) -> "Targets":
         """The targets with one more node for each of `labels`, which has its label for certain instead of it."""
         nodes = np.concatenate([np.arange(len(self)), labels])
         position = np.arange(len(self))
@@ -281,13 +281,7 @@ class Targets:
             return self
         opinions = (1 - PRIOR_SHARE) * opinions + PRIOR_SHARE * self.frequencies
         own, seen, total = numbers[repeated], opinions[node[repeated], code[repeated]], totals[node[repeated]]
-
-        def loss(log_concentration: float) -> float:
-            concentration = np.exp(log_concentration)
-            return -float(xlogy(own, (own - 1 + concentration * seen) / (total - 1 + concentration)).sum())
-
-        bounds = np.log([MIN_CONCENTRATION, MAX_CONCENTRATION])
-        concentration = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+        concentration = fit_concentration(own, seen, total)
         labelled = np.flatnonzero(totals)
         shares = self.matrix(np.dtype(float))[labelled] * totals[labelled, None] + concentration * opinions[labelled]
         shares /= shares.sum(axis=1, keepdims=True)
@@ -297,3 +291,31 @@ class Targets:
         codes = self.codes.copy()
         codes[nodes] = shares.argmax(axis=1)
         return codes
+
+
+def fit_concentration(own: NDArray, seen: NDArray, total: NDArray, log_std: float = np.inf) -> float:
+    """The κ with the largest leave-one-out likelihood of repeated labels, with a normal prior of ln κ around 0.
+
+    Parameters
+    ----------
+    own, total : ndarray of shape (m,)
+        Labels of one class of a node, and all its labels.
+    seen : ndarray of shape (m,)
+        Probability of this class without the labels of the node.
+    log_std : float
+        Standard deviation of the prior; infinite for none.
+
+    Examples
+    --------
+    >>> own, seen, total = np.array([3.0, 1.0]), np.array([0.7, 0.3]), np.array([4.0, 4.0])
+    >>> fit_concentration(own, seen, total) > fit_concentration(own, seen, total, log_std=1.0)
+    True
+    """
+
+    def loss(log_concentration: float) -> float:
+        concentration = np.exp(log_concentration)
+        likelihood = xlogy(own, (own - 1 + concentration * seen) / (total - 1 + concentration)).sum()
+        return float(log_concentration**2 / (2 * log_std**2) - likelihood)
+
+    bounds = np.log([MIN_CONCENTRATION, MAX_CONCENTRATION])
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))

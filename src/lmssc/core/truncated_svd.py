@@ -47,6 +47,8 @@ class SVDLimits:
     min_single_share: float = 0.05
     """Block Lanczos multiplies in single precision if singular values below this share of the largest are not wanted:
     their squares have three digits fewer than that of the largest, and single precision has seven."""
+    max_rounds: int = 100
+    """Largest number of blocks; each takes one XᵀH and one XW."""
     min_single_tol: float = 1e-7
     """Nor does it with a smaller tolerance."""
     min_single_energy: float = 1e-20
@@ -92,7 +94,6 @@ def leading_directions(
     views: Views,
     n_components: int,
     tol: float = 1e-6,
-    max_rounds: int = 100,
     *,
     measure_noise: bool = True,
     min_wanted: int | None = None,
@@ -107,8 +108,6 @@ def leading_directions(
         Number of vectors, at most min(n, Σ d_v).
     tol : float
         Block Lanczos stops when no wanted singular value changes by more than this share of the largest.
-    max_rounds : int
-        Largest number of blocks; each takes one XᵀH and one XW.
     measure_noise : bool
         Whether to find the median singular value. Vectors below the noise threshold, but for the first `min_wanted`,
         are then not wanted, unless all are below it: block Lanczos does not wait for them to converge, and all but two
@@ -144,7 +143,7 @@ def leading_directions(
         except ArpackError:
             pass  # all views are zero, for example
     floor = 0.0 if median is None else noise_threshold(median, n_samples, n_features) / root
-    found = _by_block_lanczos(some, n_components, tol, max_rounds, floor, min_wanted)
+    found = _by_block_lanczos(some, n_components, tol, floor, min_wanted)
     return Spectrum(found.directions, found.values * views.dtype.type(root), median)
 
 
@@ -279,9 +278,7 @@ def _squared_operator(views: Views, *, by_samples: bool) -> Callable[[NDArray], 
     return multiply
 
 
-def _by_block_lanczos(
-    views: Views, n_components: int, tol: float, max_rounds: int, floor: float, min_wanted: int
-) -> Spectrum:
+def _by_block_lanczos(views: Views, n_components: int, tol: float, floor: float, min_wanted: int) -> Spectrum:
     """By block Lanczos iteration on the smaller side, with full reorthogonalisation and thick restarts."""
     by_samples = views.n_samples <= views.n_features
     size = min(views.n_samples, views.n_features)
@@ -291,7 +288,7 @@ def _by_block_lanczos(
     basis, projected = block[:, :0], np.zeros((0, 0))
     previous, n_wanted = np.zeros(n_components), n_components
     factor = _in_single_precision(views) if floor and tol >= SVD.min_single_tol else views
-    for _ in range(max_rounds):
+    for _ in range(SVD.max_rounds):
         basis = np.hstack([basis, block])
         image = _squared_dot(factor, block, by_samples=by_samples)
         projected = _bordered(projected, basis.T @ image)

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.active import sigma_optimal_batch
+from lmssc.core.begin import choose_order
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import learn_graph, separate_groups
 from lmssc.core.initialization import initialize
-from lmssc.core.start import choose_order
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
 

@@ -5,33 +5,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import Calibration, class_weights, fit_calibration, reweigh
+from lmssc.core.calibration import Calibration, fit_calibration
 from lmssc.core.calibration_loss import PRIOR
-from lmssc.core.confidence import StartConfidence, calibrate_start
+from lmssc.core.confidence import StartConfidence, unlabelled_probabilities
+from lmssc.core.embed_views import embed_views, gram_of
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.held_out import HeldOutLabels, class_abundances
-from lmssc.core.new_samples import PROBE, embed_views, gram_of
-from lmssc.core.objective import Objective
-from lmssc.core.permutation import Permutation
+from lmssc.core.new_samples import PROBE
 from lmssc.core.predict import NeighborAverage
-from lmssc.core.second_opinion import SecondOpinion
-from lmssc.core.warm_start import WarmStart
+from lmssc.core.prior_correction import class_weights, reweigh
+from lmssc.core.start import Start
 
 MAX_PATTERNS = 10
 """Sets of missing views, the most frequent first, that stand for all sets of as many."""
 
 
-def calibrate_unlabelled_kinds(
-    confidence: StartConfidence,
-    held: HeldOutLabels,
-    objective: Objective,
-    start: WarmStart,
-    latent: NDArray,
-    loadings: list[NDArray],
-    second_opinion: SecondOpinion | None,
-    permutation: Permutation,
-    config: FitConfig,
-) -> StartConfidence:
+def calibrate_unlabelled_kinds(start: Start, held: HeldOutLabels, config: FitConfig) -> StartConfidence:
     """The confidence with calibrations of kinds of samples that have too few held-out labels for one of their own.
 
     Samples that have more views are embedded again without those that the kind lacks, and scored by their neighbours,
@@ -40,22 +29,10 @@ def calibrate_unlabelled_kinds(
 
     Parameters
     ----------
-    confidence : StartConfidence
-        As held-out labels give it.
+    start : Start
+        With the confidence that held-out labels give. If any samples lack views, it is in canonical order.
     held : HeldOutLabels
         The held-out labels.
-    objective : Objective
-        The problem; samples that lack views are in canonical order.
-    start : WarmStart
-        The warm start.
-    latent : ndarray of shape (n, r)
-        Initial positions.
-    loadings : list of ndarray of shape (d_v, r)
-        W^v.
-    second_opinion : SecondOpinion or None
-        Blended with the scores, if it is trusted.
-    permutation : Permutation
-        Order of the fit.
     config : FitConfig
         Parameters of the fit.
 
@@ -63,52 +40,46 @@ def calibrate_unlabelled_kinds(
     -------
     StartConfidence
     """
+    objective, state, confidence = start.objective, start.state, start.confidence
     if objective.ridge is None:
         return confidence
-    kinds, unlabelled = objective.sample_kinds(), (objective.targets.codes < 0) & ~start.unreached
-    counts = np.bincount(held.n_missing[held.rows], minlength=int(kinds.max()) + 1)
+    kinds, unlabelled = objective.sample_kinds(), (objective.targets.codes < 0) & ~state.unreached
+    counts = np.bincount(held.kinds[held.rows], minlength=int(kinds.max()) + 1)
     judged = counts >= PRIOR.min_group_samples
     wanted = [kind for kind in np.unique(kinds[unlabelled]) if not judged[kind] and 0 < kind < len(objective.views)]
     if not wanted or not judged.any():
         return confidence
-    standing_in = _StandIns(confidence, objective, start, latent, loadings, second_opinion, config)
+    stand_ins = _StandIns(start, config)
     groups = dict(confidence.calibration.groups)
     for kind in wanted:
-        found = standing_in.calibrate(kinds == kind, unlabelled, judged[kinds])
+        found = stand_ins.calibrate(kinds == kind, unlabelled, judged[kinds])
         if found is not None:
             groups[int(kind)] = found
     calibration = replace(confidence.calibration, groups=groups)
-    again = calibrate_start(objective, start, calibration, permutation, config.balance)
-    return replace(confidence, calibration=calibration, probabilities=again.probabilities)
+    _, probabilities = unlabelled_probabilities(
+        objective, state.scores, state.unreached, calibration, start.permutation, config.balance
+    )
+    return replace(confidence, calibration=calibration, probabilities=probabilities)
 
 
 class _StandIns:
     """Samples that have more views than others, scored as if they had as few."""
 
-    def __init__(
-        self,
-        confidence: StartConfidence,
-        objective: Objective,
-        start: WarmStart,
-        latent: NDArray,
-        loadings: list[NDArray],
-        second_opinion: SecondOpinion | None,
-        config: FitConfig,
-    ) -> None:
-        self.objective, self.start, self.loadings, self.second_opinion = objective, start, loadings, second_opinion
+    def __init__(self, start: Start, config: FitConfig) -> None:
+        self.start, self.objective = start, start.objective
         self.average = NeighborAverage(
-            objective.embed(latent),
-            objective.embedding,
+            self.objective.embed(start.state.latent),
+            self.objective.embedding,
             start.regressor,
             config.n_neighbors,
             None,
             config.neighbor_recall,
-            objective.groups,
+            self.objective.groups,
         )
-        codes, scores = objective.targets.codes, np.maximum(start.scores, 0)
-        self.weights = class_weights(codes, scores.mean(axis=0, dtype=np.float64), config.balance)
-        self.abundance = class_abundances(codes, objective.targets.n_classes)
-        self.calibration, self.kinds = confidence.calibration, objective.sample_kinds()
+        codes, self.scores = self.objective.targets.codes, np.maximum(start.state.scores, 0)
+        self.weights = class_weights(codes, self.scores.mean(axis=0, dtype=np.float64), config.balance)
+        self.abundance = class_abundances(codes, self.objective.targets.n_classes)
+        self.calibration, self.kinds = start.confidence.calibration, self.objective.sample_kinds()
 
     def calibrate(self, members: NDArray, unlabelled: NDArray, judged: NDArray) -> Calibration | None:
         """The calibration of samples of one kind, by others whose calibration is known; None if these are too few."""
@@ -134,17 +105,18 @@ class _StandIns:
 
     def _score(self, samples: NDArray, has: NDArray) -> tuple[NDArray, NDArray]:
         """Balanced scores of samples by some of their views, and their probabilities by all of them."""
-        some = self.objective.views.take(samples)
-        products = [view.dot(one) for view, one, shown in zip(some, self.loadings, has, strict=True) if shown]
-        latent = embed_views(np.sum(products, axis=0), gram_of(self.loadings, has), self.objective.ridge)
+        some, loadings, opinion = (
+            self.objective.views.take(samples),
+            self.start.state.loadings,
+            self.start.second_opinion,
+        )
+        products = [view.dot(one) for view, one, shown in zip(some, loadings, has, strict=True) if shown]
+        latent = embed_views(np.sum(products, axis=0), gram_of(loadings, has), self.objective.ridge)
         groups = None if self.objective.groups is None else self.objective.groups[samples]
-        scores = np.maximum(self.average(latent, self.start.scores, groups, samples)[0], 0)
-        if self.second_opinion is not None:
-            shown = np.tile(has, (len(samples), 1))
-            scores = self.second_opinion.blend(
-                scores, self.second_opinion.decide(self.second_opinion.by_view(some), shown)
-            )
-        balanced = reweigh(np.maximum(self.start.scores, 0)[samples], self.weights)
+        scores = np.maximum(self.average(latent, self.start.state.scores, groups, samples)[0], 0)
+        if opinion is not None:
+            scores = opinion.blend(scores, opinion.decide(opinion.by_view(some), np.tile(has, (len(samples), 1))))
         found = scores.sum(axis=1) > 0
+        balanced = reweigh(self.scores[samples], self.weights)
         truth = self.calibration(balanced, self.kinds[samples], self.abundance)
         return reweigh(scores[found], self.weights), truth[found]

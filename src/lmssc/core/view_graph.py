@@ -13,12 +13,13 @@ from scipy import sparse
 
 from lmssc.core.dense_propagation import dense_laplacian
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import graph_among_all, laplacian, learn_graph
 from lmssc.core.held_out import HeldOutLabels
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import TOLERANCE, climb
 from lmssc.core.propagation import propagate
+from lmssc.data.presence import rows_with
 from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views
 from lmssc.numerics.matrices import Matrix
@@ -78,14 +79,11 @@ def mean_view_graph(views: Views, n_neighbors: int) -> sparse.csr_array:
 def _own_graph(view: View, n_neighbors: int) -> sparse.csr_array:
     """The neighbour graph of the samples that have a view."""
     n_samples = view.data.shape[0]
-    rows = np.arange(n_samples) if view.present is None else np.flatnonzero(view.present)
+    rows = rows_with(view)
     if len(rows) < 3:
         return sparse.csr_array((n_samples, n_samples), dtype=view.data.dtype)
     graph, _ = learn_graph(_in_memory(view).points()[rows], min(n_neighbors, len(rows) - 2), 1.0)
-    if len(rows) == n_samples:
-        return graph
-    found = graph.tocoo()
-    return sparse.csr_array((found.data, (rows[found.row], rows[found.col])), shape=(n_samples, n_samples))
+    return graph if len(rows) == n_samples else graph_among_all(graph, rows, n_samples)
 
 
 def add_view_graph(objective: Objective, weight: float, graph: sparse.csr_array | None = None) -> Objective:
@@ -137,7 +135,7 @@ def judge_view_graph(held: HeldOutLabels, objective: Objective, config: FitConfi
     if -before <= cost_of_weight(WEIGHTS[0]):  # no weight can gain as much as it costs
         return 0.0, held
     graph = mean_view_graph(held.views, objective.n_neighbors)
-    dense = isinstance(held.folds[0].start.laplacian, np.ndarray)
+    dense = isinstance(held.folds[0].warm.laplacian, np.ndarray)
     extra = dense_laplacian(graph) if dense else laplacian(graph)
 
     @cache
@@ -186,7 +184,7 @@ def _share_of_medians(view: View) -> float:
 
     It does not depend on how a view is stored and scaled.
     """
-    present = np.arange(view.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
+    present = rows_with(view)
     if not len(present):
         return 0.0
     rows = present[np.linspace(0, len(present) - 1, min(N_ROWS_TO_LOOK_AT, len(present)), dtype=np.intp)]
@@ -208,14 +206,14 @@ def _in_memory(view: View) -> View:
 
 
 def _log_likelihood(held: HeldOutLabels) -> float:
-    return held.log_likelihood(held.balanced([fold.start.scores for fold in held.folds]))
+    return held.log_likelihood(held.balanced([fold.warm.scores for fold in held.folds]))
 
 
 def _propagate_folds(held: HeldOutLabels, extra: Matrix) -> HeldOutLabels:
     """Each fold with one more Laplacian, and scores propagated with it."""
     folds = []
     for fold in held.folds:
-        L = fold.start.laplacian + extra
-        scores: NDArray = propagate(L, fold.targets, fold.start.scores, TOLERANCE).scores
-        folds.append(fold._replace(start=fold.start._replace(laplacian=L, scores=scores)))
+        L = fold.warm.laplacian + extra
+        scores: NDArray = propagate(L, fold.targets, fold.warm.scores, TOLERANCE).scores
+        folds.append(fold._replace(warm=fold.warm._replace(laplacian=L, scores=scores)))
     return replace(held, folds=folds)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.new_samples import gram_of
+from lmssc.core.embed_views import gram_of
 
 
 def view_support(weights: sparse.csr_array, latent: NDArray, queries: NDArray, loadings: list[NDArray]) -> NDArray:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.memmap import read_rows
+from lmssc.data.presence import rows_with
 from lmssc.data.present_rows import map_present, present_count
 from lmssc.data.scaling import ONE_FACTOR, ViewScaling
 from lmssc.data.view import RawView
@@ -96,7 +97,7 @@ def is_far_larger(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
     >>> is_far_larger(RawView("a", X, None), scaling, 1), is_far_larger(RawView("a", 1000 * X, None), scaling, 1)
     (False, True)
     """
-    rows = np.arange(raw.data.shape[0]) if raw.present is None else np.flatnonzero(raw.present)
+    rows = rows_with(raw)
     if scaling.kind == "none" or not len(rows):
         return False
     some = rows[:: -(-len(rows) // CRITERIA.max_rows)]

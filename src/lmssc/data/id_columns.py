@@ -4,7 +4,6 @@ As a view of its own, an id counts as much as all columns of another view, and m
 nothing in common.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from lmssc.data.dataset import Dataset
 from lmssc.data.label_leaks import choose_rows, names_of_columns
 from lmssc.data.memmap import read_rows
 from lmssc.data.shared_files import readers_of
+from lmssc.data.warn_caller import warn_caller
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def warn_of_ids(dataset: Dataset) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> from lmssc.data.dataset import validate
     >>> rng = np.random.default_rng(0)
     >>> y = np.where(rng.random(200) < 0.2, rng.integers(0, 2, 200), -1)
@@ -55,12 +56,10 @@ def warn_of_ids(dataset: Dataset) -> None:
             continue
         names = names_of_columns(dataset, v)
         for column in find_ids(dataset, v):
-            warnings.warn(
+            warn_caller(
                 f"view {dataset.names[v]!r}, column {column if names is None else repr(names[column])} looks like an "
                 "id: whole numbers, all different, that either count the rows or are unrelated to the labels. As a "
                 "feature it makes neighbours of samples that have nothing in common; leave it out",
-                UserWarning,
-                stacklevel=4,
             )
 
 

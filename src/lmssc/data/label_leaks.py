@@ -4,7 +4,6 @@ A copy of the labels among the features finds every held-out label and says noth
 wrong answers look certain. An honest feature has the same distribution on labelled and unlabelled samples of a class.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from scipy import sparse, special
 from lmssc.data.dataset import Dataset
 from lmssc.data.memmap import read_rows
 from lmssc.data.shared_files import readers_of
+from lmssc.data.warn_caller import warn_caller
 from lmssc.numerics.matrices import Matrix
 
 
@@ -58,6 +58,7 @@ def warn_of_leaks(dataset: Dataset) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> from lmssc.data.dataset import validate
     >>> rng = np.random.default_rng(0)
     >>> y = np.where(rng.random(200) < 0.2, rng.integers(0, 2, 200), -1)
@@ -75,14 +76,12 @@ def warn_of_leaks(dataset: Dataset) -> None:
         shown = [repr(names[leak.column]) if names is not None else str(leak.column) for leak in leaks[:MAX_LISTED]]
         many = len(leaks) > 1
         which = ", ".join(shown) + (f" and {len(leaks) - MAX_LISTED} more" if len(leaks) > MAX_LISTED else "")
-        warnings.warn(
+        warn_caller(
             f"view {dataset.names[v]!r}, column{'s' * many} {which} seem{'s' * (not many)} to be made from the labels: "
             f"{'they tell' if many else 'it tells'} the classes of labelled samples apart, and "
             f"{leaks[0].unlabelled}. Held-out labels are then found too well, and unlabelled samples get wrong answers "
             f"with high confidence. Leave {'these columns' if many else 'the column'} out, unless only clear cases "
             "were labelled: then label some of the others",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -2,12 +2,13 @@
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from lmssc.data.warn_caller import warn_caller
 
 # Text that stands for a missing value: what pandas reads as missing, and missing values converted to text.
 MISSING_WORDS = frozenset(
@@ -192,11 +193,9 @@ def _without_words(column: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _warn_unlabelled(what: str, count: int) -> None:
-    warnings.warn(
+    warn_caller(
         f"y has {count} labels {what}, taken as unlabelled. If that is right, put None or NaN there (-1 if all "
         "are integers) to silence this warning; if it is a class, give it another name",
-        UserWarning,
-        stacklevel=7,  # the caller of `fit`
     )
 
 
@@ -283,7 +282,7 @@ def _warn_of_classes(classes: NDArray) -> None:
                 "unlabelled, make y a signed array and put -1 there"
             )
     for complaint in complaints:
-        warnings.warn(complaint, UserWarning, stacklevel=4)
+        warn_caller(complaint)
 
 
 def encode_labels(y: ArrayLike, n_samples: int | None = None) -> Labels:

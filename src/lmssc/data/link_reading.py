@@ -1,6 +1,5 @@
 """Reading of graphs: what a user passes as `lmssc.Graph` becomes checked links."""
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,8 @@ from scipy import sparse
 from lmssc.data.frames import frame_columns, is_frame
 from lmssc.data.graph_view import Graph, GraphView
 from lmssc.data.row_index import index_of, is_default
-from lmssc.data.validation import name_parts, read_block
+from lmssc.data.validation import list_some, name_parts, read_block
+from lmssc.data.warn_caller import warn_caller
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.matrices import Matrix
 
@@ -197,6 +197,7 @@ def hint_at_links(blocks: Mapping[str, Matrix]) -> None:
 
     Examples
     --------
+    >>> import warnings
     >>> ring = np.eye(30, k=1) + np.eye(30, k=-1)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
@@ -207,11 +208,9 @@ features. If they are links, pass lmssc.Graph(friends)
     """
     for name, block in blocks.items():
         if looks_like_links(block):
-            warnings.warn(
+            warn_caller(
                 f"view {name!r} has a column for each sample and looks like links between the samples, but its columns "
                 f"are used as features. If they are links, pass lmssc.Graph({name})",
-                UserWarning,
-                stacklevel=5,
             )
 
 
@@ -271,12 +270,5 @@ both into one order
                 f"graph {view.name!r}: its columns name the samples in another order than the index of the other "
                 "views; bring both into one order"
             )
-        lone = _list_some(set(view.columns) ^ set(ids))
+        lone = list_some(map(repr, sorted(set(view.columns) ^ set(ids))), 3)
         raise ValueError(f"graph {view.name!r}: its columns and the index of the other views differ: {lone}")
-
-
-def _list_some(names: set[str], max_listed: int = 3) -> str:
-    """The first few of some names, for messages."""
-    some = sorted(names)
-    rest = f" and {len(some) - max_listed} more" if len(some) > max_listed else ""
-    return ", ".join(map(repr, some[:max_listed])) + rest

@@ -93,16 +93,20 @@ def check_views(blocks: Mapping[str, Matrix], present: Masks) -> list[CheckedVie
     return checked
 
 
-def has_any_view(raws: Sequence[RawView]) -> NDArray:
-    """Which samples have at least one of the views.
+def has_any_view(raws: Sequence[RawView], wanted: NDArray | None = None) -> NDArray:
+    """Which samples have at least one of the views, or of those `wanted` by a boolean array.
 
     Examples
     --------
-    >>> has_any_view([RawView("a", np.ones((2, 1)), np.array([True, False]))])
-    array([ True, False])
+    >>> half = RawView("a", np.ones((2, 1)), np.array([True, False]))
+    >>> has_any_view([half]), has_any_view([half, RawView("b", np.ones((2, 1)), None)], np.array([True, False]))
+    (array([ True, False]), array([ True, False]))
     """
-    n_samples = raws[0].data.shape[0]
-    return np.any([np.ones(n_samples, bool) if raw.present is None else raw.present for raw in raws], axis=0)
+    found = np.zeros(raws[0].data.shape[0], dtype=bool)
+    for v, raw in enumerate(raws):
+        if wanted is None or wanted[v]:
+            found |= True if raw.present is None else raw.present
+    return found
 
 
 def refuse_gaps(checked: Sequence[CheckedView]) -> None:

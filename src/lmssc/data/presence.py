@@ -1,9 +1,22 @@
 """Which samples have which views."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def rows_with(view: Any) -> NDArray:
+    """Indices of the samples that have a view.
+
+    Examples
+    --------
+    >>> from lmssc.data.view import View
+    >>> rows_with(View(np.zeros((3, 1)), present=np.array([True, False, True])))
+    array([0, 2])
+    """
+    return np.arange(view.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
 
 
 def presence_patterns(present: Sequence[NDArray | None], n_samples: int) -> list[tuple[NDArray, NDArray]]:

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 
 from lmssc.data.labels import known_labels
+from lmssc.data.warn_caller import warn_caller
 
 # Stack frames that are searched.
 MAX_DEPTH = 12
@@ -39,9 +40,7 @@ def warn_of_scored_unlabelled() -> None:
     except (TypeError, ValueError):
         return
     if not known.all():
-        warnings.warn(
+        warn_caller(
             f"y has {int(np.count_nonzero(~known))} unlabelled samples, and the scorer counts each of them as wrong: "
             "use scoring=lmssc.model_selection.labelled_scorer('accuracy'), or LabelledKFold",
-            UserWarning,
-            stacklevel=3,
         )

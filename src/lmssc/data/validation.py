@@ -132,17 +132,17 @@ def unique_names(names: Iterable[Any], argument: str) -> list[str]:
     return texts
 
 
-def list_some(numbers: Iterable[int], max_listed: int = 5) -> str:
-    """The first few of some numbers, for messages.
+def list_some(items: Iterable[Any], max_listed: int = 5) -> str:
+    """The first few of some items, for messages.
 
     Examples
     --------
     >>> list_some(range(8))
     '0, 1, 2, 3, 4 and 3 more'
     """
-    numbers = [int(number) for number in numbers]
-    rest = f" and {len(numbers) - max_listed} more" if len(numbers) > max_listed else ""
-    return ", ".join(map(str, numbers[:max_listed])) + rest
+    texts = [str(item) for item in items]
+    rest = f" and {len(texts) - max_listed} more" if len(texts) > max_listed else ""
+    return ", ".join(texts[:max_listed]) + rest
 
 
 def read_collection(X: Any, min_samples: int = 1) -> dict[str, Matrix]:

@@ -28,22 +28,6 @@ def connected_views(views: Sequence[RawView]) -> NDArray:
     return connected_components(shared, directed=False)[1].astype(np.intp)
 
 
-def has_any_view(views: Sequence[RawView], wanted: NDArray) -> NDArray:
-    """Mark the samples that have at least one of the wanted views.
-
-    Examples
-    --------
-    >>> view = RawView("a", np.zeros((2, 1)), np.array([True, False]))
-    >>> has_any_view([view, RawView("b", np.zeros((2, 1)), None)], np.array([True, False]))
-    array([ True, False])
-    """
-    found = np.zeros(views[0].data.shape[0], dtype=bool)
-    for view, counts in zip(views, wanted, strict=True):
-        if counts:
-            found |= True if view.present is None else view.present
-    return found
-
-
 def group_of_samples(views: Sequence[RawView], groups: NDArray) -> NDArray:
     """Group of each sample: that of the first view that it has.
 

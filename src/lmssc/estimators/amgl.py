@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
-from lmssc.core.graph import connect_new, laplacian, learn_graph, roughness
+from lmssc.core.graph import connect_new, graph_among_all, laplacian, learn_graph, roughness
 from lmssc.core.links import mean_over_links
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.parameters import Rule
+from lmssc.data.presence import rows_with
 from lmssc.data.validation import ViewSpec
 from lmssc.data.view import RawView, View
 from lmssc.estimators.fixed_neighbors import ITERATIVE_RULES, FixedNeighborsClassifier
@@ -193,7 +194,7 @@ class AMGL(FixedNeighborsClassifier):
         self.n_neighbors_ = self._choose_neighbors(views.n_samples)
         self._scaled = list(views)
         laplacians = [
-            laplacian(view_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)
+            laplacian(own_graph(view, self.n_neighbors_).astype(views.dtype, copy=False), normalised=True)
             for view in views
         ]
         # A graph is one more Laplacian.
@@ -234,8 +235,8 @@ class AMGL(FixedNeighborsClassifier):
             weight = self.link_weights_[self.graph_names_[graph]] / total
             scores += scores.dtype.type(weight) * (mean_over_links(one).astype(scores.dtype) @ distributions)
         for weight, known, new in zip(weights, self._scaled, queries, strict=True):
-            there = present_rows(known)
-            asked = present_rows(new)
+            there = rows_with(known)
+            asked = rows_with(new)
             if len(asked):
                 k = min(self.n_neighbors_, len(there))
                 rows = connect_new(known.data[there], new.data[asked], k) @ distributions[there]
@@ -243,32 +244,21 @@ class AMGL(FixedNeighborsClassifier):
         return scores
 
 
-def present_rows(view: View) -> NDArray:
-    """Indices of the samples that have a view.
-
-    Examples
-    --------
-    >>> present_rows(View(np.zeros((3, 1)), present=np.array([True, False, True])))
-    array([0, 2])
-    """
-    return np.arange(view.data.shape[0]) if view.present is None else np.flatnonzero(view.present)
-
-
-def view_graph(view: View, n_neighbors: int) -> sparse.csr_array:
+def own_graph(view: View, n_neighbors: int) -> sparse.csr_array:
     """Adaptive-neighbour graph of the samples that have a view; the others have no edges.
 
     Examples
     --------
     >>> view = View(np.array([[0.0], [7.0], [1.0], [3.0]]), present=np.array([True, False, True, True]))
-    >>> view_graph(view, 1).toarray()
+    >>> own_graph(view, 1).toarray()
     array([[0., 0., 1., 0.],
            [0., 0., 0., 0.],
            [1., 0., 0., 0.],
            [0., 0., 1., 0.]])
     """
-    there = present_rows(view)
-    shape = (view.data.shape[0],) * 2
+    there = rows_with(view)
+    n_samples = view.data.shape[0]
     if len(there) < 2:
-        return sparse.csr_array(shape, dtype=view.data.dtype)
-    graph = learn_graph(view.data[there], min(n_neighbors, len(there) - 1), beta=1.0)[0].tocoo()
-    return sparse.coo_array((graph.data, (there[graph.row], there[graph.col])), shape=shape).tocsr()
+        return sparse.csr_array((n_samples, n_samples), dtype=view.data.dtype)
+    graph = learn_graph(view.data[there], min(n_neighbors, len(there) - 1), beta=1.0)[0]
+    return graph_among_all(graph, there, n_samples)

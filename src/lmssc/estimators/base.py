@@ -1,7 +1,6 @@
 """The base class of all classifiers here: `fit`, which validates, restores the order of the input and warns."""
 
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -26,10 +25,12 @@ from lmssc.data.id_columns import warn_of_ids
 from lmssc.data.imputation import fill_gaps, learn_fills
 from lmssc.data.label_leaks import warn_of_leaks
 from lmssc.data.memmap import memory_map
+from lmssc.data.missing_views import has_any_view
 from lmssc.data.parameters import Rule, check_parameters
 from lmssc.data.shared_files import map_slices
 from lmssc.data.validation import Masks, is_view_collection
-from lmssc.data.view_groups import connected_views, group_of_samples, has_any_view, labels_in_shared_views
+from lmssc.data.view_groups import connected_views, group_of_samples, labels_in_shared_views
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.active_learning import ActiveLearningMixin
 from lmssc.estimators.documentation import DocumentationLinkMixin
 from lmssc.estimators.notebook import ViewsInNotebookMixin
@@ -144,11 +145,9 @@ class MultiViewClassifier(
         self._soft = dataset.shares is not None or dataset.trust is not None
         self.classes_ = dataset.classes
         if self._merges_identical() and (self._order.keys == self._order.keys[0]).all():
-            warnings.warn(
+            warn_caller(
                 f"all {len(self._nodes)} samples are identical: each gets the frequencies of the labelled classes. "
                 "Check how the features were read",
-                UserWarning,
-                stacklevel=4,
             )
         self._warn_of_single_labels(problem.targets)
         unlinked = self._find_unlinked(problem)
@@ -196,11 +195,9 @@ class MultiViewClassifier(
         single = np.flatnonzero(np.bincount(targets.counts[1], minlength=targets.n_classes) == 1)
         if len(single) and targets.n_labelled >= MEAN_LABELS_TO_WARN * targets.n_classes and not targets.labelled.all():
             names = ", ".join(repr(name) for name in self.classes_[np.sort(self._class_order[single])].tolist())
-            warnings.warn(
+            warn_caller(
                 f"only one labelled sample for {names}: such a class is often predicted too rarely or too often, and "
                 "with no label to hold out this cannot be measured. Label more of its samples",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _find_unlinked(self, problem: Problem) -> NDArray:
@@ -211,13 +208,11 @@ class MultiViewClassifier(
         unlinked = ~has_any_view(problem.views, self._linked)
         if unlinked.any():
             alone = sorted(self.view_names_[v] for v, ok in zip(self._order.views, self._linked, strict=True) if not ok)
-            warnings.warn(
+            warn_caller(
                 f"{int(self._to_input(unlinked).sum())} samples have only views ({', '.join(alone)}) that no labelled "
                 "sample has, and no sample has both these and other views. Their labels cannot be inferred: they get "
                 "the class frequencies and are listed in unreached_. Label some of them, or add samples that have "
                 "views of both kinds",
-                UserWarning,
-                stacklevel=5,
             )
         self._warn_of_weak_links(problem, ~unlinked)
         return unlinked
@@ -227,12 +222,10 @@ class MultiViewClassifier(
         n_labels = labels_in_shared_views(problem.views, problem.targets.labelled)
         weak = linked & (n_labels < min(2 * problem.targets.n_classes, problem.targets.n_labelled / 4))
         if weak.any():
-            warnings.warn(
+            warn_caller(
                 f"{int(self._to_input(weak).sum())} samples have only views that few labelled samples have "
                 f"({int(n_labels[weak].min())} for some of them). Their answers depend on the samples that also "
                 "have other views, and may be wrong although they look certain. Label some of them",
-                UserWarning,
-                stacklevel=6,
             )
 
     def _adjusts_confidence(self) -> bool:
@@ -251,13 +244,11 @@ class MultiViewClassifier(
     def _warn_of_one_class(self, changed: OneClassSamples) -> None:
         if len(changed.samples):
             rows = np.isin(self._nodes, changed.samples)
-            warnings.warn(
+            warn_caller(
                 f"{int(rows.sum())} samples are in parts of the graph where all labels are of one class (number of "
                 f"labels: {int(changed.n_labels.min())} or more, for up to {int(changed.sizes.max())} distinct "
                 "samples). Elsewhere, parts of that size have several classes, so their confidence is lowered. Label "
                 "more samples there",
-                UserWarning,
-                stacklevel=6,
             )
 
     def _merges_identical(self) -> bool:
@@ -297,12 +288,10 @@ class MultiViewClassifier(
         self.unreached_ = np.flatnonzero(self._to_input(unreached))
         n_cut_off = len(self.unreached_) - n_unlinked
         if n_cut_off:
-            warnings.warn(
+            warn_caller(
                 f"{n_cut_off} of {len(self._nodes)} samples are in parts of the graph without a label; they "
                 "get the frequencies of the labelled classes and are listed in unreached_. Label one of them, or raise "
                 "n_neighbors",
-                UserWarning,
-                stacklevel=7,
             )
 
     def _graph_of_samples(self, graph: sparse.csr_array) -> sparse.csr_array:

@@ -1,12 +1,12 @@
 """What a model of very many classes does not do: whatever needs a dense array of samples × classes."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lmssc.core.many_classes import one_label_of_each_class
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.problem import Problem
 
 
@@ -39,11 +39,9 @@ def check_many_classes(model: Any, problem: Problem, *, in_parts: bool) -> None:
         if instead is not None:
             raise ValueError(f"{about}, which does not support {what}: {instead}, or fit fewer classes")
     if model.calibrate and not len(one_label_of_each_class(problem.targets.codes, np.arange(len(problem.targets)))):
-        warnings.warn(
+        warn_caller(
             f"{about}, and no class has two labels, so that none can be held out: the confidence is not calibrated. "
             "Label a second sample of some classes",
-            UserWarning,
-            stacklevel=5,
         )
 
 

@@ -1,6 +1,5 @@
 """Graphs of an estimator: what `fit` stores of them, and the links of samples given later."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from lmssc.data.link_order import drop_own_links, link_keys, merge_columns
 from lmssc.data.link_reading import read_new_graphs, split_graphs
 from lmssc.data.validation import is_view_collection
 from lmssc.data.view import RawView
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.problem import Numbering, Problem
 
 
@@ -51,12 +51,10 @@ class GraphLinksMixin:
         if n_without.any() and not labelled.all():
             count = count_of_scarce_kinds(n_without[labelled], n_without[~labelled])
             if count:
-                warnings.warn(
+                warn_caller(
                     f"{count} unlabelled samples have no links, or in other graphs than nearly all labelled: their "
                     "confidence is measured on samples that have what they lack, and may be too high. Label some of "
                     "them",
-                    UserWarning,
-                    stacklevel=7,
                 )
 
     def _by_graph(self, values: NDArray) -> dict[str, Any]:
@@ -73,11 +71,9 @@ class GraphLinksMixin:
         doubtful = np.array([has_links_from_labels(graph.links, problem.targets) for graph in problem.graphs], bool)
         if doubtful.any():
             names = [name for name, doubt in self._by_graph(doubtful).items() if doubt]
-            warnings.warn(
+            warn_caller(
                 f"the links of {', '.join(map(repr, names))} among labelled samples are not used: labelled samples are "
                 "linked among themselves far more often than to others, as if links were made from the labels",
-                UserWarning,
-                stacklevel=6,
             )
         return [
             without_links_among(graph.links, problem.targets.labelled) if doubt else graph.links
@@ -95,11 +91,9 @@ class GraphLinksMixin:
         graphs = split_graphs(X)[1] if is_view_collection(X) else {}
         absent = [name for name in self.graph_names_ if name not in graphs]
         if absent:
-            warnings.warn(
+            warn_caller(
                 f"X does not have the graph{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: samples are "
                 "treated as without links",
-                UserWarning,
-                stacklevel=4,
             )
         views = {view.name: view for view in read_new_graphs(graphs, n_new, len(self._nodes), self._link_columns)}
         nothing = sparse.csr_array((n_new, len(self._nodes)))

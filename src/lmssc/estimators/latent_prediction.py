@@ -1,7 +1,5 @@
 """How LMSSC scores new samples: positions from their views and links, then a mean over neighbours."""
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -17,6 +15,7 @@ from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.view import RawView
 from lmssc.data.view_groups import group_of_samples
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.base import MultiViewClassifier
 
 
@@ -92,24 +91,20 @@ class LatentClassifier(MultiViewClassifier):
         self._links = memory
         unused = [name for name, weight in self.link_weights_.items() if not weight]
         if unused:
-            warnings.warn(
+            warn_caller(
                 f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
                 "others, or held-out labels are predicted better without links, or labelled samples are hardly "
                 "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
-                UserWarning,
-                stacklevel=6,
             )
 
     def _warn_of_chance(self, held_out: tuple[NDArray, NDArray] | None, targets: Targets, scores: NDArray) -> None:
         """Warn of confident answers if held-out labels are found no more often than by chance."""
         found = unsupported(held_out, targets, scores)
         if found is not None:
-            warnings.warn(
+            warn_caller(
                 f"only {found.n_right} of {found.n_labels} labels are found if they are held out, which may be "
                 f"chance, but the mean confidence of the answers is {found.confidence:.2f}: do not rely on it. The "
                 "views may say nothing about the classes, or there are too few labels to tell",
-                UserWarning,
-                stacklevel=6,
             )
 
     def _warn_of_placement(self, placement: LabelPlacement | None, targets: Targets, scores: NDArray) -> None:
@@ -117,12 +112,10 @@ class LatentClassifier(MultiViewClassifier):
         if placement is not None and not placement.is_random:
             others = scores[~targets.labelled]
             confidence = (others.max(axis=1) / others.sum(axis=1)).mean()
-            warnings.warn(
+            warn_caller(
                 f"labelled samples lie among themselves: {placement.share:.0%} of their neighbours have a label; of "
                 f"random samples of these classes it would be {placement.expected:.0%}. So other samples may differ "
                 f"from all that have a label. The mean confidence of their answers is {confidence:.2f}: it may be far "
                 "too high, and so may accuracy on held-out labels. Label a random sample. If samples come in groups, "
                 'such as patients, pass groups= to predict_set (see "Limits" in the guide to confidence)',
-                UserWarning,
-                stacklevel=6,
             )

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from lmssc.cluster.dask_fit import fit_on_cluster
 from lmssc.cluster.dask_views import map_blocks
 from lmssc.core.copies import doubt_copies
-from lmssc.core.fit import FitResult, fit
+from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig, FitHooks
+from lmssc.core.fit_result import FitResult
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts
@@ -316,13 +317,27 @@ class LMSSC(
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        config = self._config(views, problem)
-        client = getattr(self, "_client", self.client)
-        has_graphs, plan = bool(problem.graphs), None
+        result = self._fit_views(views, problem)
+        self._set_result(result)
+        self._set_links(result.links)
+        if result.links is not None:
+            n_views = len(views) + len(result.links.loadings)
+            self._warn_of_unlinked(result.kinds, n_views, problem.targets.labelled)
+        targets = problem.targets.with_trust_of(result.targets)
+        scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
+        self._warn_of_chance(result.held_out, targets, result.scores)
+        self._warn_of_placement(result.placement, targets, result.scores)
+        return Solution(scores, result.graph, result.unreached, result.one_class, targets)
+
+    def _fit_views(self, views: Views, problem: Problem) -> FitResult:
+        """The fit to scaled views: on a cluster, in parts, with sparse scores of very many classes, or in memory."""
+        targets, config = problem.targets, self._config(views, problem)
+        # `_client` and `_shared` are there while dask arrays are fitted: see `WorkerResultsMixin._on_disk`.
+        client, has_graphs, plan = getattr(self, "_client", self.client), bool(problem.graphs), None
         if client is None:
-            plan = choose_plan(self.memory_limit, views, problem.targets, config, has_graphs, self.checkpoint)
+            plan = choose_plan(self.memory_limit, views, targets, config, has_graphs, self.checkpoint)
         in_parts = client is not None or plan is not None
-        many_classes = has_many_classes(views.n_samples, problem.targets.n_classes)
+        many_classes = has_many_classes(views.n_samples, targets.n_classes)
         if many_classes:
             check_many_classes(self, problem, in_parts=in_parts)
         hooks = FitHooks(self._progress(), self._open_checkpoint(problem, self.checkpoint, in_parts=in_parts))
@@ -332,26 +347,14 @@ class LMSSC(
                 raise ValueError("client divides the fit into parts, which does not support graphs: leave it out")
             make_checkpoint = partial(self._open_checkpoint, problem, in_parts=True)
             shared = getattr(self, "_shared", None)
-            result = fit_on_cluster(views, problem.targets, config, client, hooks, context, make_checkpoint, shared)
-        elif plan is not None:
-            result = fit_in_parts(views, problem.targets, config, plan, hooks, context)
-        else:
-            groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
-            links = self._informative_links(problem)
-            if many_classes:
-                result = fit_many_classes(views, problem.targets, config, hooks, context, groups)
-            else:
-                result = fit(views, problem.targets, config, hooks, context, groups, links)
-        self._set_result(result)
-        self._set_links(result.links)
-        if result.links is not None:
-            n_views = len(views) + len(result.links.loadings)
-            self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
-        targets = problem.targets.as_trusted_in(result.targets)
-        scores = doubt_copies(result.scores, targets, result.held_out, self._nodes, self._counted)
-        self._warn_of_chance(result.held_out, targets, result.scores)
-        self._warn_of_placement(result.placement, targets, result.scores)
-        return Solution(scores, result.graph, result.unreached, result.one_class, targets)
+            return fit_on_cluster(views, targets, config, client, hooks, context, make_checkpoint, shared)
+        if plan is not None:
+            return fit_in_parts(views, targets, config, plan, hooks, context)
+        groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
+        links = self._informative_links(problem)
+        if many_classes:
+            return fit_many_classes(views, targets, config, hooks, context, groups)
+        return fit(views, targets, config, hooks, context, groups, links)
 
     def _adjusts_confidence(self) -> bool:
         return self.calibrate
@@ -396,16 +399,15 @@ class LMSSC(
         self._memory = UpdateMemory(
             float(result.gamma),
             result.calibration,
-            result.n_missing if result.n_missing.any() else None,
+            result.kinds if result.kinds.any() else None,
             len(result.latent),
             int(self._labelled.sum()),
         )
-        self.__dict__.pop("_novelty", None)
-        known = {"_raw_scores": result.raw_scores, "_inner": result.order, "_candidates": result.candidates}
-        for name, value in known.items():
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if value is not None:
-                setattr(self, name, value)
+        # Absent where a fit has none: nothing of an earlier fit may stay.
+        optional = {"_raw_scores": result.raw_scores, "_inner": result.order, "_candidates": result.candidates}
+        for name in ("_novelty", *optional):
+            self.__dict__.pop(name, None)
+        self.__dict__.update({name: value for name, value in optional.items() if value is not None})
         self._second_opinion = result.second_opinion
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust

@@ -24,6 +24,7 @@ from lmssc.data.folds import DEFAULT_FOLDS
 from lmssc.data.n_jobs import JOBS_OR_NONE, worker_count
 from lmssc.data.parameters import CALLABLE_OR_NONE, COUNT, NOT_NEGATIVE, VERBOSITY, Rule, check_parameters, one_of
 from lmssc.data.validation import Masks, ViewSpec
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.cv_results import FoldScores, choose, score_rows, tabulate
 from lmssc.estimators.lmssc import LMSSC
@@ -220,10 +221,8 @@ class LMSSCCV(TrustMixin, WeightedFitMixin, LatentTransformerMixin, MultiViewCla
             for fold in dataset.folds(int(self.random_state) + repeat * 2**32, self.n_splits)
         ]
         if not folds:
-            warnings.warn(
+            warn_caller(
                 "no class has 2 labelled samples, so no label can be held out: the first setting of the grid is used",
-                UserWarning,
-                stacklevel=4,
             )
         answers = self._search(settings, candidates, dataset, folds)
         results = tabulate(settings, answers, folds, dataset.codes, place, balanced=self.scoring == "balanced_accuracy")

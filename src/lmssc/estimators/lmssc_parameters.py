@@ -145,7 +145,7 @@ def _resolve_noise(given: Any) -> float | None:
 
 
 def _resolve_components(given: Any, views: Views, n_samples: int) -> int | None:
-    """R as it was given, or None for "auto"."""
+    """Number of components as it was given, or None for "auto"."""
     if isinstance(given.n_components, str):
         return None
     if given.init == "random" and given.loadings == "nonnegative":

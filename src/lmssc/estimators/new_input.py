@@ -1,6 +1,5 @@
 """Input after `fit`: the views of other samples, which must match those of `fit`."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from lmssc.data.link_reading import split_graphs
 from lmssc.data.missing_views import make_raw_views
 from lmssc.data.validation import Masks, check_rows, is_view_collection, read_block, read_known
 from lmssc.data.view import RawView
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.origin import OriginMixin
 from lmssc.numerics.matrices import Matrix
 
@@ -58,11 +58,9 @@ class NewInputMixin(OriginMixin):
         blocks, absent = read_known(X, self._layout.names, self._layout.widths)
         if absent:
             there = [name for name in blocks if name not in absent]
-            warnings.warn(
+            warn_caller(
                 f"X does not have the view{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}: missing for all "
                 f"samples, so the predictions come from {', '.join(map(repr, there))} alone",
-                UserWarning,
-                stacklevel=5,
             )
         return blocks
 

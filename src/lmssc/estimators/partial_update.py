@@ -1,6 +1,5 @@
 """`LMSSC.partial_update`: new samples and labels join a fit, without a new one as long as that is good enough."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -38,6 +37,7 @@ from lmssc.data.stacking import stack_rows_of
 from lmssc.data.validation import Masks, check_rows
 from lmssc.data.view import RawView
 from lmssc.data.view_groups import group_of_samples
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.dense_only import need_dense
 from lmssc.estimators.merged_samples import MergedSamples
 from lmssc.estimators.problem import Solution
@@ -158,10 +158,8 @@ def _update(model: Any, X_new: Any, y_new: Any, present: Masks, refit: str, earl
     if not reasons:
         return
     if refit == "never":
-        warnings.warn(
+        warn_caller(
             f"a refit is due: {'; '.join(reasons)}. Fit again, or pass refit='auto' and X, the earlier samples",
-            UserWarning,
-            stacklevel=3,
         )
         return
     vars(model).clear()

@@ -1,6 +1,5 @@
 """Answers for samples known from `fit` and for new ones: `predict_proba`, `predict` and `score`."""
 
-import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,10 +15,11 @@ from lmssc.core.sparse_scores import largest_entries, rename_columns, replace_ro
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.labels import known_labels
 from lmssc.data.link_order import link_keys
+from lmssc.data.missing_views import has_any_view
 from lmssc.data.scorer_guard import warn_of_scored_unlabelled
 from lmssc.data.validation import Masks, check_rows, has_dask
 from lmssc.data.view import RawView
-from lmssc.data.view_groups import has_any_view
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.graph_links import GraphLinksMixin
 from lmssc.estimators.new_input import NewInputMixin
 from lmssc.estimators.view_scaling import ViewScalingMixin
@@ -88,7 +88,8 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         """Distributions over the classes; views and graphs in canonical order."""
         with self._threads():
             keys = sample_keys(raws)
-            result, new = self._recognise(link_keys(keys, links) if links else keys)
+            nodes, new = self._recognise(link_keys(keys, links) if links else keys)
+            result = self.label_distributions_[self._order.samples[nodes]]
             if new.any():
                 unknown_rows = raws if new.all() else [self._select_rows(raw, np.flatnonzero(new)) for raw in raws]
                 unknown_links = [one[np.flatnonzero(new)] for one in links]
@@ -101,11 +102,9 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
                 if len(wordless):
                     usual = self.label_distributions_[self._counted].mean(axis=0)[None]
                     result = _put_rows(result, wordless, usual)
-                    warnings.warn(
+                    warn_caller(
                         f"{len(wordless)} new samples have only zeros in their views, all of which are scaled as text: "
                         "they have no word in common with the samples of fit and get the class frequencies",
-                        UserWarning,
-                        stacklevel=4,
                     )
         return result
 
@@ -118,14 +117,13 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         return result
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
-        """Distributions of the samples that were in `fit`, and a mask of those that were not."""
-        known, samples = self._order.keys, self._order.samples
-        if self._link_keys is not None:
-            by_key = np.argsort(self._link_keys, kind="stable")
-            known, samples = self._link_keys[by_key], samples[by_key]
+        """Nodes of `fit` by the hashes of samples, and a mask of samples that are new, whose node is any."""
+        known, nodes = self._order.keys, np.arange(len(self._order.keys))
+        if self._link_keys is not None:  # sorted by content, and not by these
+            nodes = np.argsort(self._link_keys, kind="stable")
+            known = self._link_keys[nodes]
         place = np.searchsorted(known, keys, side="right") - 1
-        new = known[place] != keys
-        return self.label_distributions_[samples[place]], new
+        return nodes[place], known[place] != keys
 
     def predict(self, X: Any, present: Masks = None) -> NDArray:
         """Most likely class of each sample, known from fit or new.

@@ -4,11 +4,12 @@ from lmssc.core.calibration import Calibration, GroupedCalibration
 from lmssc.core.embedding import Embedding
 from lmssc.core.incremental import UpdateMemory
 from lmssc.core.label_placement import LabelPlacement
-from lmssc.core.label_regression import LabelRegressor, NystroemFeatures
+from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkMemory
 from lmssc.core.links import LinkWeights
 from lmssc.core.mean_kernel import MeanKernel
 from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.nystroem import NystroemFeatures
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import CanonicalOrder

@@ -1,7 +1,6 @@
 """How far to trust each answer: why, what if a label is wrong, none of these, and sets that keep their promise."""
 
 import reprlib
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from lmssc.core.novelty import held_out_find_rates, new_find_rates
 from lmssc.core.targets import Targets
 from lmssc.data.parameters import COUNT, SHARE
 from lmssc.data.validation import Masks, has_dask
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.explain import explain_new, explain_rows
 from lmssc.estimators.explanation import Explanation
 from lmssc.estimators.new_sets import new_scores
@@ -180,11 +180,9 @@ class TrustMixin:
             raise ValueError(f"reject must be {SHARE.wanted}, got {reject!r}")
         least = _least_novelty(fitted_model(self))
         if least > reject:
-            warnings.warn(
+            warn_caller(
                 f"reject={reject:g} rejects nothing: with these labels no p-value is below {least:.2g}. Give more "
                 "labels, at least two of each class, or raise reject",
-                UserWarning,
-                stacklevel=2,
             )
         rejected = self.novelty(X, present) <= reject
         if labels.dtype.kind not in "iu":
@@ -277,12 +275,10 @@ def _warn_of_scarce_kinds(known: NDArray, asked: NDArray, coverage: float) -> No
     """Warn of samples that lack views or links which nearly all labelled samples have."""
     count = count_of_scarce_kinds(known, asked) if len(asked) else 0
     if count:
-        warnings.warn(
+        warn_caller(
             f"{count} of {len(asked)} samples lack views or links that nearly all labelled samples have: their sets "
             f"are made for samples that have them, and may contain the true class less often than {coverage:g}. Label "
             "some samples that lack them",
-            UserWarning,
-            stacklevel=3,
         )
 
 

@@ -199,10 +199,8 @@ def read_new(model: Any, X: Any, present: Masks) -> NewRows:
     raws = [raws[v] for v in model._order.views]
     links = model._read_links(X, raws)
     keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
-    known_keys = model._order.keys if model._link_keys is None else model._link_keys
-    by_key = np.argsort(known_keys, kind="stable")
-    place = by_key[np.searchsorted(known_keys[by_key], keys, side="right") - 1]
-    nodes = np.where(known_keys[place] == keys, place, -1)
+    nodes, is_new = model._recognise(keys)
+    nodes = np.where(is_new, -1, nodes)
     samples = model._order.samples
     groups = None if model._groups is None else group_of_samples(raws, model._view_groups)
     encoder = model._encoder(links)

@@ -1,6 +1,5 @@
 """Scaling of the views, learned in `fit` and applied to new samples."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from lmssc.data.scaling import WORDS, ViewScaling, fit_scalings, scale_views, sc
 from lmssc.data.tiny_values import find_tiny_columns
 from lmssc.data.view import RawView
 from lmssc.data.views import Views
+from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.problem import Problem
 from lmssc.numerics.matrices import Matrix, stored_like
 
@@ -56,22 +56,18 @@ class ViewScalingMixin:
         self.scaling_reasons_ = {name: reasons[name] for name in self.scalings_}
         for v, scaling in zip(numbers, self._scalings, strict=True):
             if scaling.outliers is not None:
-                warnings.warn(
+                warn_caller(
                     f"view {self.view_names_[v]!r} has {scaling.outliers.describe(self._column_names(v))}, far from "
                     "all others there. They do not affect the scale: rare codes for unknown values, such as -999, are "
                     "replaced by the mean, other outliers by the nearest ordinary value. To keep them, scale the view "
                     "yourself and pass scaling=None for it",
-                    UserWarning,
-                    stacklevel=5,
                 )
         for v, raw, scaling in zip(numbers, problem.views, self._scalings, strict=True):
             tiny = find_tiny_columns(raw, scaling)
             if len(tiny):
-                warnings.warn(
+                warn_caller(
                     f"view {self.view_names_[v]!r} has values too small to be told from zero "
                     f"({self._list_columns(v, tiny)}), which say nothing now: use another unit",
-                    UserWarning,
-                    stacklevel=5,
                 )
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # The views of a problem are copies, which nothing else uses.
@@ -109,12 +105,10 @@ class ViewScalingMixin:
             else:
                 self._warn_of_units(v, raw, scaling)
         if strange.sum() > MAX_FAR_SHARE * n_samples:
-            warnings.warn(
+            warn_caller(
                 f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
                 f"{', '.join(complaints)}. Perhaps they are in another unit, or stand for unknown ones. The confidence "
                 "of these samples is lowered towards the class frequencies",
-                UserWarning,
-                stacklevel=7,
             )
         return reach
 
@@ -130,11 +124,9 @@ class ViewScalingMixin:
         elif is_far_larger(raw, scaling, n_views):
             what = f"most new samples have far larger values in view {name}"
         if what is not None:
-            warnings.warn(
+            warn_caller(
                 f"{what} than those of fit. If they are in another unit, the answers are wrong: convert them to the "
                 "unit of fit",
-                UserWarning,
-                stacklevel=8,
             )
 
     def _list_columns(self, v: int, columns: NDArray) -> str:

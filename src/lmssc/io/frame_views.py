@@ -1,7 +1,6 @@
 """`lmssc.views_from_frame`: one wide data frame of mixed types becomes views, by the rules of `lmssc classify`."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lmssc.data.view_dict import ViewDict
+from lmssc.data.warn_caller import warn_caller
 from lmssc.io.column_types import TYPES
 from lmssc.io.frame_table import FRAME, ids_of_frame, table_of_frame
 from lmssc.io.join import Joined, join
@@ -175,5 +175,5 @@ def match_frame(frame: Any, clf: Any) -> tuple[dict[str, Any], dict[str, NDArray
         raise ValueError(_in_python(str(error))) from error
     for note in notes:
         if not note.startswith("Not used") and "filled in with" not in note:
-            warnings.warn(_in_python(note), UserWarning, stacklevel=5)
+            warn_caller(_in_python(note))
     return dict(joined.views), joined.sparse_masks

@@ -1,6 +1,5 @@
 """`lmssc.read_anndata`: views, labels, ids and masks of AnnData and MuData; `lmssc.annotate`: the answers go back."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lmssc._optional import import_optional
 from lmssc.data.graph_view import Graph
 from lmssc.data.view_dict import ViewDict
+from lmssc.data.warn_caller import warn_caller
 from lmssc.io.cells import Cells, is_links, open_cells
 from lmssc.io.errors import InputFileError
 from lmssc.io.match_model import order_features
@@ -105,10 +105,8 @@ def read_anndata(
     keep = np.any(list(masks.values()), axis=0)
     ids = cells.names
     if not keep.all():
-        warnings.warn(
+        warn_caller(
             f"{int((~keep).sum())} of {len(keep)} cells have none of the views {', '.join(keys)}; they are left out",
-            UserWarning,
-            stacklevel=2,
         )
         ids, y = ids[keep], None if y is None else y[keep]
         masks = {name: mask[keep] for name, mask in masks.items()}

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 # A step is shortened at most so often, by half each time; it must gain this share of what the slope promises.
 MAX_HALVINGS, MIN_GAIN = 40, 1e-4
+# At most so many steps; one that promises to gain less than this share of the value is the last.
+MAX_STEPS, TOLERANCE = 100, 1e-9
 # Curvatures below this share of the largest count as this much.
 MIN_CURVATURE = 1e-8
 TINY = float(np.finfo(float).tiny)
@@ -17,8 +19,6 @@ def minimize_within(
     function: Callable[[NDArray], tuple[float, NDArray, NDArray]],
     start: NDArray,
     bounds: NDArray,
-    tol: float = 1e-9,
-    max_iter: int = 100,
 ) -> tuple[NDArray, float]:
     """A local minimum of a smooth function of a few variables, each within its bounds.
 
@@ -33,10 +33,6 @@ def minimize_within(
         Where to begin, within the bounds.
     bounds : ndarray of shape (d, 2)
         The smallest and the largest value of each variable.
-    tol : float
-        The step that promises to gain less than this share of the value is the last.
-    max_iter : int
-        Maximum number of steps.
 
     Returns
     -------
@@ -52,13 +48,13 @@ def minimize_within(
     low, high = bounds.T
     x = np.minimum(np.maximum(start, low), high)
     value, gradient, hessian = function(x)
-    for _ in range(max_iter):
+    for _ in range(MAX_STEPS):
         free = np.flatnonzero(((x > low) | (gradient < 0)) & ((x < high) | (gradient > 0)))
         if not len(free):
             break
         step = np.zeros_like(x)
         step[free] = _newton_step(hessian[free[:, None], free], gradient[free])
-        if -float(gradient @ step) <= tol * max(1.0, abs(value)):
+        if -float(gradient @ step) <= TOLERANCE * max(1.0, abs(value)):
             return np.minimum(np.maximum(x + step, low), high), value
         for _ in range(MAX_HALVINGS):
             trial = np.minimum(np.maximum(x + step, low), high)  # `clip` takes several times as long

@@ -6,25 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from lmssc.core.calibration import GroupedCalibration, fit_by_missing, reweigh
+from lmssc.core.calibration import GroupedCalibration, fit_by_kind
 from lmssc.core.drawn_order import draw_order
-from lmssc.core.fit import FitResult
-from lmssc.core.graph import new_list_length, new_rows
+from lmssc.core.embed_views import residual_noise
+from lmssc.core.fit_result import FitResult
+from lmssc.core.graph import mean_squared_distances, new_list_length, new_rows, without_own
 from lmssc.core.held_out import class_abundances
-from lmssc.core.new_samples import (
-    NewSampleProbe,
-    Trust,
-    choose_probe,
-    mean_squared_distances,
-    residual_noise,
-    without_own,
-)
+from lmssc.core.new_samples import NewSampleProbe, Trust, choose_probe
 from lmssc.core.parts.components import one_class_samples
 from lmssc.core.parts.executor import Executor, Part, collect, gather
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, coordinates, embedded
 from lmssc.core.parts.parted_start import PartedStart, balanced_weights, gather_embedded, gather_views
 from lmssc.core.parts.results import graph_in_order, rows_in_order
 from lmssc.core.predict import NeighborAverage
+from lmssc.core.prior_correction import reweigh
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches
@@ -63,7 +58,7 @@ def finish(
         opinion = Opinion(scores, objective.opinion_weight)
     codes = start.permutation.undo(targets.codes)
     positions = np.asarray(start.permutation.positions)
-    random_order = start.permutation.first_samples(len(codes), of=len(codes))
+    random_order = start.permutation.shuffled_samples(len(codes))
     drawn = draw_order(random_order, lambda: gather_views(executor, positions))
     ridge, probe, trust = _judge_new_samples(start, state, choose_probe(codes, unreached, drawn), average)
     return FitResult(
@@ -79,7 +74,7 @@ def finish(
         trust=trust,
         calibration=calibration,
         gamma=objective.gamma,
-        n_missing=np.zeros(objective.n_samples, dtype=np.int8),
+        kinds=np.zeros(objective.n_samples, dtype=np.int8),
         terms=terms,
         converged=converged,
         neighbor_recall=objective.search.recall,
@@ -183,9 +178,9 @@ def _calibrate(start: PartedStart) -> GroupedCalibration:
         rows = np.asarray(start.permutation.positions)[before.samples]
         reached = ~gather(executor, "unreached", rows)
         balanced = reweigh(np.maximum(gather(executor, "scores", rows[reached]), 0), weights)
-        n_missing = np.zeros(len(balanced), dtype=np.intp)
+        kinds = np.zeros(len(balanced), dtype=np.intp)
         probabilities = before.probabilities[reached]
-        calibration = fit_by_missing(balanced, probabilities, n_missing, abundance, calibration, penalise=False)
+        calibration = fit_by_kind(balanced, probabilities, kinds, abundance, calibration, penalise=False)
     executor.map(_set_calibrated, calibration, weights, abundance)
     return calibration
 

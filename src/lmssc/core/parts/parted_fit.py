@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lmssc.core.alternation import Alternation, alternate
 from lmssc.core.confidence import StartConfidence
-from lmssc.core.fit import FitResult
 from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
+from lmssc.core.fit_result import FitResult
 from lmssc.core.parts.executor import Executor, Part
 from lmssc.core.parts.finish import finish
 from lmssc.core.parts.neighbors import PartedKNN

@@ -1,4 +1,4 @@
-"""What the alternation in parts starts from: `lmssc.core.start`, with the samples where they are.
+"""What the alternation in parts starts from: `lmssc.core.begin`, with the samples where they are.
 
 The regression of the labels, the second opinion and the calibration need some thousand samples only. These are
 gathered, and the functions of a fit in memory do the rest.
@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.calibration import GroupedCalibration, calibration_sample, class_weights, reweigh
+from lmssc.core.begin import MAX_NEIGHBOR_DISTANCES
+from lmssc.core.calibration import GroupedCalibration, calibration_sample
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.drawn_order import (
     MAX_DRAWN_SAMPLES,
@@ -33,15 +34,8 @@ from lmssc.core.held_out import (
 )
 from lmssc.core.held_out import TOLERANCE as HELD_OUT_TOLERANCE
 from lmssc.core.initialization import start_directions, wanted_components
-from lmssc.core.label_regression import (
-    MAX_FIT_SAMPLES,
-    MAX_LANDMARKS,
-    LabelRegressor,
-    NystroemFeatures,
-    NystroemRows,
-    Regression,
-    first_of_each,
-)
+from lmssc.core.label_regression import LabelRegressor, Regression
+from lmssc.core.nystroem import MAX_FIT_SAMPLES, MAX_LANDMARKS, NystroemFeatures, NystroemRows, first_of_each
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.parts.executor import Executor, Part, collect, forget, gather, total
@@ -50,9 +44,9 @@ from lmssc.core.parts.parted_graph import subgraph
 from lmssc.core.parts.parted_objective import PartedObjective, PartedState, embedded, latent_products
 from lmssc.core.parts.partition import scatter, start_positions, views_of
 from lmssc.core.permutation import Permutation
+from lmssc.core.prior_correction import class_weights, reweigh
 from lmssc.core.second_opinion import MAX_FIT_SAMPLES as MAX_OPINION_SAMPLES
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion, anchor_weight
-from lmssc.core.start import MAX_NEIGHBOR_DISTANCES
 from lmssc.core.targets import Targets
 from lmssc.core.warm_start import run_rounds
 from lmssc.data.memmap import release
@@ -216,7 +210,7 @@ def _features(objective: PartedObjective, permutation: Permutation) -> NystroemF
     executor, n_samples, stretch = objective.executor, objective.n_samples, objective.stretch
     centre = total(executor.map(_embedded_sum, stretch)) / n_samples
     spread = float(total(executor.map(_embedded_squares, stretch, centre)).sum() / n_samples)
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     chosen = draw_order(order, lambda: gather_views(executor, np.arange(n_samples)))[:MAX_LANDMARKS]
     return NystroemFeatures.from_moments(centre, spread, gather_embedded(objective, chosen))
 
@@ -329,12 +323,11 @@ def _second_opinion(
     trust, calibration, losses, held_out = config.second_opinion, None, None, None
     if config.calibrate:
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
-        n_missing = np.zeros(len(first.embedded), dtype=np.intp)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
-        held = hold_out_of(chosen_objective, first, n_missing, tol, config.balance, complete=False)
+        held = hold_out_of(chosen_objective, first, tol, config.balance, complete=False)
         trust, scores, _, _ = judge_opinion(held, config.second_opinion)
         calibration = held.calibrate(scores)
-        losses = held.losses(scores, calibration) if len(scores) else None
+        losses = held.losses(scores, calibration)
         if objective.n_samples <= MAX_CALIBRATION_SAMPLES and len(scores):
             held_out = held.rows, held.probabilities(scores, calibration)
     second_opinion = None
@@ -353,7 +346,7 @@ def _calibration_problem(
 ) -> tuple[Objective, FirstGraph]:
     """Some samples, in canonical order, as a problem in memory."""
     config, targets, n_samples = objective.config, objective.targets, objective.n_samples
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     chosen = order[calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
     some = Objective(
         gather_views(objective.executor, chosen),
@@ -374,7 +367,7 @@ def _calibration_problem(
 def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: float) -> SecondOpinion:
     """Fit the second opinion to the labels, and give each part that on its samples."""
     executor, targets, n_samples = objective.executor, objective.targets, objective.n_samples
-    order = permutation.first(n_samples, of=n_samples)
+    order = permutation.shuffled(n_samples)
     rows = order[targets.labelled[order]][:MAX_OPINION_SAMPLES]
     regression = OpinionRegression(gather_views(executor, rows), targets.take(rows))
     second_opinion = regression.finish(trust)
@@ -411,5 +404,5 @@ def _calibrate_start(
     scores = np.maximum(gather(executor, "scores", positions), 0)
     balanced = reweigh(scores, balanced_weights(objective))
     abundance = class_abundances(targets.codes, targets.n_classes)
-    n_missing = np.zeros(len(samples), dtype=np.intp)
-    return StartConfidence(calibration, samples, calibration(balanced, n_missing, abundance))
+    kinds = np.zeros(len(samples), dtype=np.intp)
+    return StartConfidence(calibration, samples, calibration(balanced, kinds, abundance))

@@ -24,7 +24,7 @@ MAX_FITTED = 2000
 """Labels that the exponents are fitted to, at most: enough for two numbers."""
 
 
-class Verdict(NamedTuple):
+class NoiseEstimate(NamedTuple):
     """What the judges say about held-out labels.
 
     Attributes
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
     evidence: float
 
 
-def hear_judges(problem: LatentProblem, known: Targets, members: NDArray) -> NDArray:
+def held_out_logs(problem: LatentProblem, known: Targets, members: NDArray) -> NDArray:
     """What both judges say about some samples, given labels of others.
 
     The graph is the better judge, but bends to every label that it is given. The means of the classes hardly do: with
@@ -66,7 +66,7 @@ def hear_judges(problem: LatentProblem, known: Targets, members: NDArray) -> NDA
     --------
     >>> problem = LatentProblem(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), 2, 1.0, 0.0, 0.0)
     >>> targets = Targets.from_codes(np.array([0, 0, -1, 1, 1, -1]), 2)
-    >>> hear_judges(problem, targets, np.array([2, 5])).argmax(axis=2)
+    >>> held_out_logs(problem, targets, np.array([2, 5])).argmax(axis=2)
     array([[0, 1],
            [0, 1]])
     """
@@ -115,7 +115,7 @@ def class_mean_logs(points: NDArray, known: Targets, members: NDArray) -> NDArra
     return -distances / (2 * variance)
 
 
-def reach_verdict(logs: NDArray, codes: NDArray, noise: float | None = None) -> Verdict:
+def estimate_noise(logs: NDArray, codes: NDArray, noise: float | None = None) -> NoiseEstimate:
     """Pool the judges, and tell wrong labels from classes that overlap.
 
     A label is y with probability (1 − ε)·g_y + ε/c, ε = ν·c/(c − 1), where g is the product of the judges' scores to
@@ -133,23 +133,23 @@ def reach_verdict(logs: NDArray, codes: NDArray, noise: float | None = None) -> 
 
     Returns
     -------
-    Verdict
+    NoiseEstimate
 
     Examples
     --------
     >>> codes = np.repeat([0, 1], 40)
     >>> one = np.log([[0.999, 0.001]] * 30 + [[0.7, 0.3]] * 7 + [[0.3, 0.7]] * 3)
     >>> said = np.concatenate([one, one[:, ::-1]])
-    >>> reach_verdict(np.stack([said, said]), codes).noise
+    >>> estimate_noise(np.stack([said, said]), codes).noise
     0.0
     >>> said[[0, 1, 2, 3, 4, 40, 41, 42]] = said[[43, 44, 45, 46, 47, 5, 6, 7]]
-    >>> 0.05 < reach_verdict(np.stack([said, said]), codes).noise < 0.2
+    >>> 0.05 < estimate_noise(np.stack([said, said]), codes).noise < 0.2
     True
     """
     fitted = logs[:, :MAX_FITTED], codes[:MAX_FITTED]
     if noise is not None:
         exponents, likelihood = fit_exponents(*fitted, noise)
-        return Verdict(_pooled(logs, exponents), noise, likelihood)
+        return NoiseEstimate(_pooled(logs, exponents), noise, likelihood)
     exponents, without = fit_exponents(*fitted, 0.0)
     joint = np.log(NOISE_PRIOR) + [fit_exponents(*fitted, share)[1] for share in NOISES]
     with_noise = float(logsumexp(joint))
@@ -157,7 +157,7 @@ def reach_verdict(logs: NDArray, codes: NDArray, noise: float | None = None) -> 
     if with_noise > without:
         found = float(NOISES @ softmax(joint))
         exponents, _ = fit_exponents(*fitted, found)
-    return Verdict(_pooled(logs, exponents), found, float(np.logaddexp(with_noise, without) - np.log(2)))
+    return NoiseEstimate(_pooled(logs, exponents), found, float(np.logaddexp(with_noise, without) - np.log(2)))
 
 
 def _pooled(logs: NDArray, exponents: NDArray) -> NDArray:
@@ -167,7 +167,7 @@ def _pooled(logs: NDArray, exponents: NDArray) -> NDArray:
 def fit_exponents(logs: NDArray, codes: NDArray, noise: float) -> tuple[NDArray, float]:
     """Powers of the judges that make the labels most likely with a share of wrong ones; and that likelihood's log.
 
-    Both have a log-normal prior. Parameters are as for `reach_verdict`.
+    Both have a log-normal prior. Parameters are as for `estimate_noise`.
 
     Examples
     --------
