@@ -226,9 +226,9 @@ class GFHF(FixedNeighborsClassifier):
     def _merges_identical(self) -> bool:
         return self.graph != "precomputed"  # samples with equal affinities are not identical
 
-    def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
+    def _known_answers(self, keys: NDArray) -> tuple[NDArray, NDArray]:
         if self.graph != "precomputed":
-            return super()._recognise(keys)
+            return super()._known_answers(keys)
         # Samples with the same affinities share their predictions, except those without any.
         known, first, counts = np.unique(self._order.keys, return_index=True, return_counts=True)
         shared = np.add.reduceat(self.label_distributions_[self._order.samples], first) / counts[:, None]

@@ -88,8 +88,7 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         """Distributions over the classes; views and graphs in canonical order."""
         with self._threads():
             keys = sample_keys(raws)
-            nodes, new = self._recognise(link_keys(keys, links) if links else keys)
-            result = self.label_distributions_[self._order.samples[nodes]]
+            result, new = self._known_answers(link_keys(keys, links) if links else keys)
             if new.any():
                 unknown_rows = raws if new.all() else [self._select_rows(raw, np.flatnonzero(new)) for raw in raws]
                 unknown_links = [one[np.flatnonzero(new)] for one in links]
@@ -115,6 +114,11 @@ class PredictionMixin(NewInputMixin, ViewScalingMixin, GraphLinksMixin):
         scores = np.maximum(found, 0)
         result[np.ix_(rows, self._class_order)] = scores / scores.sum(axis=1, keepdims=True)
         return result
+
+    def _known_answers(self, keys: NDArray) -> tuple[NDArray, NDArray]:
+        """Distributions of samples of `fit` by their hashes, and a mask of samples that are new, whose row is any."""
+        nodes, new = self._recognise(keys)
+        return self.label_distributions_[self._order.samples[nodes]], new
 
     def _recognise(self, keys: NDArray) -> tuple[NDArray, NDArray]:
         """Nodes of `fit` by the hashes of samples, and a mask of samples that are new, whose node is any."""
