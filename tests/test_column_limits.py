@@ -11,7 +11,7 @@ import lmssc
 from lmssc import LMSSC
 from lmssc.data.batch_units import columns_near_zero
 from lmssc.data.column_limits import CRITERIA, find_limits
-from lmssc.data.scaling import fit_scaling
+from lmssc.data.scaling import fit_scaling, fit_scalings
 from lmssc.data.view import RawView
 
 
@@ -109,6 +109,32 @@ def test_columns_near_zero(store):
     mixed = np.where(np.arange(200)[:, None] < 50, X / 1000, X)
     assert found(mixed) == []
     assert found(mixed, np.arange(200) < 50) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_all_columns_together_show_a_smaller_difference(store):
+    """A tenth, such as cm for mm: confident wrong answers before, since 30 values of a column can be so small."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1, 50, 1]
+    (scaling,) = fit_scalings([RawView("a", X, None)], ["zscore"])
+
+    def found(new):
+        return columns_near_zero(RawView("a", store(new), None), scaling).tolist()
+
+    assert found(X[:30] / 10) == [0, 1, 2]
+    assert found(X[:29] / 10) == found(X[:30] / 3) == found(X * [0.1, 0.1, 1]) == []
+
+
+def test_a_few_large_values_in_fit_do_not_make_others_small():
+    """Mean squares of log-normal values are those of the largest; one batch in ten is below a fifth of that."""
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(sigma=2, size=(1000, 1))
+    (scaling,) = fit_scalings([RawView("a", X, None)], ["zscore"])
+    batches = [rng.lognormal(sigma=2, size=(30, 1)) for _ in range(500)]
+    usual = np.sqrt(np.square(X).mean())
+    assert sum(np.sqrt(np.square(new).mean()) < 0.2 * usual for new in batches) > 20
+    assert all(columns_near_zero(RawView("a", new, None), scaling).size == 0 for new in batches)
+    assert columns_near_zero(RawView("a", batches[0] / 30, None), scaling).tolist() == [0]
 
 
 def slow_reach(X, row, scale):

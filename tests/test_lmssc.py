@@ -329,6 +329,7 @@ class TestOrder:
 
 
 class TestStorage:
+    @pytest.mark.filterwarnings("ignore:40 of 40 new samples lie farther")  # they have other loadings
     @pytest.mark.parametrize("scaling", ["auto", "zscore", "unit", "tfidf", None])
     def test_sparse_and_dense_agree(self, scaling):
         data = make_multiview(150, n_features=80, sparse=True, labelled=0.2, random_state=0)

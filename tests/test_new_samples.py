@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import lmssc
 from lmssc import LMSSC
@@ -52,7 +53,7 @@ def test_far_away_the_answer_is_the_frequencies_of_the_classes():
         np.testing.assert_allclose(clf.predict_proba(away), np.tile(frequencies, (len(new[0]), 1)), atol=0.01)
 
 
-@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
+@pytest.mark.filterwarnings("ignore:(most|1 of 1) new samples")
 def test_confidence_falls_steadily_as_a_sample_leaves():
     clf, new, _ = _halves(1)
     sure = [clf.predict_proba([factor * view[:1] for view in new]).max() for factor in (1, 3, 10, 30, 100)]
@@ -70,7 +71,11 @@ def test_what_a_position_does_not_show_counts_as_far_away():
     new = X[:1] + 1e-6
     odd = new + np.eye(41)[-1] * 100
     assert clf.predict_proba([new]).max() > 0.9
-    assert clf.predict_proba([odd]).max() < 0.65
+    with pytest.warns(
+        UserWarning,
+        match="1 of 1 new samples lie farther from the samples of fit than these from each other, most of all",
+    ):
+        assert clf.predict_proba([odd]).max() < 0.65
 
 
 def test_samples_like_those_of_fit_stay_as_they_are(digits):
@@ -83,6 +88,38 @@ def test_samples_like_those_of_fit_stay_as_they_are(digits):
     now = _right_and_sure(clf, views, digits.target[new])
     clf._probe = None
     np.testing.assert_allclose(now, _right_and_sure(clf, views, digits.target[new]), atol=0.01)
+
+
+@pytest.fixture(scope="module", params=[load_breast_cancer, load_wine, load_digits])
+def halves_of_views(request):
+    """A model of half of the samples, and the views of the others: the first and the last columns."""
+    X, target = request.param(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(target))[:600]
+    X, target, n = X[order], target[order], len(order) // 2
+    y = np.where(np.arange(n) < max(30, n // 5), target[:n], -1)
+    views = {"first": X[:, : X.shape[1] // 2], "last": X[:, X.shape[1] // 2 :]}
+    clf = LMSSC(max_iter=2).fit({name: view[:n] for name, view in views.items()}, y)
+    return clf, {name: view[n:] for name, view in views.items()}
+
+
+@pytest.mark.parametrize("name", ["first", "last"])
+@pytest.mark.parametrize("unit", [lambda view: 10 * view, lambda view: 1.8 * view + 32, lambda view: view + 273.15])
+def test_a_view_in_another_unit_is_told(halves_of_views, name, unit):
+    """These were answered without a word, with the frequencies of the classes or even with confidence."""
+    clf, new = halves_of_views
+    with pytest.warns(UserWarning, match=f"view '{name}'"):
+        clf.predict(new | {name: unit(new[name])})
+
+
+def test_few_odd_samples_among_many_are_not_told(halves_of_views):
+    """Warnings are errors: neither ordinary samples, in small or large batches, nor one far away raise it."""
+    clf, new = halves_of_views
+    for size in (1, 10, 30, len(new["first"])):
+        for first in range(0, len(new["first"]) - size + 1, size):
+            clf.predict({name: view[first : first + size] for name, view in new.items()})
+    one = {name: view[:20].copy() for name, view in new.items()}
+    one["last"][0] *= 10
+    clf.predict(one)
 
 
 def test_words_that_fit_never_saw_say_nothing():

@@ -78,19 +78,67 @@ class Trust:
 
     def __call__(self, found: NeighborScores, frequencies: NDArray) -> NDArray:
         """Probabilities, which fall back to the class frequencies far away from the samples of fit."""
-        kept = _decay(found.distances, self.distance) * _decay(found.residuals, self.leftover)
-        kept = kept * _decay(np.square(found.reach), 1.0)
+        kept = _decay(_ratios(found.distances, self.distance)) * _decay(_ratios(found.residuals, self.leftover))
+        kept = kept * _decay(np.asarray(found.reach))
         if sparse.issparse(found.scores):  # the rest belongs to classes that are not listed
             return scale_rows(calibrate_sparsely(found.scores, self.calibration), np.maximum(kept, MIN_KEPT))
         kept = kept[:, None].astype(found.scores.dtype)
         return kept * self.calibration(found.scores) + (1 - kept) * frequencies.astype(found.scores.dtype)
 
+    def remoteness(self, found: NeighborScores) -> NDArray:
+        """How far samples are from those of fit, by neighbours or by residuals: up to 1 is usual.
 
-def _decay(squares: NDArray, usual: float) -> NDArray:
-    """Weights that fall from 1 to 0 as a length, given squared, grows beyond the usual."""
-    with np.errstate(over="ignore"):  # beyond all bounds is ∞, of which the weight is 0
-        ratios = np.sqrt(np.maximum(squares, 0, dtype=np.float64)) / max(usual, float(np.finfo(float).tiny))
+        Examples
+        --------
+        >>> trust = Trust(Calibration(), distance=1.0, leftover=1.0)
+        >>> trust.remoteness(NeighborScores(np.ones((3, 2)), np.array([1.0, 4.0, 9.0]), np.array([0.0, 25.0, 0.0])))
+        array([1., 5., 3.])
+        """
+        return np.maximum(_ratios(found.distances, self.distance), _ratios(found.residuals, self.leftover))
+
+
+def _ratios(squares: NDArray, usual: float) -> NDArray:
+    """Lengths, given squared, in units of the usual one."""
+    with np.errstate(over="ignore"):  # beyond all bounds is ∞
+        return np.sqrt(np.maximum(squares, 0, dtype=np.float64)) / max(usual, float(np.finfo(float).tiny))
+
+
+def _decay(ratios: NDArray) -> NDArray:
+    """Weights that fall from 1 to 0 as lengths grow beyond the usual."""
+    with np.errstate(over="ignore"):  # the weight of ∞ is 0
         return np.exp(-0.5 * (np.maximum(ratios - PROBE.free_factor, 0) / PROBE.decay) ** 2)
+
+
+@dataclass(frozen=True)
+class DistanceCriteria:
+    """When many new samples are too far from those of fit, in units of the usual distance."""
+
+    far: float = 2.5
+    max_far_share: float = 0.1
+    """More than this share is far away, but not one sample among others: hardly anything is kept of their answers."""
+    beyond: float = 1.25
+    min_samples: int = 10
+    """Or more than half of so many samples are beyond this: of those of fit it is less than one in a hundred."""
+
+
+DISTANCES = DistanceCriteria()
+
+
+def find_distant(remoteness: NDArray) -> NDArray:
+    """Which new samples are too far from those of fit, given how far each is; none if they are few.
+
+    Examples
+    --------
+    >>> find_distant(np.array([0.5] * 9 + [3, 3])).sum(), find_distant(np.array([0.5] * 10 + [3])).sum()
+    (np.int64(2), np.int64(0))
+    >>> find_distant(np.array([0.5] * 4 + [1.5] * 6)).sum()
+    np.int64(6)
+    """
+    n_samples, far, beyond = len(remoteness), remoteness > DISTANCES.far, remoteness > DISTANCES.beyond
+    if n_samples >= DISTANCES.min_samples and beyond.sum() > n_samples / 2:
+        return beyond
+    told = far.all() or far.sum() > max(DISTANCES.max_far_share * n_samples, 1)
+    return far if told else np.zeros(n_samples, dtype=bool)
 
 
 @dataclass(frozen=True)

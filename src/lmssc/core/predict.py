@@ -152,6 +152,13 @@ class FittedSamples:
         return (self.distributions * self.label_counts[:, None]).sum(axis=0) / self.label_counts.sum()
 
 
+class NewScores(NamedTuple):
+    """Class scores of new samples, and how far each is from the samples of fit: up to 1 is usual."""
+
+    scores: NDArray
+    remoteness: NDArray
+
+
 class NewKind(NamedTuple):
     """New samples that lack the same: their rows, the views that they have, and what judges predictions for them.
 
@@ -255,7 +262,7 @@ def predict_new(
     probe: NewSampleProbe | None = None,
     trust: Trust | None = None,
     reach: NDArray | None = None,
-) -> NDArray:
+) -> NewScores:
     """Class scores of new samples, views and classes in canonical order.
 
     Parameters
@@ -279,7 +286,9 @@ def predict_new(
 
     Returns
     -------
-    ndarray of shape (m, c)
+    scores : ndarray of shape (m, c)
+    remoteness : ndarray of shape (m,)
+        How far each sample is from those of fit, up to 1 is usual; zeros without a probe.
     """
     reach = np.zeros(raws[0].data.shape[0]) if reach is None else reach
     latent, residuals, opinions = encoder(raws)
@@ -291,16 +300,18 @@ def predict_new(
     scores, unknown = found[:, :-1], found[:, -1:]
     if encoder.second_opinion is not None and opinions is not None:
         scores = np.where(unknown > 0.5, scores, encoder.second_opinion.blend(scores, opinions))
+    remoteness = np.zeros(len(scores))
     if probe is None:
-        return scores
+        return NewScores(scores, remoteness)
     frequencies = fitted.frequencies
     for rows, own in trusts:
-        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
+        own_scores = NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows])
+        adjusted, remoteness[rows] = own(own_scores, frequencies), own.remoteness(own_scores)
         # Neighbours without a label in their component have no say: there the scores stay as they are.
         scores[rows] = np.where(unknown[rows] > 0.5, scores[rows], adjusted)
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         scores[~latent.any(axis=1)] = frequencies
-    return scores
+    return NewScores(scores, remoteness)
 
 
 def _trusts(
@@ -326,18 +337,20 @@ def _predict_sparsely(
     fitted: FittedSamples,
     groups: NDArray | None,
     trusts: Iterator[tuple[NDArray, Trust]],
-) -> sparse.csr_array:
+) -> NewScores:
     """`predict_new` of very many classes: the largest scores of each sample."""
     weights, distances = average.connect(latent, groups)
     scores = largest_entries((weights @ fitted.distributions).tocsr())
     frequencies = fitted.frequencies
     known = weights @ fitted.unreached.astype(float) <= 0.5
+    remoteness = np.zeros(scores.shape[0])
     for rows, own in trusts:
         rows = rows[known[rows]]
-        adjusted = own(NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows]), frequencies)
-        scores = replace_rows(scores, rows, adjusted)
+        own_scores = NeighborScores(scores[rows], distances[rows], residuals[rows], reach[rows])
+        remoteness[rows] = own.remoteness(own_scores)
+        scores = replace_rows(scores, rows, own(own_scores, frequencies))
     if average.embedding.stretch is not None:  # a text without a known word has no direction
         lost = np.flatnonzero(~latent.any(axis=1))
         usual = largest_entries(sparse.csr_array(frequencies[None]))
         scores = replace_rows(scores, lost, usual[np.zeros(len(lost), dtype=np.intp)])
-    return scores
+    return NewScores(scores, remoteness)

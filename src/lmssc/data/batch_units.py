@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.memmap import read_rows
-from lmssc.data.presence import rows_with
 from lmssc.data.present_rows import map_present, present_count
 from lmssc.data.scaling import ONE_FACTOR, ViewScaling
 from lmssc.data.view import RawView
@@ -28,6 +27,8 @@ class UnitCriteria:
     """From so many samples on, all columns count together if so many of their values are not zero."""
     max_ratio: float = 1 / 30
     """The largest value is at most this share of the root mean square of the column in fit."""
+    max_view_ratio: float = 0.2
+    """Or the root mean square itself is at most this share, in all columns of a view; medians are, too."""
     max_rows: int = 100
     max_growth: float = 30.0
     """A view is larger than in fit if the median norm of its rows, of so many of them, is so many times as large."""
@@ -42,7 +43,7 @@ def columns_near_zero(raw: RawView, scaling: ViewScaling) -> NDArray:
     """Columns of new samples in which all values are far nearer to zero than those of fit are.
 
     A zero may mean "none" in any unit, so a single column counts only if it has no zeros. All columns of the view count
-    if all are small and not all values are zero.
+    if all are small and not all values are zero; they need not be as small as a single one.
 
     Examples
     --------
@@ -55,14 +56,31 @@ def columns_near_zero(raw: RawView, scaling: ViewScaling) -> NDArray:
     scale, mean, n_samples = scaling.column_scale, scaling.mean, present_count(raw)
     if scaling.kind not in STANDARDISED or scale is None or mean is None or n_samples < CRITERIA.min_few:
         return np.empty(0, dtype=np.intp)
-    smallest, largest, counts = zip(*map_present(_range_of_sizes, raw), strict=True)
+    smallest, largest, counts, squares = zip(*map_present(_range_of_sizes, raw), strict=True)
     least, most = np.min(smallest, axis=0), np.max(largest, axis=0)
     varies = scale > 0
-    deviation = 1 / np.where(varies, scale, 1).astype(np.float64)
-    small = varies & (most <= CRITERIA.max_ratio * np.hypot(mean, deviation))
-    if small[varies].all() and np.sum(counts, axis=0)[varies].sum() >= CRITERIA.min_values:
-        return np.flatnonzero(varies)
+    usual = np.hypot(mean, 1 / np.where(varies, scale, 1).astype(np.float64))
+    small = varies & (most <= CRITERIA.max_ratio * usual)
+    if np.sum(counts, axis=0)[varies].sum() >= CRITERIA.min_values:
+        mean_square = np.sum(squares, axis=0) / n_samples
+        smaller = (mean_square <= (CRITERIA.max_view_ratio * usual) ** 2)[varies].all()
+        if small[varies].all() or (smaller and n_samples >= CRITERIA.min_samples and _has_small_medians(raw, scaling)):
+            return np.flatnonzero(varies)
     return np.flatnonzero(small & (least > 0)) if n_samples >= CRITERIA.min_samples else np.empty(0, dtype=np.intp)
+
+
+def _has_small_medians(raw: RawView, scaling: ViewScaling) -> bool:
+    """Whether the medians of the columns are far nearer to zero than in fit, where these are known.
+
+    A few large values can raise the root mean square of a column in fit, but hardly its median.
+    """
+    if scaling.limits is None:
+        return True
+    known = scaling.limits.columns < raw.data.shape[1]
+    columns, centres = scaling.limits.columns[known], scaling.limits.centres[known]
+    values = read_rows(raw.data, _some_rows(raw, np.arange(raw.data.shape[0])))[:, columns]
+    medians = np.median(abs(values.toarray() if sparse.issparse(values) else values), axis=0)
+    return bool((medians <= CRITERIA.max_view_ratio * np.abs(centres)).all())
 
 
 def is_near_zero(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
@@ -97,12 +115,30 @@ def is_far_larger(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
     >>> is_far_larger(RawView("a", X, None), scaling, 1), is_far_larger(RawView("a", 1000 * X, None), scaling, 1)
     (False, True)
     """
-    rows = rows_with(raw)
-    if scaling.kind == "none" or not len(rows):
-        return False
-    some = rows[:: -(-len(rows) // CRITERIA.max_rows)]
-    energies = _energies(scaling, read_rows(raw.data, some))
-    return bool(np.median(energies) * n_views > CRITERIA.max_growth**2)
+    return relative_size(raw, scaling, n_views, np.arange(raw.data.shape[0])) > CRITERIA.max_growth
+
+
+def relative_size(raw: RawView, scaling: ViewScaling, n_views: int, rows: NDArray) -> float:
+    """Typical norm of some rows of new samples of a view, in units of those of fit; 0 if it is not known.
+
+    Examples
+    --------
+    >>> from lmssc.data.scaling import fit_scalings
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> (scaling,) = fit_scalings([RawView("a", X, None)], ["zscore"])
+    >>> round(relative_size(RawView("a", 3 * X, None), scaling, 1, np.arange(50)), 1)
+    2.7
+    """
+    some = _some_rows(raw, rows)
+    if scaling.kind == "none" or not len(some):
+        return 0.0
+    return float(np.sqrt(np.median(_energies(scaling, read_rows(raw.data, some))) * n_views))
+
+
+def _some_rows(raw: RawView, rows: NDArray) -> NDArray:
+    """Some of the rows that have the view."""
+    rows = rows if raw.present is None else rows[raw.present[rows]]
+    return rows[:: max(-(-len(rows) // CRITERIA.max_rows), 1)]
 
 
 def _energies(scaling: ViewScaling, block: Matrix) -> NDArray:
@@ -112,10 +148,14 @@ def _energies(scaling: ViewScaling, block: Matrix) -> NDArray:
     return np.where(np.isnan(found), np.inf, found)
 
 
-def _range_of_sizes(block: Matrix) -> tuple[NDArray, NDArray, NDArray]:
-    """Smallest and largest absolute value of each column, and the number of values that are not zero."""
+def _range_of_sizes(block: Matrix) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Smallest and largest absolute value of each column, the number of values that are not zero, and their squares."""
     sizes = abs(block)
     if sparse.issparse(sizes):
         counts = np.bincount(sizes.nonzero()[1], minlength=sizes.shape[1])
-        return sizes.min(axis=0).toarray().ravel(), sizes.max(axis=0).toarray().ravel(), counts
-    return sizes.min(axis=0, initial=np.inf), sizes.max(axis=0, initial=0), np.count_nonzero(sizes, axis=0)
+        with np.errstate(over="ignore"):
+            squares = sizes.astype(np.float64).power(2).sum(axis=0)
+        return sizes.min(axis=0).toarray().ravel(), sizes.max(axis=0).toarray().ravel(), counts, squares
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->j", sizes, sizes, dtype=np.float64)
+    return sizes.min(axis=0, initial=np.inf), sizes.max(axis=0, initial=0), np.count_nonzero(sizes, axis=0), squares

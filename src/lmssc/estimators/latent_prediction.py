@@ -9,7 +9,7 @@ from lmssc.core.embedding import Embedding
 from lmssc.core.label_placement import LabelPlacement
 from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
-from lmssc.core.new_samples import NewSampleProbe, Trust
+from lmssc.core.new_samples import NewSampleProbe, Trust, find_distant
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
@@ -17,6 +17,7 @@ from lmssc.data.view import RawView
 from lmssc.data.view_groups import group_of_samples
 from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.base import MultiViewClassifier
+from lmssc.estimators.view_scaling import FAR
 
 
 class LatentClassifier(MultiViewClassifier):
@@ -79,8 +80,13 @@ class LatentClassifier(MultiViewClassifier):
             np.bincount(self._nodes[self._counted], minlength=len(samples)),
         )
         groups = None if self._groups is None else group_of_samples(raws, self._view_groups)
-        reach = None if self._probe is None else self._reach(raws)
-        return predict_new(raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust, reach)
+        reach, told = (None, False) if self._probe is None else self._check_values(raws)
+        scores, remoteness = predict_new(
+            raws, self._encoder(links), self._average(), fitted, groups, self._probe, self._trust, reach
+        )
+        if reach is not None and not told:
+            self._warn_of_distance(raws, find_distant(np.where(reach > FAR, 0, remoteness)))
+        return scores
 
     def _set_links(self, memory: LinkMemory | None) -> None:
         """Assign what was learned about the graphs, and what new samples need of the samples of `fit`."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.batch_units import columns_near_zero, is_far_larger, is_near_zero
+from lmssc.data.batch_units import columns_near_zero, is_far_larger, is_near_zero, relative_size
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.column_limits import Reach
 from lmssc.data.layout import Layout
@@ -25,6 +25,8 @@ from lmssc.numerics.matrices import Matrix, stored_like
 # columns if they are a larger share of the new samples than this.
 FAR = 3.0
 MAX_FAR_SHARE = 0.02
+# A view is named if new samples that are far away are more than so many times as large in it as those of `fit`.
+LARGE = 1.5
 # Columns listed in a message.
 MAX_LISTED = 5
 
@@ -91,9 +93,12 @@ class ViewScalingMixin:
         says = np.any([has_values(raw) for raw in texts], axis=0)
         return ~(says | has_any_view(others)) if others else ~says
 
-    def _reach(self, raws: Sequence[RawView]) -> NDArray:
-        """How far the values of new samples, views in canonical order, are beyond those of `fit`; warns of many."""
-        n_samples = raws[0].data.shape[0]
+    def _check_values(self, raws: Sequence[RawView]) -> tuple[NDArray, bool]:
+        """How far the values of new samples, views in canonical order, are beyond those of `fit`; warns of many.
+
+        Also returned is whether a warning says that a view may be in another unit.
+        """
+        n_samples, told = raws[0].data.shape[0], False
         reach, complaints, strange = np.zeros(n_samples), [], np.zeros(n_samples, dtype=bool)
         for v, raw, scaling in zip(self._order.views, raws, self._scalings, strict=True):
             found = _reach_in_batches(raw, scaling)
@@ -103,16 +108,30 @@ class ViewScalingMixin:
                 strange |= far
                 complaints.append(f"view {self.view_names_[v]!r} ({self._list_columns(v, found.columns[far])})")
             else:
-                self._warn_of_units(v, raw, scaling)
+                told |= self._warn_of_units(v, raw, scaling)
         if strange.sum() > MAX_FAR_SHARE * n_samples:
             warn_caller(
                 f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
                 f"{', '.join(complaints)}. Perhaps they are in another unit, or stand for unknown ones. The confidence "
                 "of these samples is lowered towards the class frequencies",
             )
-        return reach
+        return reach, told
 
-    def _warn_of_units(self, v: int, raw: RawView, scaling: ViewScaling) -> None:
+    def _warn_of_distance(self, raws: Sequence[RawView], far: NDArray) -> None:
+        """Warn of new samples, views in canonical order, that lie far from those of `fit`."""
+        if not far.any():
+            return
+        rows, n_views = np.flatnonzero(far), len(self.view_names_)
+        sizes = [relative_size(raw, scaling, n_views, rows) for raw, scaling in zip(raws, self._scalings, strict=True)]
+        most = int(np.argmax(sizes))
+        where = f", most of all in view {self.view_names_[self._order.views[most]]!r}" if sizes[most] > LARGE else ""
+        warn_caller(
+            f"{len(rows)} of {len(far)} new samples lie farther from the samples of fit than these from each other"
+            f"{where}. Perhaps a view is in another unit, or they are of another kind: do not rely on their answers. "
+            "Far away, their confidence is lowered towards the class frequencies",
+        )
+
+    def _warn_of_units(self, v: int, raw: RawView, scaling: ViewScaling) -> bool:
         """Warn if new samples are near zero, or far away from it, in view `v` of the input, and those of `fit` not."""
         name, n_views = repr(self.view_names_[v]), len(self.view_names_)
         columns = columns_near_zero(raw, scaling)
@@ -128,6 +147,7 @@ class ViewScalingMixin:
                 f"{what} than those of fit. If they are in another unit, the answers are wrong: convert them to the "
                 "unit of fit",
             )
+        return what is not None
 
     def _list_columns(self, v: int, columns: NDArray) -> str:
         """The columns of a view that are most often the strangest, for messages."""
