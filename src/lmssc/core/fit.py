@@ -18,9 +18,8 @@ from lmssc.core.confidence import calibrate_scores
 from lmssc.core.drawn_order import draw_order
 from lmssc.core.fit_config import CheckpointFile, FitConfig, FitContext, FitHooks
 from lmssc.core.label_placement import LabelPlacement
-from lmssc.core.link_choice import LinkedViews, begin_with_links, resume_with_links
+from lmssc.core.link_choice import LinkChoice, LinkedViews, begin_with_links, resume_with_links
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.links import LinkWeights
 from lmssc.core.new_samples import PROBE, NewSampleProbe, Trust, choose_probe, ridge_from_residuals
 from lmssc.core.objective import IterationState
 from lmssc.core.one_class_components import OneClassSamples
@@ -94,6 +93,8 @@ class FitResult:
         Samples in components of the graph whose labels are all of one class, if they are known.
     candidates, placement
         As of `Start`.
+    refused_links : ndarray of bool of shape (G,), or None
+        As of `LinkChoice`.
     """
 
     scores: NDArray
@@ -124,6 +125,7 @@ class FitResult:
     one_class: OneClassSamples | None = None
     candidates: NDArray | None = None
     placement: LabelPlacement | None = None
+    refused_links: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -201,11 +203,12 @@ def fit(
     saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
     linked = LinkedViews(views, graphs)
     if saved is None:
-        start, weights = begin_with_links(linked, targets, config, context, groups)
+        start, choice = begin_with_links(linked, targets, config, context, groups)
     else:
-        start, weights = resume_with_links(linked, targets, config, groups, saved)
+        start, choice = resume_with_links(linked, targets, config, groups, saved)
     first, start = [start.state], start.without_state()
-    saver = _FitSaver(start, hooks, weights)
+    weights = choice.weights
+    saver = _FitSaver(start, hooks, choice)
     if saved is None:
         saver.save(first[0], [])
     state, terms, converged = iterate(start, first, config, hooks, context, saver.save_if_due)
@@ -214,7 +217,7 @@ def fit(
     smoothed = linked.smoothed(weights)
     answers = _final_answers(start, state, config)
     result = make_result(smoothed, start, state, config, answers, terms, converged)
-    result = replace(result, targets=result.targets.with_uncounted(targets))
+    result = replace(result, targets=result.targets.with_uncounted(targets), refused_links=choice.refused)
     if weights is None:
         return result
     memory = replace(linked.memory(weights)[0], loadings=result.loadings[len(views) :])
@@ -389,9 +392,9 @@ _SAVED_START = (
 class _FitSaver(Saver[Start, IterationState]):
     """Saves everything that `resume_with_links` needs."""
 
-    def __init__(self, start: Start, hooks: FitHooks, weights: LinkWeights | None) -> None:
+    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice) -> None:
         super().__init__(start, hooks)
-        self.weights = weights
+        self.choice = choice
 
     def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
         start, objective = self.start, self.start.objective
@@ -405,6 +408,7 @@ class _FitSaver(Saver[Start, IterationState]):
                 "start": {name: getattr(start, name) for name in _SAVED_START},
                 "confidence": field_values(start.confidence),
                 "history": list(history),
-                "links": None if self.weights is None else field_values(self.weights),
+                "links": None if self.choice.weights is None else field_values(self.choice.weights),
+                "refused_links": self.choice.refused,
             }
         )

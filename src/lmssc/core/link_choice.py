@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,21 @@ WEIGHTS = (0.03, 0.3, 3.0)
 """Weights w of the links beside S; the first unless held-out labels prefer more."""
 MAX_TEXT_COMPONENTS = 50
 """Components of text with links, or two for each class: smoothed text lies in fewer dimensions."""
+
+
+class LinkChoice(NamedTuple):
+    """How a fit uses its links.
+
+    Attributes
+    ----------
+    weights : LinkWeights or None
+        None if the links are not used.
+    refused : ndarray of bool of shape (G,)
+        Graphs that say something about the samples, but not used because held-out labels are found better without.
+    """
+
+    weights: LinkWeights | None
+    refused: NDArray
 
 
 @dataclass(frozen=True)
@@ -66,7 +81,7 @@ def begin_with_links(
     config: FitConfig,
     context: FitContext,
     groups: NDArray | None = None,
-) -> tuple[Start, LinkWeights | None]:
+) -> tuple[Start, LinkChoice]:
     """What the alternation starts from, with or without the links: whatever finds held-out labels better.
 
     A graph has a share if samples are more alike along its links than by chance. If any has, the links are used with
@@ -84,25 +99,28 @@ def begin_with_links(
     Returns
     -------
     start : Start
-    weights : LinkWeights or None
-        None if the links are not used.
+    choice : LinkChoice
     """
     plain = begin(linked.views, targets, config, context, groups)
+    refused = np.zeros(len(linked.graphs), dtype=bool)
     if not linked.graphs:
-        return plain, None
+        return plain, LinkChoice(None, refused)
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
     trusted = targets.as_trusted_in(labels_of(plain))
     telling = np.array([weights_tell(graph, embedded) for graph in linked.graphs])
     found: list[tuple[Start, Start, LinkWeights]] = []
     for weighted in [telling] if telling.all() else [telling, np.ones_like(telling)]:
         strengths = weigh_graphs(weigh_links(linked.graphs, weighted), embedded, trusted)
+        refused |= strengths > 0
         if strengths.any():
             weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0], weighted)
             found.append(_begin_with(weights, plain, linked, targets, config, context, groups))
     if not found:
-        return plain, None
+        return plain, LinkChoice(None, refused)
     plain, start, weights = min(found, key=lambda one: mean_loss(one[1]))
-    return (plain, None) if is_better(plain, start) else (start, weights)
+    if is_better(plain, start):
+        return plain, LinkChoice(None, refused)
+    return start, LinkChoice(weights, refused & (weights.shares == 0))
 
 
 def _begin_with(
@@ -168,7 +186,7 @@ def _with_components(config: FitConfig, targets: Targets) -> FitConfig:
 
 def resume_with_links(
     linked: LinkedViews, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
-) -> tuple[Start, LinkWeights | None]:
+) -> tuple[Start, LinkChoice]:
     """What an interrupted fit continues from, with the links as they were used.
 
     Parameters
@@ -183,7 +201,9 @@ def resume_with_links(
     Returns
     -------
     start : Start
-    weights : LinkWeights or None
+    choice : LinkChoice
     """
     weights = None if saved["links"] is None else LinkWeights(**saved["links"])
-    return resume(linked.smoothed(weights), targets, config, groups, saved, linked.links(weights)), weights
+    refused = saved.get("refused_links", np.zeros(len(linked.graphs), dtype=bool))
+    start = resume(linked.smoothed(weights), targets, config, groups, saved, linked.links(weights))
+    return start, LinkChoice(weights, refused)

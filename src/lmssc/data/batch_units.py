@@ -96,12 +96,36 @@ def is_far_larger(raw: RawView, scaling: ViewScaling, n_views: int) -> bool:
     >>> is_far_larger(RawView("a", X, None), scaling, 1), is_far_larger(RawView("a", 1000 * X, None), scaling, 1)
     (False, True)
     """
-    rows = np.arange(raw.data.shape[0]) if raw.present is None else np.flatnonzero(raw.present)
-    if scaling.kind == "none" or not len(rows):
+    some = _some_rows(raw)
+    if scaling.kind == "none" or not len(some):
         return False
-    some = rows[:: -(-len(rows) // CRITERIA.max_rows)]
     energies = _energies(scaling, read_rows(raw.data, some))
     return bool(np.median(energies) * n_views > CRITERIA.max_growth**2)
+
+
+def columns_far_larger(raw: RawView, scaling: ViewScaling) -> NDArray:
+    """Columns in which most new samples are far larger than those of fit; none if the scaling does not tell.
+
+    Examples
+    --------
+    >>> from lmssc.data.scaling import fit_scaling
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> columns_far_larger(RawView("a", X * [1, 1000], None), fit_scaling(RawView("a", X, None), "zscore"))
+    array([1])
+    """
+    if scaling.kind not in STANDARDISED or scaling.column_scale is None or scaling.mean is None:
+        return np.empty(0, dtype=np.intp)
+    block = read_rows(raw.data, _some_rows(raw))
+    values = np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.median(np.abs((values - scaling.mean) * scaling.column_scale), axis=0)
+    return np.flatnonzero(~(sizes <= CRITERIA.max_growth))
+
+
+def _some_rows(raw: RawView) -> NDArray:
+    """Some of the samples that have a view."""
+    rows = np.arange(raw.data.shape[0]) if raw.present is None else np.flatnonzero(raw.present)
+    return rows[:: -(-len(rows) // CRITERIA.max_rows)] if len(rows) else rows
 
 
 def _energies(scaling: ViewScaling, block: Matrix) -> NDArray:

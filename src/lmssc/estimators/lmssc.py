@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.cluster.dask_fit import fit_on_cluster
@@ -322,6 +323,7 @@ class LMSSC(
         if client is None:
             plan = choose_plan(self.memory_limit, views, problem.targets, config, has_graphs, self.checkpoint)
         in_parts = client is not None or plan is not None
+        links: list[csr_array] = []
         many_classes = has_many_classes(views.n_samples, problem.targets.n_classes)
         if many_classes:
             check_many_classes(self, problem, in_parts=in_parts)
@@ -344,6 +346,7 @@ class LMSSC(
                 result = fit(views, problem.targets, config, hooks, context, groups, links)
         self._set_result(result)
         self._set_links(result.links)
+        self._warn_of_unused_links(links, problem.targets, result.refused_links)
         if result.links is not None:
             n_views = len(views) + len(result.links.loadings)
             self._warn_of_unlinked(result.n_missing, n_views, problem.targets.labelled)
