@@ -1,5 +1,6 @@
 """Warnings of a fit to files, and of predictions for files, name the column, the view and the file."""
 
+import json
 import warnings
 
 import numpy as np
@@ -44,6 +45,30 @@ def test_classify_names_column_view_and_file(defect, tmp_path, capsys):
     assert message in line
 
 
+def test_warnings_of_the_fit_are_in_the_report_and_in_json(tmp_path, capsys):
+    path, out = tmp_path / "lab.parquet", tmp_path / "out"
+    table(DEFECTS["a leak"][0]).assign(label=LABELS).to_parquet(path)
+    assert main(["classify", str(path), "--out", str(out), "--format", "json"]) == 0
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)["warnings"]
+    leak = f"view 'lab' ({path}), column 'odd' seems to be made from the labels"
+    assert [line.removeprefix("lmssc: warning: ") for line in shown.err.splitlines()] == told
+    assert sum(line.startswith(leak) for line in told) == 1
+    page = (out / "report.html").read_text(encoding="utf-8")
+    verdict = page[page.index('class="verdict warned"') :].partition("</div>")[0]
+    assert f"<p>V{leak[1:]}".replace("'", "&#39;") in verdict
+
+
+@pytest.mark.usefixtures("quick_fits")
+@pytest.mark.parametrize(("n_labels", "guess"), [(19, True), (20, False)])
+def test_confidence_from_few_labels_is_called_a_guess(n_labels, guess, tmp_path, capsys):
+    path = tmp_path / "lab.csv"
+    labels = [f"c{code}" if row < n_labels else None for row, code in enumerate(TRUTH)]
+    table(np.random.default_rng(2).normal(size=N)).assign(label=labels).to_csv(path, index=False)
+    assert main(["classify", str(path), "--out", str(tmp_path / "out"), "--no-report"]) == 0
+    assert ("This confidence is a guess: 19 labels are too few" in capsys.readouterr().out) == guess
+
+
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_views_from_frame_name_the_column(defect):
     odd, message = DEFECTS[defect]
@@ -57,7 +82,7 @@ def test_views_from_frame_name_the_column(defect):
 
 def test_predict_names_column_view_and_file(tmp_path, capsys):
     old, new = tmp_path / "lab.csv", tmp_path / "lab2.csv"
-    frame = table(RNG.normal(loc=20, size=N))
+    frame = table(np.random.default_rng(2).normal(loc=20, size=N))
     frame.assign(label=LABELS).to_csv(old, index=False)
     assert main(["classify", f"tests={old}", "--out", str(tmp_path / "out"), "--no-report"]) == 0
     frame.assign(age=frame["age"] / 1000).to_csv(new, index=False)
@@ -75,7 +100,7 @@ def test_names_of_another_width_are_not_used():
 
 
 def test_frames_of_one_column_with_several_features_are_not_compared_by_name():
-    data = views_from_frame(table(RNG.normal(size=N)).drop(columns="id"))
+    data = views_from_frame(table(np.random.default_rng(2).normal(size=N)).drop(columns="id"))
     clf = LMSSC(max_iter=1, **data.settings).fit(data.views, np.array(LABELS, dtype=object))
     frame = pd.DataFrame(data.views["numbers"]).add_prefix("f")
     np.testing.assert_array_equal(clf.predict({"numbers": frame}), clf.transduction_)

@@ -221,12 +221,13 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         return result
     from lmssc.cli.classify_run import classify  # slow to import; what was understood of the files comes first
 
-    with naming_files(data.paths):
+    with naming_files(data.paths) as told:
         outcome = classify(
             data,
             args.out,
             options=options,
             summary=summary,
+            told=told,
             command=_again(args),
             search=args.cv,
             memory_limit=args.memory_limit,
@@ -239,7 +240,11 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         )
     if show:
         _print(outcome, args.out, target)
-    return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
+    return result | {
+        "warnings": told,
+        "outcome": outcome.data,
+        "files": [readable(str(path)) for path in outcome.files],
+    }
 
 
 def _print(outcome: "Outcome", out: Path | None, target: "TargetFile | None") -> None:

@@ -33,16 +33,18 @@ def add_files(message: str, files: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def naming_files(files: Mapping[str, str]) -> Iterator[None]:
-    """Context in which warnings and errors that name a view also name its file."""
+def naming_files(files: Mapping[str, str]) -> Iterator[list[str]]:
+    """Context in which warnings and errors that name a view also name its file; a list of the warnings so far."""
     show = warnings.showwarning
+    told: list[str] = []
 
     def show_with_files(message: Warning | str, *where: Any, **more: Any) -> None:
-        show(add_files(str(message), files), *where, **more)
+        told.append(add_files(str(message), files))
+        show(told[-1], *where, **more)
 
     with warnings.catch_warnings():
         warnings.showwarning = show_with_files
         try:
-            yield
+            yield told
         except ValueError as error:
             raise ValueError(add_files(str(error), files)) from error
