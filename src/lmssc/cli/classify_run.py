@@ -24,7 +24,7 @@ from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
-from lmssc.io.table import counted
+from lmssc.io.table import counted, some
 from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, TO_LABEL, free_name
 from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
@@ -404,6 +404,16 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
             "All samples already had a label, so there was nothing to predict. Use the model to predict new samples, "
             "or 'lmssc compare' with the same files to measure the accuracy."
         )
+    if memory_map(model.graph_) is None and found.any():
+        from lmssc.report.trust_section import find_novel
+
+        novel = find_novel(model, data.labels.known)
+        if novel.suggests_a_class(n_given):
+            lines.append(
+                f"{counted(len(novel.groups[0]), 'sample')} are like each other and like none of the classes: a class "
+                f"without a label? Such as {some(data.joined.ids[novel.groups[0][:3]])}; "
+                "the column novelty is small for them."
+            )
     if n_unreached:
         lines.append(
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "

@@ -1,4 +1,4 @@
-"""Warnings of a fit to files, and of predictions for files, name the column, the view and the file."""
+"""What `lmssc classify` and `predict` tell: columns by name, view and file; warnings in the report; missing classes."""
 
 import json
 import warnings
@@ -10,6 +10,7 @@ import pytest
 from lmssc import LMSSC, views_from_frame
 from lmssc.cli import main
 from lmssc.cli.view_files import add_files, naming_files
+from lmssc.datasets import make_multiview
 
 pytestmark = pytest.mark.filterwarnings("default")
 N = 150
@@ -69,6 +70,21 @@ def test_confidence_from_few_labels_is_called_a_guess(n_labels, guess, tmp_path,
     assert ("This confidence is a guess: 19 labels are too few" in capsys.readouterr().out) == guess
 
 
+@pytest.mark.parametrize(("hidden", "told"), [(3, True), (None, False)])
+def test_a_class_without_a_label_is_told(hidden, told, tmp_path, capsys):
+    data = make_multiview(400, n_classes=4, labelled=0.2, random_state=1)
+    np.savez(tmp_path / "a.npz", **{f"v{v}": view for v, view in enumerate(data.views)})
+    y = [f"c{code}" if code >= 0 and code != hidden else "" for code in data.y]
+    (tmp_path / "y.csv").write_text("\n".join(["label", *y]) + "\n")
+    words = ["classify", str(tmp_path / "a.npz"), "--labels", str(tmp_path / "y.csv")]
+    assert main([*words, "--out", str(tmp_path / "out"), "--no-report"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "a class without a label?" in line]
+    assert len(lines) == told
+    if told:
+        rows = [int(name) - 1 for name in lines[0].partition("Such as ")[2].partition(";")[0].split(", ")[:3]]
+        assert (data.target[rows] == hidden).all()
+
+
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_views_from_frame_name_the_column(defect):
     odd, message = DEFECTS[defect]
@@ -95,7 +111,10 @@ def test_names_of_another_width_are_not_used():
     """Views may be changed before a fit; names that no longer fit them would be wrong."""
     data = views_from_frame(table(np.arange(N)).drop(columns="id"), types={"odd": "number"})
     data.views["numbers"] = data.views["numbers"][:, 2:]
-    with pytest.warns(UserWarning, match=r"view 'numbers', column 1 \(counted from 0\) looks like an id"):
+    with (
+        pytest.warns(UserWarning, match="labelled samples lie among themselves"),
+        pytest.warns(UserWarning, match=r"view 'numbers', column 1 \(counted from 0\) looks like an id"),
+    ):
         LMSSC(max_iter=1).fit(data.views, np.array(LABELS, dtype=object))
 
 
