@@ -72,7 +72,7 @@ def test_confidence_from_few_labels_is_called_a_guess(n_labels, guess, tmp_path,
 
 @pytest.mark.parametrize(("hidden", "told"), [(3, True), (None, False)])
 def test_a_class_without_a_label_is_told(hidden, told, tmp_path, capsys):
-    data = make_multiview(400, n_classes=4, labelled=0.2, random_state=1)
+    data = make_multiview(400, n_classes=4, labelled=0.4, random_state=1)
     np.savez(tmp_path / "a.npz", **{f"v{v}": view for v, view in enumerate(data.views)})
     y = [f"c{code}" if code >= 0 and code != hidden else "" for code in data.y]
     (tmp_path / "y.csv").write_text("\n".join(["label", *y]) + "\n")

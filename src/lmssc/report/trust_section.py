@@ -16,7 +16,7 @@ N_BECAUSE, MAX_CHECKED = 3, 10
 REJECT = 0.05
 # A class seems to have no label if a group of such samples is so many times as large as chance makes all of them
 # together, and if there are so many labels.
-MIN_EXCESS, MIN_LABELS = 2, 30
+MIN_EXCESS, MIN_LABELS = 2, 80
 # Smaller groups of such samples are not listed, nor more than this many; samples named of each.
 MIN_GROUP, MAX_GROUPS, MAX_NAMED = 5, 5, 5
 
@@ -41,7 +41,7 @@ class NovelSamples(NamedTuple):
     def suggests_a_class(self, n_labelled: int) -> bool:
         """Whether one group is so large that a class seems to have no label."""
         largest = len(self.groups[0]) if self.groups else 0
-        return n_labelled >= MIN_LABELS and largest >= max(MIN_GROUP, MIN_EXCESS * self.expected)
+        return bool(n_labelled >= MIN_LABELS and largest >= max(MIN_GROUP, MIN_EXCESS * self.expected))
 
 
 def find_novel(clf: Any, given: NDArray) -> NovelSamples:
