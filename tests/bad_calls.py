@@ -118,9 +118,9 @@ WRONG_LABELS = {
         "id,label\n1,u\n2,v\n3,w\n",
         r"labels\.csv, line 2: no view has a sample with the id '1' .*3 such ids.*first sample is 's000'",
     ),
-    "one label only": ("id,label\ns001,u\n", r"labels\.csv, column 'label': all 1 labels are 'u'"),
+    "one label only": ("id,label\ns001,u\n", r"labels\.csv, column 'label': the only label is 'u'"),
     "one class only": ("id,label\ns001,u\ns002,u\n", r"labels\.csv.*all 2 labels are 'u'; at least two"),
-    "one class and -1": ("id,label\ns001,1\ns002,-1\n", r"labels\.csv.*all 1 labels are '1'.*if -1 is one"),
+    "one class and -1": ("id,label\ns001,1\ns002,-1\n", r"labels\.csv.*the only label is '1'.*if -1 is one"),
     "no label at all": ("id,label\ns001,\ns002,\n", r"labels\.csv.*no sample has a label"),
     "all labels NA": ("id,label\ns001,NA\ns002,NA\n", r"labels\.csv.*no sample has a label"),
     "empty labels": ("", r"labels\.csv is empty"),
@@ -201,7 +201,7 @@ LABEL_FILES = {name: ({"labels.csv": text}, CALL, message) for name, (text, mess
     "--unlabelled takes a class away": (
         {"labels.csv": "id,label\ns001,u\ns002,v\n"},
         CALL + " --unlabelled v",
-        r"labels\.csv.*all 1 labels are 'u'",
+        r"labels\.csv.*the only label is 'u'",
     ),
     "labels as a matrix": (
         {"y.npy": npy(A)},

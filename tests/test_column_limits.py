@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -45,9 +46,13 @@ def test_one_column_in_another_unit_or_a_code_for_unknown(cancer):
     small, code = new.copy(), new.copy()
     small[:, 9] /= 1000
     code[::2, 3] = -999
-    with pytest.warns(UserWarning, match=r"285 of 285 new samples .* in view 'a' \(column 9\)"):
+    with pytest.warns(
+        UserWarning, match=r"285 of 285 new samples .* in view 'a', column 9 \(counted from 0\)\. Perhaps"
+    ):
         assert clf.predict_proba({"a": small}).max() < 0.7
-    with pytest.warns(UserWarning, match=r"143 of 285 new samples .* in view 'a' \(column 3\)"):
+    with pytest.warns(
+        UserWarning, match=r"143 of 285 new samples .* in view 'a', column 3 \(counted from 0\)\. Perhaps"
+    ):
         found = clf.predict_proba({"a": code})
     assert found[::2].max() < 0.7
     np.testing.assert_array_equal(found[1::2], clf.predict_proba({"a": new})[1::2])
@@ -85,9 +90,11 @@ def test_a_smaller_unit_where_values_near_zero_are_usual():
         clf.predict({"a": new[target[1::3] == 1]})
         clf.predict({"a": np.repeat(new[:1], 40, axis=0)})
     new[:, 2] /= 1000
-    with pytest.warns(UserWarning, match=r"values nearer to zero in view 'a' \(column 2\) .* another unit"):
+    with pytest.warns(
+        UserWarning, match=r"values nearer to zero in view 'a', column 2 \(counted from 0\), .* another unit"
+    ):
         clf.predict({"a": new})
-    with pytest.warns(UserWarning, match=r"nearer to zero in view 'a' \(columns 0, 1, 2, 3\)"):
+    with pytest.warns(UserWarning, match=r"nearer to zero in view 'a', columns 0, 1, 2, 3 \(counted"):
         clf.predict({"a": X / 1000})
 
 
@@ -215,3 +222,22 @@ def test_another_unit_of_a_view_is_told(scaling, store):
     assert said(1) == said(2) == said(0.5) == []
     assert "most new samples have far larger values in view 'b'" in said(1000)[0]
     assert "nearer to zero in view 'b'" in said(0.001)[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*too small to be told from zero")
+@pytest.mark.parametrize("size", [1e-60, 1e-200])
+def test_models_of_tiny_values_can_be_loaded(size, tmp_path):
+    """Limits of columns below the smallest number in single precision once made files that nothing could read."""
+    X = np.random.default_rng(0).uniform(1, 2, size=(200, 4)) * [1, 1, size, 1]
+    clf = LMSSC(max_iter=1).fit({"a": X}, np.where(np.arange(200) < 30, X[:, 0] > 1.5, -1))
+    clf.save(tmp_path / "m.lmssc")
+    np.testing.assert_array_equal(lmssc.load(tmp_path / "m.lmssc").predict({"a": X}), clf.transduction_)
+
+
+def test_columns_in_a_larger_unit_are_named():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    clf = LMSSC(max_iter=1).fit(
+        {"a": pd.DataFrame(X, columns=list("uvw"))}, np.where(np.arange(150) < 30, np.arange(150) % 2, -1)
+    )
+    with pytest.warns(UserWarning, match="far larger values in view 'a', column 'v', than those of fit"):
+        clf.predict({"a": pd.DataFrame(X[:40] * [1, 1000, 1] + 0.1, columns=list("uvw"))})

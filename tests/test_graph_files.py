@@ -64,6 +64,22 @@ def test_links_by_id_in_npz_and_in_mtx_are_the_same(folder, tmp_path, capsys):
     assert first == answers(tmp_path / "b" / "predictions.csv") == answers(tmp_path / "c" / "predictions.csv")
 
 
+def test_links_of_samples_to_themselves_are_left_out_and_told(folder, tmp_path, capsys):
+    where, _ = folder
+    lines = (where / "cites.csv").read_text().splitlines()
+    more = tmp_path / "cites.csv"
+    more.write_text(
+        "\n".join(["source,target,year", *(f"{line},1" for line in lines[1:]), "p1,p1,7", "p2,p2,7"]) + "\n"
+    )
+    assert classify(where, tmp_path / "a", "--graph", str(where / "cites.csv")) == 0
+    assert classify(where, tmp_path / "b", "--graph", str(more)) == 0
+    told = capsys.readouterr().out
+    links = f"Links 'cites': {len(lines) - 1} links, "
+    assert f"{links}{where / 'cites.csv'}." in told
+    assert f"{links}{more}, weights in the column 'year'; 2 links of samples to themselves left out." in told
+    assert answers(tmp_path / "a" / "predictions.csv") == answers(tmp_path / "b" / "predictions.csv")
+
+
 def test_new_samples_by_their_links(folder, tmp_path, capsys):
     where, topic = folder
     assert classify(where, tmp_path / "a", "--graph", str(where / "cites.csv")) == 0

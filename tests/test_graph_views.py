@@ -108,7 +108,15 @@ def test_repeating_every_sample_changes_nothing(fitted, loops):
     np.testing.assert_array_equal(again.label_distributions_[len(y) :], clf.label_distributions_)
 
 
-@pytest.mark.parametrize("bad", ["noise", "shuffled", "complete", "empty"])
+REASONS = {
+    "noise": "links of 'cites' are not used: linked samples are no more alike",
+    "shuffled": "links of 'cites' are not used: linked samples are no more alike",
+    "complete": "links of 'cites' are not used: most samples are linked to most others",
+    "empty": "links of 'cites' are not used: there are none",
+}
+
+
+@pytest.mark.parametrize("bad", REASONS)
 def test_links_that_say_nothing_cost_nothing(fitted, bad):
     text, cites, _, y, _ = fitted
     rng = np.random.default_rng(5)
@@ -120,10 +128,33 @@ def test_links_that_say_nothing_cost_nothing(fitted, bad):
         "complete": np.ones((n, n)),
         "empty": np.zeros((n, n)),
     }[bad]
-    with pytest.warns(UserWarning, match="links of 'cites' are not used"):
+    with pytest.warns(UserWarning, match=REASONS[bad]):
         clf = LMSSC().fit({"text": text, "cites": Graph(A)}, y)
     assert clf.link_weights_ == {"cites": 0.0}
     np.testing.assert_array_equal(clf.label_distributions_, LMSSC().fit({"text": text}, y).label_distributions_)
+
+
+def test_links_that_harm_are_not_used():
+    """Links within sites make neighbours of samples of one site, whose classes differ."""
+    rng = np.random.default_rng(0)
+    target, site = rng.integers(0, 2, 200), rng.integers(0, 4, 200)
+    X = np.hstack([3 * np.eye(2)[target] + 0.6 * rng.normal(size=(200, 2)), 2 * np.eye(4)[site]])
+    X[:, 2:] += 0.5 * rng.normal(size=(200, 4))
+    A = ((rng.random((200, 200)) < 0.3) & (site[:, None] == site)).astype(float)
+    y = np.where(rng.permutation(200) < 60, target, -1)
+    with pytest.warns(UserWarning, match="links of 'site' are not used: held-out labels are predicted better without"):
+        clf = LMSSC(max_iter=2, calibrate=True).fit({"x": X, "site": Graph(A)}, y)
+    assert clf.link_weights_ == {"site": 0.0}
+
+
+def test_two_graphs_have_two_reasons(fitted):
+    text, _, _, y, _ = fitted
+    nothing, everyone = np.zeros((len(y), len(y))), np.ones((len(y), len(y)))
+    with (
+        pytest.warns(UserWarning, match="the links of 'b', 'c' are not used: there are none"),
+        pytest.warns(UserWarning, match="the links of 'a' are not used: most samples are linked"),
+    ):
+        LMSSC(max_iter=1).fit({"text": text, "b": Graph(nothing), "a": Graph(everyone), "c": Graph(nothing)}, y)
 
 
 def test_the_better_graph_has_the_larger_weight(fitted):
@@ -400,6 +431,6 @@ def test_links_made_from_the_labels_are_not_used(unlabelled_too):
     y = np.where(np.arange(150) < 60, target, -1)
     same = (y[:, None] == y) & ((y >= 0) | unlabelled_too)
     X = rng.normal(size=(150, 6))
-    with pytest.warns(UserWarning, match="hardly linked to unlabelled"):
+    with pytest.warns(UserWarning, match="hardly to unlabelled ones, as if links were made from the labels"):
         clf = LMSSC().fit({"x": X, "same": Graph(same)}, y)
     np.testing.assert_array_equal(clf.label_distributions_, LMSSC().fit([X], y).label_distributions_)

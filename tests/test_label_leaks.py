@@ -225,4 +225,4 @@ def test_classify_warns_of_labels_under_another_name(patients, capsys):
     assert classify(patients, "group.csv") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     (line,) = [line for line in lines if "labelled samples lie among themselves" not in line]  # the column sees to that
-    assert "view 'features', column 5 seems to be made from the labels" in line
+    assert f"view 'features' ({patients / 'features.csv'}), column 'diagnosis' seems to be made from the labels" in line

@@ -193,9 +193,9 @@ def spoil_units(rng, view):
 
 # How they are spoiled, what the warning says, and how much less often the answer may be right.
 SPOILED = {
-    "one row of 1e8": (spoil_row, r"20 values of 1e\+08 in 20 columns", 0.02),
-    "3 % cells of -999": (spoil_cells, r"values of -999 in 20 columns", 0.03),
-    "3 % cells in another unit": (spoil_units, r"values from -.* to .* in \d+ columns", 0.08),
+    "one row of 1e8": (spoil_row, r"20 values of 1e\+08 in columns .* and 15 more", 0.02),
+    "3 % cells of -999": (spoil_cells, r"values of -999 in columns .* and 15 more", 0.03),
+    "3 % cells in another unit": (spoil_units, r"values from -.* to .* in columns .* and \d+ more", 0.08),
 }
 
 
@@ -224,16 +224,16 @@ def test_the_warning_names_view_columns_value_and_count():
     data = make_multiview(100, n_views=2, n_features=3, labelled=0.2, random_state=0)
     frame = pd.DataFrame(data.views[0], columns=["age", "size", "weight"])
     frame.loc[:4, "size"] = -999
-    message = r"view 'patient' has 5 values of -999 in 1 column \('size'\), far from all others there"
+    message = r"view 'patient' has 5 values of -999 in column 'size', far from all others there"
     for fit in (LMSSC().fit, GFHF().fit, AMGL(scaling="zscore").fit):
         with pytest.warns(UserWarning, match=message):
             fit({"patient": frame, "other": data.views[1]}, data.y)
-    with pytest.warns(UserWarning, match=r"view 'view0' has 5 values of -999 in 1 column \(1\)"):
+    with pytest.warns(UserWarning, match=r"view 'view0' has 5 values of -999 in column 1 \(counted from 0\)"):
         LMSSC().fit([frame.to_numpy(), data.views[1]], data.y)
-    with pytest.warns(UserWarning, match=r"view .view1. has 5 values of -999 in 1 column \(1\)"):
+    with pytest.warns(UserWarning, match=r"view .view1. has 5 values of -999 in column 1 \(counted from 0\)"):
         LMSSC(views=[3, 3]).fit(np.hstack([data.views[1], frame.to_numpy()]), data.y)
     stacked = pd.concat([pd.DataFrame(data.views[1], columns=list("abc")), frame], axis=1)
-    with pytest.warns(UserWarning, match=r"view 'patient' .*\('size'\)"):
+    with pytest.warns(UserWarning, match=r"view 'patient' .* in column 'size'"):
         LMSSC(views={"other": list("abc"), "patient": ["age", "size", "weight"]}).fit(stacked, data.y)
 
 
@@ -338,5 +338,5 @@ def test_a_model_with_outliers_is_saved_and_loaded(tmp_path):
 def test_values_that_are_too_small_are_told(dtype, factor, scaling):
     rng = np.random.default_rng(0)
     views = {"a": rng.normal(size=(60, 3)).astype(dtype), "b": (rng.normal(size=(60, 2)) * factor).astype(dtype)}
-    with pytest.warns(UserWarning, match=r"view 'b' has values too small .* \(columns 0, 1\)"):
+    with pytest.warns(UserWarning, match=r"view 'b', columns 0, 1 \(counted from 0\): values too small"):
         LMSSC(max_iter=1, scaling={"b": scaling}).fit(views, np.where(np.arange(60) < 20, np.arange(60) % 2, -1))

@@ -385,7 +385,7 @@ SETTINGS = {  # two of them calibrated, which takes most of the time
 }
 
 
-@pytest.mark.filterwarnings("ignore:view .* has values too small to be told from zero")
+@pytest.mark.filterwarnings("ignore:.*values too small to be told from zero")
 @pytest.mark.filterwarnings(UNREACHED)
 @pytest.mark.filterwarnings(UNLINKED)
 @pytest.mark.filterwarnings(OUTLIERS)

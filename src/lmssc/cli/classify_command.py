@@ -20,6 +20,7 @@ from lmssc.cli.shared_options import (
     check_jobs,
     one_line,
 )
+from lmssc.cli.view_files import naming_files
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -220,24 +221,30 @@ def _classify(args: argparse.Namespace, *, show: bool) -> dict[str, Any]:
         return result
     from lmssc.cli.classify_run import classify  # slow to import; what was understood of the files comes first
 
-    outcome = classify(
-        data,
-        args.out,
-        options=options,
-        summary=summary,
-        command=_again(args),
-        search=args.cv,
-        memory_limit=args.memory_limit,
-        seed=args.seed,
-        jobs=args.jobs,
-        force=args.force,
-        report=not args.no_report,
-        show=show,
-        target=target,
-    )
+    with naming_files(data.paths) as told:
+        outcome = classify(
+            data,
+            args.out,
+            options=options,
+            summary=summary,
+            told=told,
+            command=_again(args),
+            search=args.cv,
+            memory_limit=args.memory_limit,
+            seed=args.seed,
+            jobs=args.jobs,
+            force=args.force,
+            report=not args.no_report,
+            show=show,
+            target=target,
+        )
     if show:
         _print(outcome, args.out, target)
-    return result | {"outcome": outcome.data, "files": [readable(str(path)) for path in outcome.files]}
+    return result | {
+        "warnings": told,
+        "outcome": outcome.data,
+        "files": [readable(str(path)) for path in outcome.files],
+    }
 
 
 def _print(outcome: "Outcome", out: Path | None, target: "TargetFile | None") -> None:

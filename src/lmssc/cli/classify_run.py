@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmssc
+from lmssc.core.chance import CRITERIA
 from lmssc.core.many_classes import has_many_classes
 from lmssc.core.progress import Advance, iterations, progress_bar
 from lmssc.data.memmap import memory_map
@@ -23,7 +24,7 @@ from lmssc.io.options import Options
 from lmssc.io.outputs import write_predictions, write_suspects, write_to_label
 from lmssc.io.read_anndata import annotation
 from lmssc.io.staging import staged_folder
-from lmssc.io.table import counted
+from lmssc.io.table import counted, some
 from lmssc.io.typed_labels import CHECK_LABELS, MODEL, PREDICTIONS, REPORT, TO_LABEL, free_name
 from lmssc.model_selection.intervals import wilson
 from lmssc.persistence.atomic import open_atomically, readable
@@ -90,6 +91,7 @@ def classify(
     *,
     options: Options,
     summary: Sequence[str],
+    told: Sequence[str],
     command: str,
     search: bool = False,
     memory_limit: str | None = None,
@@ -112,6 +114,8 @@ def classify(
         How the files were read; the model keeps it for `predict`.
     summary : sequence of str
         What was understood of the files, for the report.
+    told : sequence of str
+        The warnings so far, for the report; it grows during the fit.
     command : str
         The command that runs this again, for the report.
     search : bool
@@ -158,7 +162,7 @@ def classify(
             title = f"{readable(results.out.resolve().name)}: labels for {len(data.joined.ids):,} samples"
             lines = [*summary, *notes]
             _write_report(
-                stage / REPORT, data, model, suggestions, title, command, lines, seed=seed, jobs=jobs, show=show
+                stage / REPORT, data, model, suggestions, title, command, lines, told, seed=seed, jobs=jobs, show=show
             )
     if target is not None:
         with progress_bar(f"writing into {target.path}", show=show):
@@ -287,6 +291,7 @@ def _write_report(
     title: str,
     command: str,
     notes: Sequence[str],
+    told: Sequence[str],
     *,
     seed: int,
     jobs: int,
@@ -308,6 +313,7 @@ def _write_report(
             command=command,
             present=joined.sparse_masks,
             notes=notes,
+            doubts=list(told),
             first=suggestions.tolist(),
             random_state=seed,
             n_jobs=jobs,
@@ -382,16 +388,32 @@ def _outcome(data: LabelledFiles, model: Any, notes: list[str], written: list[Pa
     n_unsure, n_unreached = int((confidence < SURE).sum()), len(model.unreached_)
     lines = [*notes]
     listed = written[1].name if written else ""
+    n_given = len(found) - int(found.sum())
     if found.any():
         lines.append(
             f"{counted(int(found.sum()), 'label')} predicted, with a mean confidence of "
             f"{100 * confidence.mean():.1f} %; {n_unsure:,} below {100 * SURE:.0f} %."
         )
+        if n_given < CRITERIA.min_labels:
+            lines.append(
+                f"This confidence is a guess: {counted(n_given, 'label')} are too few to check it. From "
+                f"{CRITERIA.min_labels} on it is checked, and a warning says if it may be chance."
+            )
     else:
         lines.append(
             "All samples already had a label, so there was nothing to predict. Use the model to predict new samples, "
             "or 'lmssc compare' with the same files to measure the accuracy."
         )
+    if memory_map(model.graph_) is None and found.any():
+        from lmssc.report.trust_section import find_novel
+
+        novel = find_novel(model, data.labels.known)
+        if novel.suggests_a_class(n_given):
+            lines.append(
+                f"{counted(len(novel.groups[0]), 'sample')} are like each other and like none of the classes: a class "
+                f"without a label? Such as {some(data.joined.ids[novel.groups[0][:3]])}; "
+                "the column novelty is small for them."
+            )
     if n_unreached:
         lines.append(
             f"No label reaches {counted(n_unreached, 'sample')}: they get the most frequent class and are marked as "

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lmssc.cli.shared_options import EXIT_CODES, add_command, add_graphs, add_reading, one_line, split_names
+from lmssc.cli.view_files import naming_files
 from lmssc.io.errors import CommandError
 from lmssc.persistence.atomic import readable
 
@@ -74,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
             samples = read_new_samples(args.views, model, options, args.graph)
         if texts:
             print("\n".join([*describe_views(samples.joined, samples.facts), *samples.notes]), flush=True)
-        labels = predict(model, samples, args.out, force=args.force, show=texts)
+        with naming_files({fact.name: fact.path for fact in samples.facts}):
+            labels = predict(model, samples, args.out, force=args.force, show=texts)
     except (ValueError, TypeError, ImportError) as error:
         raise CommandError(one_line(error)) from error
     except MemoryError as error:

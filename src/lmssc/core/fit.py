@@ -74,11 +74,12 @@ def fit(
     saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
     linked = LinkedViews(views, graphs)
     if saved is None:
-        start, weights = begin_with_links(linked, targets, config, context, groups)
+        start, choice = begin_with_links(linked, targets, config, context, groups)
     else:
-        start, weights = resume_with_links(linked, targets, config, groups, saved)
+        start, choice = resume_with_links(linked, targets, config, groups, saved)
     handover, start = [start.state], start.without_state()
-    saver = FitSaver(start, hooks, weights)
+    weights = choice.weights
+    saver = FitSaver(start, hooks, choice)
     if saved is None:
         saver.save(handover[0], [])
     state, terms, converged = iterate(start, handover, config, hooks, context, saver.save_if_due)
@@ -86,7 +87,7 @@ def fit(
     state = with_alpha(start, state)
     answers = _final_answers(start, state, config)
     result = make_result(linked.smoothed(weights), start, state, config, answers, terms, converged)
-    result = replace(result, targets=result.targets.with_uncounted(targets))
+    result = replace(result, targets=result.targets.with_uncounted(targets), refused_links=choice.refused)
     return result if weights is None else _with_links(result, linked, weights, start, answers)
 
 

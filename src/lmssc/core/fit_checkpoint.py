@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lmssc.core.begin import make_objective
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.fit_config import CheckpointFile, FitConfig, FitHooks
-from lmssc.core.links import Links, LinkWeights
+from lmssc.core.links import LinkChoice, Links
 from lmssc.core.objective import IterationState
 from lmssc.core.permutation import Permutation
 from lmssc.core.saving import History, Saver, field_values
@@ -37,9 +37,9 @@ _SAVED_START = (
 class FitSaver(Saver[Start, IterationState]):
     """Saves everything that `resume_with_links` needs."""
 
-    def __init__(self, start: Start, hooks: FitHooks, weights: LinkWeights | None) -> None:
+    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice) -> None:
         super().__init__(start, hooks)
-        self.weights = weights
+        self.choice = choice
 
     def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
         start, objective = self.start, self.start.objective
@@ -53,7 +53,8 @@ class FitSaver(Saver[Start, IterationState]):
                 "start": {name: getattr(start, name) for name in _SAVED_START},
                 "confidence": field_values(start.confidence),
                 "history": list(history),
-                "links": None if self.weights is None else field_values(self.weights),
+                "links": None if self.choice.weights is None else field_values(self.choice.weights),
+                "refused_links": self.choice.refused,
             }
         )
 

@@ -77,6 +77,8 @@ class FitResult:
         Samples in components of the graph whose labels are all of one class, if they are known.
     candidates, placement
         As of `Start`.
+    refused_links : ndarray of bool of shape (G,), or None
+        As of `LinkChoice`.
     """
 
     scores: NDArray
@@ -107,6 +109,7 @@ class FitResult:
     one_class: OneClassSamples | None = None
     candidates: NDArray | None = None
     placement: LabelPlacement | None = None
+    refused_links: NDArray | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lmssc.core.fit_checkpoint import resume
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.link_evidence import weigh_graphs, weights_tell
 from lmssc.core.linked_samples import LinkMemory
-from lmssc.core.links import Links, LinkWeights, join_affinities, weigh_links
+from lmssc.core.links import LinkChoice, Links, LinkWeights, join_affinities, weigh_links
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.view import MappedView, View
@@ -68,7 +68,7 @@ def begin_with_links(
     config: FitConfig,
     context: FitContext,
     groups: NDArray | None = None,
-) -> tuple[Start, LinkWeights | None]:
+) -> tuple[Start, LinkChoice]:
     """What the alternation starts from, with or without the links: whatever finds held-out labels better.
 
     A graph has a share if samples are more alike along its links than by chance. If any has, the links are used with
@@ -86,25 +86,28 @@ def begin_with_links(
     Returns
     -------
     start : Start
-    weights : LinkWeights or None
-        None if the links are not used.
+    choice : LinkChoice
     """
     plain = begin(linked.views, targets, config, context, groups)
+    refused = np.zeros(len(linked.graphs), dtype=bool)
     if not linked.graphs:
-        return plain, None
+        return plain, LinkChoice(None, refused)
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
     trusted = targets.with_trust_of(labels_of(plain))
     telling = np.array([weights_tell(graph, embedded) for graph in linked.graphs])
     found: list[tuple[Start, Start, LinkWeights]] = []
     for weighted in [telling] if telling.all() else [telling, np.ones_like(telling)]:
         strengths = weigh_graphs(weigh_links(linked.graphs, weighted), embedded, trusted)
+        refused |= strengths > 0
         if strengths.any():
             weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0], weighted)
             found.append(_begin_with(weights, plain, linked, targets, config, context, groups))
     if not found:
-        return plain, None
+        return plain, LinkChoice(None, refused)
     plain, start, weights = min(found, key=lambda one: mean_loss(one[1]))
-    return (plain, None) if is_better(plain, start) else (start, weights)
+    if is_better(plain, start):
+        return plain, LinkChoice(None, refused)
+    return start, LinkChoice(weights, refused & (weights.shares == 0))
 
 
 def _begin_with(
@@ -170,7 +173,7 @@ def _with_components(config: FitConfig, targets: Targets) -> FitConfig:
 
 def resume_with_links(
     linked: LinkedViews, targets: Targets, config: FitConfig, groups: NDArray | None, saved: Mapping[str, Any]
-) -> tuple[Start, LinkWeights | None]:
+) -> tuple[Start, LinkChoice]:
     """What an interrupted fit continues from, with the links as they were used.
 
     Parameters
@@ -185,7 +188,9 @@ def resume_with_links(
     Returns
     -------
     start : Start
-    weights : LinkWeights or None
+    choice : LinkChoice
     """
     weights = None if saved["links"] is None else LinkWeights(**saved["links"])
-    return resume(linked.smoothed(weights), targets, config, groups, saved, linked.links(weights)), weights
+    refused = saved.get("refused_links", np.zeros(len(linked.graphs), dtype=bool))
+    start = resume(linked.smoothed(weights), targets, config, groups, saved, linked.links(weights))
+    return start, LinkChoice(weights, refused)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class EvidenceLimits:
     nothing about unlabelled samples."""
     min_links_across: float = 10.0
     """Such links that must be expected, for their number to tell anything."""
+    dense_share: float = 0.5
+    """Share of all pairs that are linked, above which links that say nothing are called dense."""
 
 
 EVIDENCE = EvidenceLimits()
@@ -84,6 +87,38 @@ def _strength(affinity: sparse.csr_array, embedded: NDArray, targets: Targets) -
     if found >= max(EVIDENCE.min_noise_ratio * noise, EVIDENCE.min_assortativity):
         return found
     return label_assortativity(affinity, targets)
+
+
+class Unused(StrEnum):
+    """Why the links of a graph are not used."""
+
+    EMPTY = "empty"
+    FROM_LABELS = "from labels"
+    DENSE = "dense"
+    CHANCE = "chance"
+    HARMFUL = "harmful"
+
+
+def why_unused(links: sparse.csr_array, targets: Targets, *, harmful: bool) -> Unused:
+    """Why the links of a graph are not used; `harmful` if held-out labels are found better without them.
+
+    Examples
+    --------
+    >>> everyone = sparse.csr_array(np.ones((4, 4)) - np.eye(4))
+    >>> targets = Targets.from_codes(np.array([0, 1, -1, -1]), 2)
+    >>> [why_unused(links, targets, harmful=False).value for links in (everyone, 0 * everyone)]
+    ['dense', 'empty']
+    """
+    affinity = symmetrise(links)
+    affinity.eliminate_zeros()
+    if not affinity.nnz:
+        return Unused.EMPTY
+    if not reaches_unlabelled(affinity, targets):
+        return Unused.FROM_LABELS
+    if harmful:
+        return Unused.HARMFUL
+    n_samples = affinity.shape[0]
+    return Unused.DENSE if affinity.nnz > EVIDENCE.dense_share * n_samples * (n_samples - 1) else Unused.CHANCE
 
 
 def weights_tell(links: sparse.csr_array, embedded: NDArray) -> bool:

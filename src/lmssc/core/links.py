@@ -7,6 +7,7 @@ neighbours, taken twice.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,21 @@ class LinkWeights:
     def apply(self, graphs: Sequence[sparse.csr_array]) -> list[sparse.csr_array]:
         """The links with the weights that count."""
         return list(graphs) if self.weighted is None else weigh_links(graphs, self.weighted)
+
+
+class LinkChoice(NamedTuple):
+    """How a fit uses its links.
+
+    Attributes
+    ----------
+    weights : LinkWeights or None
+        None if the links are not used.
+    refused : ndarray of bool of shape (G,)
+        Graphs that say something about the samples, but not used because held-out labels are found better without.
+    """
+
+    weights: LinkWeights | None
+    refused: NDArray
 
 
 def weigh_links(graphs: Sequence[sparse.csr_array], weighted: NDArray) -> list[sparse.csr_array]:

@@ -1,6 +1,7 @@
 """Progress of a fit and of many runs: bars on a terminal and in a notebook, a line now and then elsewhere."""
 
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -216,13 +217,31 @@ def progress_bar(description: str, *, show: bool, unit: str | None = None) -> It
         yield None
         return
     form = None if unit is None else f"{{desc}}: {{n}} of {{total}} {unit} |{{bar}}| {{elapsed}}"
-    with tqdm(desc=description, leave=False, bar_format=form) as bar:
+    with tqdm(desc=description, leave=False, bar_format="{desc}: {elapsed}") as bar, _ticking(bar):
 
         def advance(done: int, total: int, text: str = "") -> None:
-            bar.total, bar.n = total, done
+            bar.bar_format, bar.total, bar.n = form, total, done
             bar.set_postfix_str(text)
 
         yield advance
+
+
+@contextmanager
+def _ticking(bar: Any) -> Iterator[None]:
+    """Context that shows the time anew each second, also while no step ends."""
+    stopped = threading.Event()
+
+    def tick() -> None:
+        while not stopped.wait(1.0):
+            bar.refresh()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def iterations(advance: Advance) -> Callable[[IterationProgress], None]:

@@ -141,6 +141,25 @@ def _some_rows(raw: RawView, rows: NDArray) -> NDArray:
     return rows[:: max(-(-len(rows) // CRITERIA.max_rows), 1)]
 
 
+def columns_far_larger(raw: RawView, scaling: ViewScaling) -> NDArray:
+    """Columns in which most new samples are far larger than those of fit; none if the scaling does not tell.
+
+    Examples
+    --------
+    >>> from lmssc.data.scaling import fit_scaling
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> columns_far_larger(RawView("a", X * [1, 1000], None), fit_scaling(RawView("a", X, None), "zscore"))
+    array([1])
+    """
+    if scaling.kind not in STANDARDISED or scaling.column_scale is None or scaling.mean is None:
+        return np.empty(0, dtype=np.intp)
+    block = read_rows(raw.data, _some_rows(raw, np.arange(raw.data.shape[0])))
+    values = np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.median(np.abs((values - scaling.mean) * scaling.column_scale), axis=0)
+    return np.flatnonzero(~(sizes <= CRITERIA.max_growth))
+
+
 def _energies(scaling: ViewScaling, block: Matrix) -> NDArray:
     """Squared norms of scaled rows; infinite beyond all numbers."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -103,14 +103,14 @@ def find_limits(raw: RawView, scale: NDArray, outliers: Outliers | None) -> Colu
 
     Only columns whose values all have one sign have a limit: a smaller unit brings their values nearer to zero, and a
     code such as −999 beyond, while honest values seldom get there. Nor have columns in which few values differ, such as
-    rare words. Values in a larger unit show by distances and residuals.
+    rare words, or columns that do not count. Values in a larger unit show by distances and residuals.
 
     Parameters
     ----------
     raw : RawView
         The view in canonical order, not scaled.
     scale : ndarray of shape (d,)
-        What columns are multiplied by.
+        What columns are multiplied by; a column with 0 does not count.
     outliers : Outliers or None
         What is replaced first.
 
@@ -151,5 +151,6 @@ def _limits_of(blocks: Sequence[Matrix], scale: NDArray) -> Iterator[Sequence[ND
         promised = start + np.log(10) * CRITERIA.decades * (tail[1:] - start).mean(axis=0)
         lengths = np.maximum(tail[-1], promised / 2)
         varies = ((tail[1:] > start).sum(axis=0) >= CRITERIA.min_tail) & (lengths > 0) & np.isfinite(lengths)
-        chosen = np.flatnonzero(varies & (signs != 0))
+        counts = np.append(scale, 1.0)[columns] != 0
+        chosen = np.flatnonzero(varies & (signs != 0) & counts)
         yield columns[chosen], signs[chosen], centres[chosen], lengths[chosen]

@@ -30,6 +30,7 @@ from lmssc.data.validation import (
     read_collection,
 )
 from lmssc.data.view import RawView
+from lmssc.data.view_dict import ViewDict
 from lmssc.numerics.parallel import threaded_map
 
 MIN_SAMPLES = 2
@@ -52,7 +53,7 @@ class Dataset:
     gap_rows : list of ndarray of bool of shape (n,), or None
         For each view, the rows in which single values are missing; None if there are none.
     column_names : dict of str to list of str
-        Column names of the views that came as data frames.
+        Column names of the views that came as data frames, or from files.
     feature_names : ndarray of str, or None
         Column names of one 2-D X that came as a data frame.
     graphs : list of GraphView
@@ -242,7 +243,10 @@ def validate(
                 "views divides the columns of one 2-D X into views, but X is a collection of views: leave views out"
             )
         layout = Layout.from_widths(list(blocks), [block.shape[1] for block in blocks.values()])
-        column_names = frame_columns_by_view(features)
+        named = X.columns if isinstance(X, ViewDict) else {}
+        widths = dict(zip(layout.names, layout.widths, strict=True))
+        column_names = {name: columns for name, columns in named.items() if widths.get(name) == len(columns)}
+        column_names |= frame_columns_by_view(features)
     else:
         block = read_block(X, "X", MIN_SAMPLES)
         layout = read_layout(views, block.shape[1], frame_columns(X) if is_frame(X) else None)

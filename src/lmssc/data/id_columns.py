@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
+from lmssc.data.column_names import name_columns
 from lmssc.data.dataset import Dataset
 from lmssc.data.label_leaks import choose_rows, names_of_columns
 from lmssc.data.memmap import read_rows
@@ -48,8 +49,8 @@ def warn_of_ids(dataset: Dataset) -> None:
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     warn_of_ids(validate({"a": rng.normal(size=(200, 5)), "key": np.c_[rng.permutation(200)]}, y))
-    >>> print(str(caught[0].message)[:38])
-    view 'key', column 0 looks like an id:
+    >>> print(str(caught[0].message)[:57])
+    view 'key', column 0 (counted from 0) looks like an id: w
     """
     for v, view in enumerate(dataset.views):
         if view.data.shape[1] > CRITERIA.max_columns or sparse.issparse(view.data) or readers_of(view.data) is not None:
@@ -57,9 +58,9 @@ def warn_of_ids(dataset: Dataset) -> None:
         names = names_of_columns(dataset, v)
         for column in find_ids(dataset, v):
             warn_caller(
-                f"view {dataset.names[v]!r}, column {column if names is None else repr(names[column])} looks like an "
-                "id: whole numbers, all different, that either count the rows or are unrelated to the labels. As a "
-                "feature it makes neighbours of samples that have nothing in common; leave it out",
+                f"view {dataset.names[v]!r}, {name_columns(column, names)} looks like an id: whole numbers, all "
+                "different, that either count the rows or are unrelated to the labels. As a feature it makes "
+                "neighbours of samples that have nothing in common; leave it out",
             )
 
 

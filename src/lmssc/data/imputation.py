@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.column_names import name_columns
 from lmssc.data.memmap import copy_to_disk, memory_map, release, slices, stored_bytes
 from lmssc.data.parameters import Rule
 from lmssc.data.view import RawView
@@ -45,10 +46,9 @@ def learn_fills(raw: RawView, impute: str, columns: Sequence[str] | None = None)
     fills = np.concatenate([part.medians() if impute == "median" else part.means() for part in parts])
     empty = np.flatnonzero(np.isnan(fills))
     if len(empty) and (raw.present is None or raw.present.any()):
-        name = "" if columns is None else f" ({columns[empty[0]]!r})"
         raise ValueError(
-            f"view {raw.name!r}, column {empty[0]}{name}: no sample has a number there, so there is no {impute} to "
-            "fill in; leave the column out"
+            f"view {raw.name!r}, {name_columns(empty[0], columns)}: no sample has a number there, so there is no "
+            f"{impute} to fill in; leave the column out"
         )
     return fills.astype(raw.data.dtype)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
+from lmssc.data.column_names import name_columns
 from lmssc.data.dataset import Dataset
 from lmssc.data.memmap import read_rows
 from lmssc.data.shared_files import readers_of
@@ -41,8 +42,6 @@ class LeakCriteria:
 CRITERIA = LeakCriteria()
 # Columns that are compared at a time.
 STRIP = 1000
-# Columns listed in a message.
-MAX_LISTED = 5
 
 
 class Leak(NamedTuple):
@@ -65,19 +64,17 @@ def warn_of_leaks(dataset: Dataset) -> None:
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     warn_of_leaks(validate({"a": np.c_[rng.normal(size=200), y]}, y))
-    >>> print(str(caught[0].message)[:51])
-    view 'a', column 1 seems to be made from the labels
+    >>> print(str(caught[0].message)[:68])
+    view 'a', column 1 (counted from 0) seems to be made from the labels
     """
     by_view: dict[int, list[Leak]] = {}
     for leak in find_leaks(dataset):
         by_view.setdefault(leak.view, []).append(leak)
     for v, leaks in by_view.items():
         names = names_of_columns(dataset, v)
-        shown = [repr(names[leak.column]) if names is not None else str(leak.column) for leak in leaks[:MAX_LISTED]]
-        many = len(leaks) > 1
-        which = ", ".join(shown) + (f" and {len(leaks) - MAX_LISTED} more" if len(leaks) > MAX_LISTED else "")
+        which, many = name_columns([leak.column for leak in leaks], names), len(leaks) > 1
         warn_caller(
-            f"view {dataset.names[v]!r}, column{'s' * many} {which} seem{'s' * (not many)} to be made from the labels: "
+            f"view {dataset.names[v]!r}, {which} seem{'s' * (not many)} to be made from the labels: "
             f"{'they tell' if many else 'it tells'} the classes of labelled samples apart, and "
             f"{leaks[0].unlabelled}. Held-out labels are then found too well, and unlabelled samples get wrong answers "
             f"with high confidence. Leave {'these columns' if many else 'the column'} out, unless only clear cases "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lmssc.data.column_names import name_columns
 from lmssc.data.present_rows import VALUES_PER_BATCH, distinct_rows, map_present, present_count
 from lmssc.data.view import RawView
 from lmssc.numerics.batches import gen_batches
@@ -46,8 +47,6 @@ class OutlierCriteria:
 
 
 CRITERIA = OutlierCriteria()
-# Columns listed in a message.
-MAX_LISTED = 5
 # Codes for "unknown" or "too large" in many files, up to the sign: nines, the limits of integers, powers of ten.
 CODES = np.unique(
     [
@@ -104,16 +103,11 @@ class Outliers:
         --------
         >>> two = np.arange(2)
         >>> Outliers(two, two, two, two, two == 0, 1 + two, -999.0 - two, -999.0 - two).describe(["age", "size"])
-        "3 values from -1000 to -999 in 2 columns ('age', 'size')"
+        "3 values from -1000 to -999 in columns 'age', 'size'"
         """
-        shown = [repr(names[j]) if names is not None else str(j) for j in self.columns[:MAX_LISTED]]
-        which = ", ".join(shown) + (", …" if len(self.columns) > MAX_LISTED else "")
         first, last, n_values = self.first.min(), self.last.max(), int(self.counts.sum())
         values = f"of {first:g}" if first == last else f"from {first:g} to {last:g}"
-        return (
-            f"{n_values} value{'s' * (n_values > 1)} {values} in "
-            f"{len(self.columns)} column{'s' * (len(self.columns) > 1)} ({which})"
-        )
+        return f"{n_values} value{'s' * (n_values > 1)} {values} in {name_columns(self.columns, names)}"
 
     def replace(self, data: Matrix) -> Matrix:
         """A copy of the data without outliers: codes become the mean, other outliers are clipped; 0 stays 0.

@@ -17,6 +17,8 @@ class ViewDict(dict):
         Names of the samples.
     recipes : mapping of str to dict, optional
         For each view, how to make it from new data.
+    columns : mapping of str to list of str, optional
+        Names of the columns of some views, for messages.
 
     Examples
     --------
@@ -31,7 +33,9 @@ class ViewDict(dict):
         *,
         ids: Sequence[str] | None = None,
         recipes: Mapping[str, dict[str, Any]] | None = None,
+        columns: Mapping[str, list[str]] | None = None,
     ) -> None:
         super().__init__(views)
         self.ids = None if ids is None else np.array(list(ids), dtype=object)
         self.recipes = recipes
+        self.columns = {} if columns is None else dict(columns)

@@ -8,6 +8,7 @@ from lmssc.core.chance import unsupported
 from lmssc.core.embedding import Embedding
 from lmssc.core.label_placement import LabelPlacement
 from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.link_evidence import Unused, why_unused
 from lmssc.core.linked_samples import LinkedEncoder, LinkMemory
 from lmssc.core.new_samples import NewSampleProbe, Trust, find_distant
 from lmssc.core.predict import FittedSamples, NeighborAverage, ViewEncoder, predict_new
@@ -18,6 +19,18 @@ from lmssc.data.view_groups import group_of_samples
 from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.base import MultiViewClassifier
 from lmssc.estimators.view_scaling import FAR
+
+# Why links are not used.
+UNUSED_LINKS = {
+    Unused.EMPTY: "there are none, except links of samples to themselves",
+    Unused.FROM_LABELS: "labelled samples are linked among themselves, and hardly to unlabelled ones, as if links were "
+    "made from the labels. Such links say nothing about samples without a label",
+    Unused.DENSE: "most samples are linked to most others, which says nothing about a single one. Keep only the "
+    "strongest links of each sample",
+    Unused.CHANCE: "linked samples are no more alike than others, neither in their features nor in their labels. If "
+    "that is a surprise, check that they link the right samples: their ids, or the order of rows and columns",
+    Unused.HARMFUL: "held-out labels are predicted better without them",
+}
 
 
 class LatentClassifier(MultiViewClassifier):
@@ -95,12 +108,20 @@ class LatentClassifier(MultiViewClassifier):
         weighted = None if memory is None else memory.weights.weighted
         self.weighted_links_ = self._by_graph(~none.astype(bool) if weighted is None else weighted)
         self._links = memory
-        unused = [name for name, weight in self.link_weights_.items() if not weight]
-        if unused:
+
+    def _warn_of_unused_links(self, links: list[sparse.csr_array], targets: Targets, refused: NDArray | None) -> None:
+        """Warn of graphs whose links are not used, each with the reason; `links`, `refused` in canonical order."""
+        refusals = np.zeros(len(links), dtype=bool) if refused is None else refused
+        names = [self.graph_names_[g] for g in self._graph_order]
+        reasons = {
+            name: UNUSED_LINKS[why_unused(graph, targets, harmful=bool(harmful))]
+            for name, graph, harmful in zip(names, links, refusals, strict=True)
+            if not self.link_weights_[name]
+        }
+        for reason in dict.fromkeys(reasons[name] for name in self.graph_names_ if name in reasons):
+            alike = [name for name in self.graph_names_ if reasons.get(name) == reason]
             warn_caller(
-                f"the links of {', '.join(map(repr, unused))} are not used: linked samples are no more alike than "
-                "others, or held-out labels are predicted better without links, or labelled samples are hardly "
-                "linked to unlabelled ones. Check that rows and columns are in the order of the other views",
+                f"the links of {', '.join(map(repr, alike))} are not used: {reason}",
             )
 
     def _warn_of_chance(self, held_out: tuple[NDArray, NDArray] | None, targets: Targets, scores: NDArray) -> None:

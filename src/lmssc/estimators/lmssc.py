@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.cluster.dask_fit import fit_on_cluster
@@ -317,9 +318,11 @@ class LMSSC(
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        result = self._fit_views(views, problem)
+        links = self._informative_links(problem)
+        result = self._fit_views(views, problem, links)
         self._set_result(result)
         self._set_links(result.links)
+        self._warn_of_unused_links(links, problem.targets, result.refused_links)
         if result.links is not None:
             n_views = len(views) + len(result.links.loadings)
             self._warn_of_unlinked(result.kinds, n_views, problem.targets.labelled)
@@ -329,7 +332,7 @@ class LMSSC(
         self._warn_of_placement(result.placement, targets, result.scores)
         return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
-    def _fit_views(self, views: Views, problem: Problem) -> FitResult:
+    def _fit_views(self, views: Views, problem: Problem, links: list[csr_array]) -> FitResult:
         """The fit to scaled views: on a cluster, in parts, with sparse scores of very many classes, or in memory."""
         targets, config = problem.targets, self._config(views, problem)
         # `_client` and `_shared` are there while dask arrays are fitted: see `WorkerResultsMixin._on_disk`.
@@ -351,7 +354,6 @@ class LMSSC(
         if plan is not None:
             return fit_in_parts(views, targets, config, plan, hooks, context)
         groups = group_of_samples(problem.views, self._view_groups) if self._view_groups.any() else None
-        links = self._informative_links(problem)
         if many_classes:
             return fit_many_classes(views, targets, config, hooks, context, groups)
         return fit(views, targets, config, hooks, context, groups, links)

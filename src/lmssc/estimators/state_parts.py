@@ -36,8 +36,8 @@ from lmssc.estimators.state_checks import (
 ROUNDING = 1e-3
 # Smallest divisor in single precision.
 TINY = float(np.finfo(np.float32).tiny)
-# Energy of features that are the same for all samples.
-LEAST_ENERGY = float(np.finfo(np.float64).tiny)
+# Smallest divisor in double precision, and energy of features that are the same for all samples.
+TINY_DOUBLE = float(np.finfo(np.float64).tiny)
 
 
 def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
@@ -83,7 +83,7 @@ def _are_limits(value: Any, width: int, sizes: Sizes) -> bool:
         size > 0
         and array(size, least=-1, most=1).accepts(value.signs, sizes)
         and array(size).accepts(value.centres, sizes)
-        and array(size, least=TINY).accepts(value.lengths, sizes)
+        and array(size, least=TINY_DOUBLE).accepts(value.lengths, sizes)
         and array(width).accepts(value.scale, sizes)
     )
 
@@ -179,7 +179,7 @@ def is_label_regressor(value: Any, sizes: Sizes) -> bool:
     n_landmarks, n_radial = features.whitening.shape
     return (
         points("r").accepts(features.centre, sizes)
-        and number(least=LEAST_ENERGY).accepts(features.energy, sizes)
+        and number(least=TINY_DOUBLE).accepts(features.energy, sizes)
         and points(n_landmarks, "r").accepts(features.landmarks, sizes)
         and points(None, None).accepts(features.whitening, sizes)
         and sizes.q - sizes.r <= max(sizes.c, N_DIMENSIONS)

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.data.batch_units import columns_near_zero, is_far_larger, is_near_zero, relative_size
+from lmssc.data.batch_units import columns_far_larger, columns_near_zero, is_far_larger, is_near_zero, relative_size
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.column_limits import Reach
+from lmssc.data.column_names import name_columns
 from lmssc.data.layout import Layout
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.missing_views import has_any_view
@@ -27,8 +28,6 @@ FAR = 3.0
 MAX_FAR_SHARE = 0.02
 # A view is named if new samples that are far away are more than so many times as large in it as those of `fit`.
 LARGE = 1.5
-# Columns listed in a message.
-MAX_LISTED = 5
 
 
 class ViewScalingMixin:
@@ -68,8 +67,8 @@ class ViewScalingMixin:
             tiny = find_tiny_columns(raw, scaling)
             if len(tiny):
                 warn_caller(
-                    f"view {self.view_names_[v]!r} has values too small to be told from zero "
-                    f"({self._list_columns(v, tiny)}), which say nothing now: use another unit",
+                    f"view {self.view_names_[v]!r}, {self._list_columns(v, tiny)}: values too small to be told from "
+                    "zero, which say nothing now; use another unit",
                 )
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # The views of a problem are copies, which nothing else uses.
@@ -106,13 +105,13 @@ class ViewScalingMixin:
             far = found.ratios > FAR
             if far.any():
                 strange |= far
-                complaints.append(f"view {self.view_names_[v]!r} ({self._list_columns(v, found.columns[far])})")
+                complaints.append(f"view {self.view_names_[v]!r}, {self._list_columns(v, found.columns[far])}")
             else:
                 told |= self._warn_of_units(v, raw, scaling)
         if strange.sum() > MAX_FAR_SHARE * n_samples:
             warn_caller(
                 f"{int(strange.sum())} of {n_samples} new samples have values far from all those of fit in "
-                f"{', '.join(complaints)}. Perhaps they are in another unit, or stand for unknown ones. The confidence "
+                f"{'; '.join(complaints)}. Perhaps they are in another unit, or stand for unknown ones. The confidence "
                 "of these samples is lowered towards the class frequencies",
             )
         return reach, told
@@ -137,11 +136,13 @@ class ViewScalingMixin:
         columns = columns_near_zero(raw, scaling)
         what = None
         if len(columns):
-            what = f"all new samples have values nearer to zero in view {name} ({self._list_columns(v, columns)})"
+            what = f"all new samples have values nearer to zero in view {name}, {self._list_columns(v, columns)},"
         elif is_near_zero(raw, scaling, n_views):
             what = f"all new samples have values nearer to zero in view {name}"
         elif is_far_larger(raw, scaling, n_views):
-            what = f"most new samples have far larger values in view {name}"
+            larger = columns_far_larger(raw, scaling)
+            which = f", {self._list_columns(v, larger)}," if len(larger) else ""
+            what = f"most new samples have far larger values in view {name}{which}"
         if what is not None:
             warn_caller(
                 f"{what} than those of fit. If they are in another unit, the answers are wrong: convert them to the "
@@ -151,12 +152,11 @@ class ViewScalingMixin:
 
     def _list_columns(self, v: int, columns: NDArray) -> str:
         """The columns of a view that are most often the strangest, for messages."""
-        width = self._layout.widths[v]
         different, counts = np.unique(columns, return_counts=True)
-        most = different[np.argsort(-counts, kind="stable")][:MAX_LISTED].tolist()
-        names = self._column_names(v)
-        listed = ["all together" if j == width else repr(names[j]) if names is not None else str(j) for j in most]
-        return f"column{'s' * (len(different) > 1)} {', '.join(listed)}{', …' * (len(different) > MAX_LISTED)}"
+        most = different[np.argsort(-counts, kind="stable")]
+        single = most[most < self._layout.widths[v]]
+        parts = ["all columns together"] if len(single) < len(most) else []
+        return " and ".join(([name_columns(single, self._column_names(v))] if len(single) else []) + parts)
 
     def _scale_new(self, raws: Sequence[RawView]) -> Views:
         """Scale new samples, stored like those of `fit`, so that their `points` have the same offset."""

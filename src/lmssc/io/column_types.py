@@ -362,7 +362,8 @@ def describe_kinds(path: str, kinds: Mapping[str, Kind]) -> list[str]:
     """
 
     def listed(chosen: Mapping[str, str]) -> str:
-        return some(f"{name} ({more})" if more else name for name, more in chosen.items())
+        named = {name or "the column without a name": more for name, more in chosen.items()}
+        return some(f"{name} ({more})" if more else name for name, more in named.items())
 
     yes_no = {name: _say_blank(kind) for name, kind in kinds.items() if kind.role == YES_NO}
     categories = {

@@ -45,6 +45,8 @@ class FileView:
         Whether the data are links between the samples, with a column for each row.
     skippable : bool
         Whether samples without any view are left out, as in containers, instead of being an error.
+    columns : sequence of str, or None
+        For each column of the data, the column of the file or the word that it comes from; None if they have no names.
     """
 
     name: str
@@ -56,6 +58,7 @@ class FileView:
     recipe: dict[str, Any]
     links: bool = False
     skippable: bool = False
+    columns: Sequence[str] | None = None
 
 
 def number_view(
@@ -105,7 +108,7 @@ def number_view(
     present = _check_dense(data, table.rows, names, options.impute, notes)
     special = {name: kind.as_data() for name, kind in kinds.items() if kind != Kind(NUMBER)}
     recipe = {"kind": "numbers", "columns": list(kinds), "kinds": special, "ranges": _ranges(data, names, kinds)}
-    return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe)
+    return FileView(view, data, present, table.rows, source.ids, source.id_column, recipe, columns=names)
 
 
 def _ranges(data: NDArray, names: Sequence[str], kinds: Mapping[str, Kind]) -> dict[str, list[float]]:
@@ -142,7 +145,7 @@ def text_view(source: Source, view: str, column: str, words: Sequence[str]) -> F
     """Make a view of word counts from a column of text; a row without any word of the vocabulary lacks the view."""
     counts, present = count_words(source.table.texts(column), words)
     recipe = {"kind": "text", "columns": [column], "words": list(words)}
-    return FileView(view, counts, present, source.table.rows, source.ids, source.id_column, recipe)
+    return FileView(view, counts, present, source.table.rows, source.ids, source.id_column, recipe, columns=words)
 
 
 def block_view(source: Source, view: str, block: str, transposed: bool, options: Options, notes: list[str]) -> FileView:
@@ -185,7 +188,8 @@ def block_view(source: Source, view: str, block: str, transposed: bool, options:
     if ids is not None and len(ids) != rows.count:
         raise InputFileError(f"{table.path}: view {view!r} has {rows.count} rows, but there are {len(ids)} ids")
     links, in_container = block in table.links, table.usual_blocks is not None
-    return FileView(view, data, present, rows, ids, source.id_column, recipe, links=links, skippable=in_container)
+    columns = recipe.get("features")
+    return FileView(view, data, present, rows, ids, source.id_column, recipe, links, in_container, columns)
 
 
 def _check_dense(

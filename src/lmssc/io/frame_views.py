@@ -122,7 +122,7 @@ def views_from_frame(
         notes.append(f"Not used in {FRAME}: {labels} (labels, by its name; views= and types= override this).")
     recipes = {view.name: view.recipe for view in made}
     return FrameData(
-        ViewDict(joined.views, ids=ids_of_frame(frame), recipes=recipes),
+        ViewDict(joined.views, ids=ids_of_frame(frame), recipes=recipes, columns=joined.columns),
         joined.sparse_masks,
         {"scaling": choose_scaling(recipes), "impute": impute},
         [_in_python(note).removeprefix(f"{FRAME}: ") for note in notes],

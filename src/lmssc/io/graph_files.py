@@ -89,10 +89,12 @@ def read_graph_files(
             _refuse_unknown(table, (source, target), [places])
             pairs = [np.array([places[one] for one in column], dtype=np.intp) for column in (source, target)]
             links = sparse.csr_array(sparse.coo_array((weight, tuple(pairs)), shape=(n_samples, n_samples)))
+        links, n_own = _without_own(links)
+        own = f"; {counted(n_own, 'link')} of samples to themselves left out" if n_own else ""
         graphs[name] = Graph(links, ids=ids.names.tolist())
         n_without = int(((links + links.T).sum(axis=1) == 0).sum())
         without = f"; {counted(n_without, 'sample')} without any" if n_without else ""
-        lines.append(f"Links {name!r}: {counted(links.nnz, 'link')}, {table.path}{without}.")
+        lines.append(f"Links {name!r}: {counted(links.nnz, 'link')}, {table.path}{_say_weights(table)}{own}{without}.")
     return graphs, lines
 
 
@@ -187,9 +189,7 @@ def _edges(table: Table) -> tuple[NDArray, NDArray, NDArray]:
             f"{table.path} needs two columns of ids, source and target (and a weight, if there is one)"
         )
     first, second = (SOURCE, TARGET) if {SOURCE, TARGET} <= set(columns) else columns[:2]
-    third = WEIGHT if WEIGHT in columns else columns[2] if len(columns) == 3 else None
-    if third in (first, second):
-        third = None
+    third = _weight_column(table)
     ends = []
     for name in (first, second):
         ids = table.texts(name)
@@ -199,6 +199,29 @@ def _edges(table: Table) -> tuple[NDArray, NDArray, NDArray]:
         ends.append(ids)
     weights = np.ones(len(ends[0])) if third is None else _weights(table, third)
     return ends[0], ends[1], weights
+
+
+def _without_own(links: sparse.csr_array) -> tuple[sparse.csr_array, int]:
+    """The links between different samples, and the number of links of samples to themselves."""
+    entries = links.tocoo()
+    there, own = entries.data != 0, entries.row == entries.col
+    kept = there & ~own
+    between = (entries.data[kept], (entries.row[kept], entries.col[kept]))
+    return sparse.csr_array(between, shape=links.shape), int((there & own).sum())
+
+
+def _weight_column(table: Table) -> str | None:
+    """The column of weights: "weight", or the third of three that is not an end of the links."""
+    columns = list(table.columns)
+    ends = {SOURCE, TARGET} if {SOURCE, TARGET} <= set(columns) else set(columns[:2])
+    third = WEIGHT if WEIGHT in columns else columns[2] if len(columns) == 3 else None
+    return None if third in ends else third
+
+
+def _say_weights(table: Table) -> str:
+    """Which column has the weights, if its name does not say it."""
+    column = None if table.blocks else _weight_column(table)
+    return "" if column in (None, WEIGHT) else f", weights in the column {column!r}"
 
 
 def _weights(table: Table, column: str) -> NDArray:

@@ -39,6 +39,8 @@ class Joined:
         Which samples have which view.
     left_out : ndarray of str
         Ids of the samples of containers that have none of the views.
+    columns : dict of str to list of str
+        Names of the columns of the views that have some.
     """
 
     ids: NDArray
@@ -47,6 +49,7 @@ class Joined:
     views: dict[str, Any]
     present: dict[str, NDArray]
     left_out: NDArray = field(default_factory=lambda: np.empty(0, dtype=object))
+    columns: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def by_id(self) -> bool:
@@ -217,4 +220,5 @@ def _joined(views: Sequence[FileView], ids: NDArray, places: Sequence[NDArray], 
         )
     columns = [view.id_column for view in views if view.id_column is not None]
     made = {view.name: Graph(blocks[view.name]) if view.links else blocks[view.name] for view in views}
-    return Joined(ids, list(dict.fromkeys(columns)), one_order, made, masks, left_out)
+    names = {view.name: list(view.columns) for view in views if view.columns is not None}
+    return Joined(ids, list(dict.fromkeys(columns)), one_order, made, masks, left_out, names)

@@ -330,9 +330,9 @@ def encode_labels(y: NDArray, source: str, notes: list[str]) -> KnownLabels:
         raise InputFileError(f"{source}: no sample has a label; at least two classes need one each")
     classes = set(labels)
     if len(classes) < 2:
+        what = "the only label is" if len(labels) == 1 else f"all {len(labels):,} labels are"
         raise InputFileError(
-            f"{source}: all {len(labels)} labels are {labels[0]!r}; at least two classes are needed (if -1 is one, "
-            "pass --unlabelled '')"
+            f"{source}: {what} {labels[0]!r}; at least two classes are needed (if -1 is one, pass --unlabelled '')"
         )
     if len(classes) == len(labels) > 50:
         raise InputFileError(f"{source}: no two of the {len(labels)} labels are the same; is this the right column?")

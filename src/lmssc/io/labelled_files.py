@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from lmssc.data.graph_view import Graph
+from lmssc.data.view_dict import ViewDict
 from lmssc.io.column_types import CATEGORY, YES_NO
 from lmssc.io.errors import InputFileError
 from lmssc.io.file_views import FileView
@@ -69,7 +70,12 @@ class SamplesInFiles:
     @property
     def views(self) -> dict[str, Any]:
         """Views and graphs by name, the X of `fit`."""
-        return {**self.joined.views, **self.graphs}
+        return ViewDict({**self.joined.views, **self.graphs}, columns=self.joined.columns)
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """The file of each view."""
+        return {fact.name: fact.path for fact in self.facts}
 
     @property
     def scaling(self) -> str | dict[str, str]:

@@ -67,7 +67,7 @@ def match_views(sources: Sequence[Source], model: Any, options: Options, notes: 
         )
     for source in sources:
         wanted = {column for recipe in recipes.values() for column in recipe["columns"] or ()}
-        extra = [name for name in feature_columns(source, options) if wanted and name not in wanted]
+        extra = [name for name in feature_columns(source, options) if name and wanted and name not in wanted]
         if extra:
             notes.append(f"Not used in {source.table.path}: {some(extra)} (unknown to the model).")
     return views

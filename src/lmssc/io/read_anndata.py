@@ -112,12 +112,13 @@ def read_anndata(
         masks = {name: mask[keep] for name, mask in masks.items()}
         blocks = {n: b[keep][:, keep] if is_links(keys[n]) else b[keep] for n, b in blocks.items()}
     made = {name: Graph(block) if is_links(keys[name]) else block for name, block in blocks.items()}
+    named = {name: list(names) for name, names in found.items() if names is not None}
     return CellData(
-        ViewDict(made, ids=ids.tolist()),
+        ViewDict(made, ids=ids.tolist(), columns=named),
         y,
         ids,
         {name: mask for name, mask in masks.items() if not mask.all()},
-        {name: list(names) for name, names in found.items() if names is not None},
+        named,
     )
 
 

@@ -349,7 +349,9 @@ def _describe(ours: Sequence[_Column], theirs: Sequence[_Column]) -> str:
         ask = f"if it has their ids, pass --id {first.name}"
     else:
         ask = f"if they have their ids, give them the same name and pass --id {first.name}"
-    return f"{start}; {ask}, else {drop}{_fault(first) or _fault(other)}"
+    if fault := _fault(first) or _fault(other):
+        return f"{fault}. So {start}; {ask}, else {drop}"
+    return f"{start}; {ask}, else {drop}"
 
 
 def _fault(column: _Column) -> str:
@@ -357,5 +359,5 @@ def _fault(column: _Column) -> str:
     try:
         check_ids(column.table, column.name)
     except InputFileError as error:
-        return f". {error}"
+        return str(error)
     return ""

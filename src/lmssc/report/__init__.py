@@ -47,6 +47,7 @@ def write_report(
     command: str | None = None,
     present: Any = None,
     notes: Sequence[str] = (),
+    doubts: Sequence[str] = (),
     first: Sequence[int] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -79,6 +80,8 @@ def write_report(
         As passed to `fit`.
     notes : sequence of str
         How the input was understood, one sentence per entry.
+    doubts : sequence of str
+        What speaks against the answers, such as the warnings of the fit; at the top of the page.
     first : sequence of int, optional
         Rows of the samples to label next; defaults to those of `clf.most_informative`.
     random_state : int
@@ -126,6 +129,7 @@ def write_report(
         widths=dict(zip(clf._layout.names, clf._layout.widths, strict=True)),
         missing=None if raws is None else {raw.name: _count_missing(raw) for raw in raws},
         notes=notes,
+        doubts=doubts,
         command=f"{clf!r}.fit(X, y)" if command is None else command,
         **({} if raws is None else _hold_out_labels(clf, raws, graphs, codes, random_state, n_jobs, progress)),
         first=[int(row) for row in first[: page.LISTED]],

@@ -20,6 +20,8 @@ from lmssc.report.trust_section import because, can_judge, labels_to_check, none
 
 # More dots than this are slow to draw and hide each other.
 MAX_DOTS = 100_000
+# The accuracy of predicted labels is told to be about that of held-out ones if the interval is narrower than this.
+MAX_WIDTH, TOO_FEW = 0.3, "too few labels to say it more exactly"
 # Samples listed as those to label next.
 LISTED = 20
 # Pairs of a colour and a shape: more classes than this look alike.
@@ -68,7 +70,7 @@ def page_context(subject: Subject) -> dict[str, Any]:
 def verdict(subject: Subject) -> dict[str, Any]:
     """What was found and whether to trust it: a sentence, and what speaks against it."""
     unknown = int((~subject.given).sum())
-    found, doubts = subject.held_out, []
+    found, doubts = subject.held_out, [_sentence(doubt) for doubt in subject.doubts]
     measured = found is not None and len(found.rows) > 0
     if found is None:
         trust = "How often they are right was not checked: the page was made from the model alone."
@@ -77,15 +79,31 @@ def verdict(subject: Subject) -> dict[str, Any]:
     else:
         n = len(found.rows)
         trust = f"Of {n:,} held-out labels, {percent(found.accuracy)} were predicted correctly"
-        trust += f" (95 % interval: {between(found.accuracy, n)}): expect about the same of the predicted labels."
+        low, high = wilson(found.accuracy, n)
+        if doubts:
+            outlook = "read the warnings below before you rely on it"
+        else:
+            outlook = "expect about the same of the predicted labels" if high - low < MAX_WIDTH else TOO_FEW
+        trust += f" (95 % interval: {between(found.accuracy, n)}): {outlook}."
         constant = np.bincount(found.codes).max() / n
-        if wilson(found.accuracy, n)[0] <= constant:
+        if low <= constant:
             doubts.append("These labels do not show that the model is better than always predicting the largest class.")
         if judge_confidence(float(found.confidence.mean()), found.accuracy, n) == "too sure":
             doubts.append("The model is too sure of itself: its answers are right less often than its confidence says.")
     if len(subject.clf.unreached_):
         doubts.append(f"No label reaches {len(subject.clf.unreached_):,} samples; their predictions mean nothing.")
     return {"n": f"{unknown:,}", "trust": trust, "doubts": doubts, "checked": measured}
+
+
+def _sentence(text: str) -> str:
+    """A message as a sentence.
+
+    Examples
+    --------
+    >>> _sentence("the links of 'a' are not used")
+    "The links of 'a' are not used."
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
 
 def facts(subject: Subject, check: dict[str, Any], novel: dict[str, Any]) -> list[tuple[str, str]]:

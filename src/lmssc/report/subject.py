@@ -30,6 +30,8 @@ class Subject:
         Samples that lack each view; None without the views.
     notes : list of str
         How the input was understood.
+    doubts : list of str
+        What speaks against the answers.
     command : str
         The command that repeats the run.
     first : list of int
@@ -56,6 +58,7 @@ class Subject:
     widths: Mapping[str, int]
     missing: Mapping[str, int] | None
     notes: Sequence[str]
+    doubts: Sequence[str]
     command: str
     first: Sequence[int]
     shares: Mapping[str, float]

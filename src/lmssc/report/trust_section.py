@@ -1,6 +1,6 @@
 """What a report says about single answers: the labels behind them, labels to check, samples like no class."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,56 @@ from lmssc.report.subject import Subject
 N_BECAUSE, MAX_CHECKED = 3, 10
 # Samples with a smaller p-value are like none of the classes; so is this share of all others, by chance.
 REJECT = 0.05
+# A class seems to have no label if a group of such samples is so many times as large as chance makes all of them
+# together, and if there are so many labels.
+MIN_EXCESS, MIN_LABELS = 2, 80
 # Smaller groups of such samples are not listed, nor more than this many; samples named of each.
 MIN_GROUP, MAX_GROUPS, MAX_NAMED = 5, 5, 5
+
+
+class NovelSamples(NamedTuple):
+    """Unlabelled samples that are like none of the classes.
+
+    Attributes
+    ----------
+    n_samples : int
+        How many.
+    expected : float
+        How many would be by chance.
+    groups : list of ndarray of int
+        Their rows, those that the graph links together; the largest group first.
+    """
+
+    n_samples: int
+    expected: float
+    groups: list[NDArray]
+
+    def suggests_a_class(self, n_labelled: int) -> bool:
+        """Whether one group is so large that a class seems to have no label."""
+        largest = len(self.groups[0]) if self.groups else 0
+        return bool(n_labelled >= MIN_LABELS and largest >= max(MIN_GROUP, MIN_EXCESS * self.expected))
+
+
+def find_novel(clf: Any, given: NDArray) -> NovelSamples:
+    """Samples without a given label whose novelty says that they are like none of the classes, in groups.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from scipy import sparse
+    >>> links = sparse.csr_array(np.kron(np.eye(2), np.ones((2, 2))))
+    >>> clf = SimpleNamespace(novelty_=np.array([0.01, 0.9, 0.02, 0.03]), graph_=links)
+    >>> find_novel(clf, np.zeros(4, dtype=bool))
+    NovelSamples(n_samples=3, expected=0.2, groups=[array([2, 3]), array([0])])
+    """
+    members = np.flatnonzero((clf.novelty_ <= REJECT) & ~given)
+    expected = REJECT * int((~given).sum())
+    if not len(members):
+        return NovelSamples(0, expected, [])
+    component = connected_components(clf.graph_[members][:, members], directed=False)[1]
+    sizes = np.bincount(component)
+    parts = np.split(members[np.argsort(component, kind="stable")], np.cumsum(sizes)[:-1])
+    return NovelSamples(len(members), expected, [parts[number] for number in np.argsort(-sizes, kind="stable")])
 
 
 def can_judge(subject: Subject) -> bool:
@@ -55,17 +103,12 @@ def none_of_these(subject: Subject) -> dict[str, Any]:
     """Samples that are like no class, in groups that the graph links; empty if they are no more than by chance."""
     if not can_judge(subject) or subject.given.all():
         return {}
-    novel = (subject.clf.novelty_ <= REJECT) & ~subject.given
-    expected = REJECT * int((~subject.given).sum())
-    members = np.flatnonzero(novel)
-    if len(members) <= expected + 2 * np.sqrt(expected):
+    found = find_novel(subject.clf, subject.given)
+    if found.n_samples <= found.expected + 2 * np.sqrt(found.expected):
         return {}
-    component = connected_components(subject.clf.graph_[members][:, members], directed=False)[1]
-    sizes = np.bincount(component)
     groups = []
-    for number in np.argsort(-sizes, kind="stable")[:MAX_GROUPS]:
-        if sizes[number] >= MIN_GROUP:
-            own = members[component == number]
+    for own in found.groups[:MAX_GROUPS]:
+        if len(own) >= MIN_GROUP:
             named = ", ".join(str(subject.ids[row]) for row in own[:MAX_NAMED])
-            groups.append([f"{sizes[number]:,}", named + (", …" if len(own) > MAX_NAMED else "")])
-    return {"n": f"{len(members):,}", "expected": f"{expected:,.0f}", "groups": groups}
+            groups.append([f"{len(own):,}", named + (", …" if len(own) > MAX_NAMED else "")])
+    return {"n": f"{found.n_samples:,}", "expected": f"{found.expected:,.0f}", "groups": groups}
