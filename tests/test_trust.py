@@ -452,15 +452,18 @@ def test_a_sample_of_several_groups_is_in_the_same_one_whatever_the_order():
 
 def test_right_labels_are_not_suspected_with_two_of_each_class():
     """Half of them were, at 100 %: one label of each class says nothing about the variance within classes."""
-    shares = []
+    shares, costs = [], []
     for seed in range(8):
         data = make_multiview(150, n_classes=4, random_state=seed)
         y = np.full(150, -1)
         for code in range(4):
             y[np.flatnonzero(data.target == code)[:2]] = code
-        found = LMSSC(max_iter=1, calibrate=False).fit(data.views, y).suspect_labels()
-        shares.append((found.probability > 0.5).mean())
+        clf = LMSSC(max_iter=1, calibrate=False).fit(data.views, y)
+        shares.append((clf.suspect_labels().probability > 0.5).mean())
+        trusting = LMSSC(max_iter=1, calibrate=False, label_noise="auto").fit(data.views, y)
+        costs.append(np.mean(clf.transduction_ == data.target) - np.mean(trusting.transduction_ == data.target))
     assert np.mean(shares) < 0.1
+    assert np.mean(costs) < 0.06  # 0.25 before
 
 
 def test_sets_of_samples_that_are_identical_but_differ_in_class():
