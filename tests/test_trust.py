@@ -415,6 +415,19 @@ def test_the_set_of_a_sample_whose_label_is_not_certain(data):
     assert clf.predict_set(coverage=0.99)[labelled[0]].sum() > 1
 
 
+@pytest.mark.filterwarnings("ignore:only one labelled sample")
+def test_a_copy_of_the_only_label_of_a_class_can_be_of_any_class(data):
+    """The label cannot be held out, so nothing is known about its copies: their sets were empty."""
+    only = int(np.flatnonzero(data.y == 2)[0])
+    y = np.append(np.where((data.y == 2) & (np.arange(300) != only), -1, data.y), -1)
+    views = [np.vstack([view, view[only]]) for view in data.views]
+    clf = LMSSC(max_iter=1, calibrate=False).fit(views, y)
+    for sets in (clf.predict_set(), clf.predict_set(views)):
+        assert sets[300].all()
+        assert sets[only, 2]
+    assert clf.predict_set()[only].sum() == 1
+
+
 def test_ids_are_taken_by_position(clf, data):
     """A pandas Series with another index gave samples the names of others."""
     pandas = pytest.importorskip("pandas")

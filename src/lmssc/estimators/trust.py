@@ -257,6 +257,7 @@ class TrustMixin:
 
         def p_values(held_out: NDArray, scores: NDArray, kinds: NDArray) -> NDArray:
             found = class_p_values(held_out[nodes], codes, scores, by_class=by_class, kinds=(known, kinds))
+            found[np.isnan(scores).any(axis=1)] = 1.0  # copies of a label that cannot be held out: it could be anything
             result = np.empty_like(found)
             result[:, model._class_order] = found
             return result
