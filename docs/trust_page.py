@@ -28,6 +28,11 @@ def trust_markdown(root: Path) -> str:
     with_groups, without = (_coverages(groups, f"covered_{name}") for name in ("groups", "none"))
     lines = [
         ("`predict_set` at 80 / 90 / 95 %", f"{_coverages(sets, 'covered_lmssc')} contain the true class", sets),
+        (
+            "classes in these sets",
+            f"{_sizes(sets, 'size_lmssc')}; MAPIE with logistic regression {_sizes(sets, 'size_mapie')}",
+            sets,
+        ),
         ("the same for sites without labels, simulated", f"{with_groups} with `groups=`, {without} without", groups),
         (
             "`novelty_`, each class left out in turn",
@@ -72,10 +77,19 @@ def _range(rows: Rows, column: str) -> str:
 
 
 def _coverages(rows: Rows, column: str) -> str:
-    by_coverage = defaultdict(list)
+    return " / ".join(f"{100 * mean:.1f}" for mean in _by_coverage(rows, column)) + " %"
+
+
+def _sizes(rows: Rows, column: str) -> str:
+    return " / ".join(f"{mean:.2f}" for mean in _by_coverage(rows, column))
+
+
+def _by_coverage(rows: Rows, column: str) -> list[float]:
+    """Means of a column, one for each coverage, in ascending order."""
+    rows_of = defaultdict(list)
     for row in rows:
-        by_coverage[float(row["coverage"])].append(row)
-    return " / ".join(f"{100 * _mean(by_coverage[key], column):.1f}" for key in sorted(by_coverage)) + " %"
+        rows_of[float(row["coverage"])].append(row)
+    return [_mean(rows_of[key], column) for key in sorted(rows_of)]
 
 
 def _won_back(rows: Rows) -> str:

@@ -351,6 +351,7 @@ def test_a_rejection_that_cannot_happen_is_told(data, n_single):
             "groups has no group for sample 7: nan",
         ),
         ({"groups": [None] * 300}, "groups has no group for sample 0: None"),
+        ({"groups": ["a"] * 299 + [float("nan")]}, "groups has no group for sample 299: nan"),
     ],
 )
 def test_wrong_calls_of_predict_set(clf, options, message):
@@ -366,6 +367,117 @@ def test_explain_takes_rows_or_samples_but_not_both(clf, data):
     with pytest.raises(TypeError, match="use X=") as caught:
         clf.explain(np.linspace(0, 1, 300))
     assert len(str(caught.value)) < 200
+
+
+def test_an_explanation_says_that_the_weights_are_for_another_class(data):
+    """Far from the samples of fit the label is the most frequent class, whatever the neighbours say."""
+    clf = LMSSC(max_iter=1).fit(data.views, data.y)
+    unlabelled = np.flatnonzero(data.y < 0)
+    usual = clf.explain(unlabelled)
+    votes = (usual.weights @ (data.y[:, None] == np.arange(3))).argmax(axis=1)
+    told = ["By weight alone" in " ".join(usual.sentences(i)) for i in range(len(unlabelled))]
+    assert not any(np.array(told) & (votes == usual.labels))
+    with pytest.warns(UserWarning, match="far larger values"):
+        far = clf.explain(X=[np.full_like(view[:1], 1e6) for view in data.views])
+    best = int((far.weights @ (data.y[:, None] == np.arange(3))).argmax())
+    assert best != far.labels[0]
+    assert f"By weight alone it would be {best} (" in str(far)
+
+
+def test_sets_of_samples_of_fit_are_the_same_when_they_are_given_again(data):
+    views = [view[:200] for view in data.views]
+    clf = LMSSC(max_iter=1, calibrate=False, second_opinion=0.3).fit(views, data.y[:200])
+    unlabelled = np.flatnonzero(data.y[:200] < 0)
+    for options in ({}, {"groups": np.arange(200) % 7}, {"by_class": True, "coverage": 0.8}):
+        again = clf.predict_set(views, **options)
+        np.testing.assert_array_equal(again[unlabelled], clf.predict_set(**options)[unlabelled])
+
+
+def test_the_set_of_a_sample_whose_label_is_not_certain(data):
+    """It was the likeliest class alone, even if the answer was another one."""
+    labelled = np.flatnonzero(data.y >= 0)
+    soft = (data.y[:, None] == np.arange(3)).astype(float)
+    soft[labelled[0]], soft[labelled[1]] = np.roll([0.7, 0.2, 0.1], data.y[labelled[0]]), 1 / 3
+    clf = LMSSC(max_iter=1, calibrate=False).fit(data.views, soft)
+    for coverage, size in ((0.6, 1), (0.85, 2), (0.95, 3)):
+        sets = clf.predict_set(coverage=coverage)
+        assert sets[labelled[0]].sum() == size
+        assert sets[labelled[1]].all()
+        np.testing.assert_array_equal(sets[labelled[2:]], soft[labelled[2:]].astype(bool))
+    y, _ = flipped(data, 0.2, seed=1)
+    clf = LMSSC(label_noise=0.2).fit(data.views, y)
+    sets = clf.predict_set(coverage=0.9)
+    assert len(clf.overruled_) > 3
+    assert sets[clf.overruled_, y[clf.overruled_]].all()
+    assert sets[clf.overruled_, clf.transduction_[clf.overruled_]].mean() > 0.8
+    weights = np.where(np.arange(300) == labelled[0], 0.7, 1.0)
+    clf = LMSSC(max_iter=1, calibrate=False).fit(data.views, data.y, sample_weight=weights)
+    assert clf.predict_set(coverage=0.6)[labelled[0]].sum() == 1
+    assert clf.predict_set(coverage=0.99)[labelled[0]].sum() > 1
+
+
+@pytest.mark.filterwarnings("ignore:only one labelled sample")
+def test_a_copy_of_the_only_label_of_a_class_can_be_of_any_class(data):
+    """The label cannot be held out, so nothing is known about its copies: their sets were empty."""
+    only = int(np.flatnonzero(data.y == 2)[0])
+    y = np.append(np.where((data.y == 2) & (np.arange(300) != only), -1, data.y), -1)
+    views = [np.vstack([view, view[only]]) for view in data.views]
+    clf = LMSSC(max_iter=1, calibrate=False).fit(views, y)
+    for sets in (clf.predict_set(), clf.predict_set(views)):
+        assert sets[300].all()
+        assert sets[only, 2]
+    assert clf.predict_set()[only].sum() == 1
+
+
+def test_ids_are_taken_by_position(clf, data):
+    """A pandas Series with another index gave samples the names of others."""
+    pandas = pytest.importorskip("pandas")
+    names = [f"s{i}" for i in range(300)]
+    mixed_up = pandas.Series(names, index=np.arange(300)[::-1])
+    assert clf.explain([7], ids=mixed_up).names == ["s7"]
+    assert str(clf.explain([7], ids=mixed_up)) == str(clf.explain([7], ids=iter(names)))
+
+
+@pytest.mark.filterwarnings("ignore:most new samples have far larger values")
+def test_sets_of_samples_in_another_unit_come_with_a_warning(clf, data):
+    with pytest.warns(UserWarning, match="far larger values"):
+        clf.predict_set([1e3 * view[:3] for view in data.views])
+
+
+def test_groups_of_any_kind(clf):
+    number = np.arange(300) % 4
+    expected = clf.predict_set(groups=number)
+    for names in ([f"site {i}" for i in number], [("site", i) for i in number], ["1" if i == 0 else i for i in number]):
+        np.testing.assert_array_equal(clf.predict_set(groups=names), expected)
+
+
+def test_a_sample_of_several_groups_is_in_the_same_one_whatever_the_order():
+    rng = np.random.default_rng(0)
+    target = rng.integers(2, size=160)
+    X = np.rint(1.5 * rng.normal(size=(160, 2)) + 2 * target[:, None])
+    y, groups, order = np.where(rng.random(160) < 0.4, target, -1), rng.integers(8, size=160), rng.permutation(160)
+    one = LMSSC(max_iter=1, calibrate=False).fit([X], y)
+    assert len(one._order.samples) < 120
+    other = LMSSC(max_iter=1, calibrate=False).fit([X[order]], y[order])
+    np.testing.assert_array_equal(
+        other.predict_set(groups=[f"site {7 - i}" for i in groups[order]]), one.predict_set(groups=groups)[order]
+    )
+
+
+def test_right_labels_are_not_suspected_with_two_of_each_class():
+    """Half of them were, at 100 %: one label of each class says nothing about the variance within classes."""
+    shares, costs = [], []
+    for seed in range(8):
+        data = make_multiview(150, n_classes=4, random_state=seed)
+        y = np.full(150, -1)
+        for code in range(4):
+            y[np.flatnonzero(data.target == code)[:2]] = code
+        clf = LMSSC(max_iter=1, calibrate=False).fit(data.views, y)
+        shares.append((clf.suspect_labels().probability > 0.5).mean())
+        trusting = LMSSC(max_iter=1, calibrate=False, label_noise="auto").fit(data.views, y)
+        costs.append(np.mean(clf.transduction_ == data.target) - np.mean(trusting.transduction_ == data.target))
+    assert np.mean(shares) < 0.1
+    assert np.mean(costs) < 0.06  # 0.25 before
 
 
 def test_sets_of_samples_that_are_identical_but_differ_in_class():

@@ -79,7 +79,8 @@ def held_out_logs(problem: LatentProblem, known: Targets, members: NDArray) -> N
 def class_mean_logs(points: NDArray, known: Targets, members: NDArray) -> NDArray:
     """−‖z − m_j‖²/2s² of samples: m_j is the mean of class j, and s² the variance within classes per coordinate.
 
-    A class without a label is as far as the farthest.
+    A class without a label is as far as the farthest. Single labels of their classes say nothing about s²: what they
+    lack to one degree of freedom is made up by the variance of all samples.
 
     Parameters
     ----------
@@ -107,8 +108,11 @@ def class_mean_logs(points: NDArray, known: Targets, members: NDArray) -> NDArra
     means = share.T @ own / np.maximum(totals, np.finfo(float).tiny)[:, None]
     squares = np.square(own - means[codes]).sum(axis=1)
     # As for a variance: the mean is closer to its own points than to others.
-    freedom = max(float(weights.sum()) - float((np.square(share).sum(axis=0) / np.maximum(totals, 1e-9)).sum()), 1e-9)
-    variance = max(float(weights @ squares) / freedom / points.shape[1], np.finfo(float).tiny)
+    freedom = float(weights.sum()) - float((np.square(share).sum(axis=0) / np.maximum(totals, 1e-9)).sum())
+    missing = max(1 - freedom, 0.0)
+    spread = float(points.var(axis=0, dtype=np.float64).sum()) if missing else 0.0
+    variance = (float(weights @ squares) + missing * spread) / max(freedom, 1.0) / points.shape[1]
+    variance = max(variance, np.finfo(float).tiny)
     asked = points[members].astype(np.float64)
     distances = np.stack([np.square(asked - mean).sum(axis=1) for mean in means], axis=1)
     distances[:, totals == 0] = distances[:, totals > 0].max(axis=1, keepdims=True)

@@ -15,6 +15,8 @@ from lmssc._optional import import_optional
 MAX_SHOWN = 10
 # A sample whose best path to a label has an edge below this share of the weights there hangs on it.
 WEAK = 0.02
+# Weights that differ by less are equal.
+SAME_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Explanation:
             lines.append(f"  {100 * rest:4.1f} %  {n_others:,} others")
         if self.regression[i] > 0.0005:
             lines.append(f"  {100 * self.regression[i]:4.1f} %  the regression on the features")
+        lines += self._contradiction(i)
         if len(self.view_shares) > 1:
             shares = sorted(((float(share[i]), name) for name, share in self.view_shares.items()), reverse=True)
             lines.append(
@@ -132,6 +135,20 @@ class Explanation:
                 f"Only a weak edge, from {one} to {other}, connects it to the labels: do not rely on its label."
             )
         return lines
+
+    def _contradiction(self, i: int) -> list[str]:
+        """A line that says so if more weight is on another class than the label."""
+        weights = self.weights[[i]].tocoo()
+        totals: dict[Any, float] = {}
+        for j, weight in zip(weights.col, weights.data, strict=True):
+            totals[self.given[j]] = totals.get(self.given[j], 0.0) + float(weight)
+        best = max(totals, key=totals.__getitem__)
+        if totals[best] <= totals.get(self.labels[i], 0.0) + self.regression[i] + SAME_WEIGHT:
+            return []
+        return [
+            f"By weight alone it would be {best} ({100 * totals[best]:.0f} %): the correction for class frequencies or "
+            "its distance from the samples of fit changed the label."
+        ]
 
     def __str__(self) -> str:
         parts = ["\n".join(self.sentences(i)) for i in range(min(len(self), MAX_SHOWN))]

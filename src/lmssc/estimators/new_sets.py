@@ -37,12 +37,13 @@ def new_scores(
     held_out : ndarray of shape (n, c)
         NaN for samples without a label, and for labels that are not held out.
     scores : ndarray of shape (m, c)
+        NaN for copies of samples of fit, which have a fold and a score there.
     """
     latent, nodes = model.latent_[model._order.samples], found.nodes
     own_fold = np.where(nodes >= 0, folds.number[nodes], -1)  # where the labels of copies are held out
     fold_of_new = np.where(own_fold >= 0, own_fold, folds.of_new(found.along))
     held_out = np.full((len(targets), targets.n_classes), np.nan)
-    scores = np.zeros((len(nodes), targets.n_classes))
+    scores = np.full((len(nodes), targets.n_classes), np.nan)
     for members, remaining in split_labels(targets, folds):
         answer = _Answers(model, problem, problem.fit(remaining))
         rows = members[targets.labelled[members]]
@@ -53,8 +54,6 @@ def new_scores(
         for chosen, own in ((here & (nodes < 0), None), (here & (own_fold == ALWAYS_KNOWN), nodes)):
             part = np.flatnonzero(chosen)
             scores[part] = answer.as_new(found.latent[part], _take(found.groups, part), _take(own, part))
-        copies = here & (own_fold != ALWAYS_KNOWN) & (nodes >= 0)
-        scores[copies] = answer.fit.scores[nodes[copies]]
         scores[here] = problem.blend(scores[here], _take(found.opinions, here))
     return held_out, scores
 

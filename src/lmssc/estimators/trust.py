@@ -20,6 +20,7 @@ from lmssc.data.validation import Masks, has_dask
 from lmssc.data.warn_caller import warn_caller
 from lmssc.estimators.explain import explain_new, explain_rows
 from lmssc.estimators.explanation import Explanation
+from lmssc.estimators.label_sets import certain_labels
 from lmssc.estimators.new_sets import new_scores
 from lmssc.estimators.once import once
 from lmssc.estimators.suspects import Suspects
@@ -228,9 +229,11 @@ class TrustMixin:
         Returns
         -------
         ndarray of bool of shape (n, c)
-            Columns as in `classes_`. The set of a labelled sample of `fit` is its label alone. A sample of X that is
-            identical to it may be a different one: its set has that label in addition to the classes that it would have
-            without it. A set may be empty: then no class fits the sample well enough.
+            Columns as in `classes_`. The set of a labelled sample of `fit` is its label alone; if it is a distribution,
+            the fewest classes whose shares reach the coverage. If trust in the label is less than the coverage, or the
+            label is overruled, and for samples without a label that are identical to it, here or in X, the set has that
+            label in addition to the classes that it would have without it. A set may be empty: then no class fits the
+            sample well enough.
 
         Examples
         --------
@@ -247,28 +250,37 @@ class TrustMixin:
             raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
         # The second opinion on a sample has seen the other labels of its group.
         folds, problem = label_folds(model, groups), latent_problem(model, second_opinion=groups is None)
-        labelled, given = model._labelled, given_codes(model)
-        if X is None:
-            held_out = _fold_scores(model, problem, folds, once_for_all=groups is None)
-            scores, kinds = held_out[model._nodes], fitted_kinds(model)[model._nodes]
-        else:
-            found = read_new(model, X, present)
-            held_out, scores = new_scores(model, problem, certain(model._targets), folds, found)
-            kinds = found.kinds
         nodes, codes = _held_out_labels(model, folds)
-        known = fitted_kinds(model)[nodes]
-        _warn_of_scarce_kinds(known, kinds[~labelled] if X is None else kinds, coverage)
-        p_values = class_p_values(held_out[nodes], codes, scores, by_class=by_class, kinds=(known, kinds))
-        n_classes = len(model.classes_)
-        result = np.empty((len(p_values), n_classes), dtype=bool)
-        result[:, model._class_order] = p_values > 1 - coverage
+        known, n_classes = fitted_kinds(model)[nodes], len(model.classes_)
+
+        def p_values(held_out: NDArray, scores: NDArray, kinds: NDArray) -> NDArray:
+            found = class_p_values(held_out[nodes], codes, scores, by_class=by_class, kinds=(known, kinds))
+            found[np.isnan(scores).any(axis=1)] = 1.0  # copies of a label that cannot be held out: it could be anything
+            result = np.empty_like(found)
+            result[:, model._class_order] = found
+            return result
+
+        def of_fit(asked: NDArray) -> NDArray:
+            held_out = _fold_scores(model, problem, folds, once_for_all=groups is None)
+            return p_values(held_out, held_out[asked], fitted_kinds(model)[asked])
+
+        labels = np.zeros((len(model._order.samples), n_classes), dtype=bool)
+        labels[model._nodes[model._labelled], given_codes(model)[model._labelled]] = True
         if X is None:
-            result[labelled] = np.arange(n_classes) == given[labelled, None]
-        else:
-            labels = np.zeros((len(model._order.samples), n_classes), dtype=bool)
-            labels[model._nodes[labelled], given[labelled]] = True
-            result |= labels[found.nodes] & (found.nodes >= 0)[:, None]
-        return result
+            _warn_of_scarce_kinds(known, fitted_kinds(model)[model._nodes[~model._labelled]], coverage)
+            result = (of_fit(model._nodes) > 1 - coverage) | labels[model._nodes]
+            rows, shares = certain_labels(model, coverage)
+            result[rows] = shares
+            return result
+        found = read_new(model, X, present, warn_of_units=True)
+        _warn_of_scarce_kinds(known, found.kinds, coverage)
+        held_out, scores = new_scores(model, problem, certain(model._targets), folds, found)
+        values = p_values(held_out, scores, found.kinds)
+        # Copies of samples of fit have the sets of these.
+        copies = np.flatnonzero((found.nodes >= 0) & np.isnan(scores).any(axis=1))
+        if len(copies):
+            values[copies] = of_fit(found.nodes[copies])
+        return (values > 1 - coverage) | (labels[found.nodes] & (found.nodes >= 0)[:, None])
 
 
 def _warn_of_scarce_kinds(known: NDArray, asked: NDArray, coverage: float) -> None:

@@ -1,5 +1,6 @@
 """What `LMSSC.explain`, `suspect_labels`, `novelty` and `predict_set` read of a fitted model, in canonical order."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from lmssc.core.drawn_order import draw_samples, project_latent
+from lmssc.core.drawn_order import draw_numbers, draw_samples, project_latent
 from lmssc.core.graph import connect_new, laplacian
 from lmssc.core.held_out_folds import N_FOLDS, HeldOutFolds, LatentProblem, has_plenty_of_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
@@ -119,18 +120,54 @@ def label_folds(model: Any, groups: ArrayLike | None = None) -> HeldOutFolds:
         if _has_one_fold(model):
             return HeldOutFolds.draw_one(model._targets, project_samples(model))
         return HeldOutFolds.draw(model._targets, project_samples(model))
-    names = np.asarray(groups)
+    along = project_samples(model)
+    return HeldOutFolds.draw(model._targets, along, _groups_of_nodes(_read_groups(model, groups), model._nodes, along))
+
+
+def _read_groups(model: Any, groups: ArrayLike) -> NDArray:
+    """Number of the group of each sample of fit."""
+    if isinstance(groups, list | tuple):  # as an array, NaN beside text would be the text "nan", and 1 be "1"
+        names = np.empty(len(groups), dtype=object)
+        names[:] = groups
+    else:
+        names = np.asarray(groups)
     if names.shape != (len(model._nodes),):
         raise ValueError(
             f"groups must have one entry for each of the {len(model._nodes)} samples of fit, got shape {names.shape}"
         )
+    numbers: dict[Any, int] = {}
+    place = np.empty(len(names), dtype=np.intp)
     for row, name in enumerate(names.tolist()):
         if is_missing(name):
             raise ValueError(f"groups has no group for sample {row}: {name!r}; give it one, or a group of its own")
-    place = np.unique(names, return_inverse=True)[1]
-    if place.max(initial=0) < 1:
+        try:
+            place[row] = numbers.setdefault(name, len(numbers))
+        except TypeError:
+            raise TypeError(
+                f"groups must be numbers, text or tuples, got {reprlib.repr(name)} for sample {row}"
+            ) from None
+    if len(numbers) < 2:
         raise ValueError("groups must name at least 2 groups, so that one can be held out from the others")
-    return HeldOutFolds.draw(model._targets, project_samples(model), place[model._order.samples])
+    return place
+
+
+def _groups_of_nodes(place: NDArray, nodes: NDArray, along: NDArray) -> NDArray:
+    """Group of each distinct sample; one that is in several groups is in one of them, whatever the order of the rows.
+
+    Examples
+    --------
+    >>> nodes, along = np.array([0, 1, 2, 0]), np.array([0.3, 0.1, 0.2])
+    >>> one = _groups_of_nodes(np.array([0, 0, 1, 1]), nodes, along)
+    >>> other = _groups_of_nodes(np.array([1, 1, 0, 0]), nodes[::-1], along)
+    >>> bool((one == other).all())
+    True
+    """
+    draw, keys = draw_numbers(along), np.zeros(place.max() + 1, dtype=np.uint64)
+    np.add.at(keys, place, draw[nodes])
+    rank = np.argsort(np.argsort(keys, kind="stable"))
+    result = np.full(len(along), len(keys))
+    np.minimum.at(result, nodes, rank[place])
+    return result
 
 
 def _has_one_fold(model: Any) -> bool:
@@ -193,10 +230,12 @@ def fitted_rows(model: Any, system: LabelSystem, nodes: NDArray) -> sparse.csr_a
     return rows + sparse.csr_array((weights.data, (places[weights.row], reached[weights.col])), shape=shape)
 
 
-def read_new(model: Any, X: Any, present: Masks) -> NewRows:
+def read_new(model: Any, X: Any, present: Masks, *, warn_of_units: bool = False) -> NewRows:
     """Samples given after the fit: recognised, or embedded and joined to their neighbours."""
     raws = model._read_views(X, present=present)
     raws = [raws[v] for v in model._order.views]
+    if warn_of_units and model._probe is not None:
+        model._reach(raws)
     links = model._read_links(X, raws)
     keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
     nodes, is_new = model._recognise(keys)
@@ -241,9 +280,10 @@ def sample_names(model: Any, ids: Sequence[str] | None = None) -> Sequence[str]:
     names = getattr(model, "ids_", None) if ids is None else ids
     if names is None:
         return [f"row {row}" for row in range(n_samples)]
-    if len(names) != n_samples:
-        raise ValueError(f"ids must have one name for each of the {n_samples} samples of fit, got {len(names)}")
-    return names
+    by_position: Sequence[Any] = list(names)  # a Series may have another index
+    if len(by_position) != n_samples:
+        raise ValueError(f"ids must have one name for each of the {n_samples} samples of fit, got {len(by_position)}")
+    return by_position
 
 
 def spread_to_samples(model: Any) -> sparse.csr_array:
