@@ -11,7 +11,7 @@ from lmssc.core.nystroem import NystroemFeatures, NystroemRows, sum_parts
 from lmssc.numerics.sparse_ops import rows_of_zeros
 
 # Weight of P with two classes or directions, and otherwise.
-SMALL_WEIGHT, LARGE_WEIGHT = 1.5, 5.0
+SMALL_WEIGHT, LARGE_WEIGHT = 1.5, 3.0
 # Ridge for features of unit variance and sample weights that sum to 1; pure noise makes it 1 + NOISE_GROWTH times that.
 RIDGE = 1e-3
 NOISE_GROWTH = 15.0
@@ -41,7 +41,7 @@ def usual_label_weight(n_classes: int, *, by_direction: bool) -> float:
     Examples
     --------
     >>> [usual_label_weight(c, by_direction=False) for c in (2, 3)], usual_label_weight(9, by_direction=True)
-    ([1.5, 5.0], 1.5)
+    ([1.5, 3.0], 1.5)
     """
     return SMALL_WEIGHT if n_classes <= 2 or by_direction else LARGE_WEIGHT
 

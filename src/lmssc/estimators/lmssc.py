@@ -83,7 +83,7 @@ class LMSSC(
         start, or to three times the median squared distance between neighbours if that is smaller, so that one value
         suits all data.
     label_weight : "auto" or float, default="auto"
-        Weight of P in the distance, relative to the variance of Z. "auto" is 5, but 1.5 with two classes or if samples
+        Weight of P in the distance, relative to the variance of Z. "auto" is 3, but 1.5 with two classes or if samples
         are compared by direction. 0 leaves P out, as in the paper. Used with `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
         Whether Z are the latent positions, as in the paper, or their directions, with more weight on components with

@@ -235,7 +235,7 @@ def read_new(model: Any, X: Any, present: Masks, *, warn_of_units: bool = False)
     raws = model._read_views(X, present=present)
     raws = [raws[v] for v in model._order.views]
     if warn_of_units and model._probe is not None:
-        model._reach(raws)
+        model._check_values(raws)
     links = model._read_links(X, raws)
     keys = link_keys(sample_keys(raws), links) if links else sample_keys(raws)
     nodes, is_new = model._recognise(keys)
