@@ -10,8 +10,6 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from lmssc.core.nystroem import NystroemFeatures, NystroemRows, sum_parts
 from lmssc.numerics.sparse_ops import rows_of_zeros
 
-# Weight of P with two classes or directions, and otherwise.
-SMALL_WEIGHT, LARGE_WEIGHT = 1.5, 3.0
 # Ridge for features of unit variance and sample weights that sum to 1; pure noise makes it 1 + NOISE_GROWTH times that.
 RIDGE = 1e-3
 NOISE_GROWTH = 15.0
@@ -19,31 +17,6 @@ NOISE_GROWTH = 15.0
 MAX_SHARED_SAMPLES = 5000
 # With more classes, the scores of labelled samples are multiplied as a sparse matrix.
 MAX_DENSE_CLASSES = 200
-
-
-def usual_label_weight(n_classes: int, *, by_direction: bool) -> float:
-    """Default weight of P in the distance, in units of the variance of Z.
-
-    With two classes P is a single direction: with a large weight, neighbours would be samples with the same score,
-    wherever they are. With more classes P has more directions. Directions of texts are better left as they are.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes.
-    by_direction : bool
-        Whether samples are compared by direction.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> [usual_label_weight(c, by_direction=False) for c in (2, 3)], usual_label_weight(9, by_direction=True)
-    ([1.5, 3.0], 1.5)
-    """
-    return SMALL_WEIGHT if n_classes <= 2 or by_direction else LARGE_WEIGHT
 
 
 def _total_variance(rows: NDArray) -> float:

@@ -82,9 +82,9 @@ class LMSSC(
         Weight γ of the smoothness of F over the graph. With `init="svd"` it is relative to the variance of Z at the
         start, or to three times the median squared distance between neighbours if that is smaller, so that one value
         suits all data.
-    label_weight : "auto" or float, default="auto"
-        Weight of P in the distance, relative to the variance of Z. "auto" is 3, but 1.5 with two classes or if samples
-        are compared by direction. 0 leaves P out, as in the paper. Used with `init="svd"` only.
+    label_weight : float, default=1.5
+        Weight of P in the distance, relative to the variance of Z. 0 leaves P out, as in the paper. Used with
+        `init="svd"` only.
     compare_by : {"auto", "position", "direction"}, default="auto"
         Whether Z are the latent positions, as in the paper, or their directions, with more weight on components with
         large singular values. "auto" takes directions if all views are text. Used with `init="svd"` only.
@@ -200,8 +200,6 @@ class LMSSC(
         Number of latent dimensions r, given or chosen.
     n_neighbors_ : int
         Number of neighbours k, given or chosen.
-    label_weight_ : float
-        Weight of P in the distance, given or chosen; 0 with `init="random"`.
     neighbor_recall_ : float
         Measured recall of the last neighbour search; 1 if it is exact.
     temperature_ : float
@@ -259,7 +257,7 @@ class LMSSC(
         n_neighbors: int | str = "auto",
         beta: float = 0.01,
         gamma: float = 0.001,
-        label_weight: float | str = "auto",
+        label_weight: float = 1.5,
         compare_by: str = "auto",
         balance: float = 0.5,
         calibrate: bool = True,
@@ -320,9 +318,8 @@ class LMSSC(
 
     def _fit_method(self, problem: Problem) -> Solution:
         views = self._fit_scalings(problem)
-        config, links = self._config(views, problem), self._informative_links(problem)
-        result = self._fit_views(views, problem, config, links)
-        self.label_weight_ = config.label_weight
+        links = self._informative_links(problem)
+        result = self._fit_views(views, problem, links)
         self._set_result(result)
         self._set_links(result.links)
         self._warn_of_unused_links(links, problem.targets, result.refused_links)
@@ -335,9 +332,9 @@ class LMSSC(
         self._warn_of_placement(result.placement, targets, result.scores)
         return Solution(scores, result.graph, result.unreached, result.one_class, targets)
 
-    def _fit_views(self, views: Views, problem: Problem, config: FitConfig, links: list[csr_array]) -> FitResult:
+    def _fit_views(self, views: Views, problem: Problem, links: list[csr_array]) -> FitResult:
         """The fit to scaled views: on a cluster, in parts, with sparse scores of very many classes, or in memory."""
-        targets = problem.targets
+        targets, config = problem.targets, self._config(views, problem)
         # `_client` and `_shared` are there while dask arrays are fitted: see `WorkerResultsMixin._on_disk`.
         client, has_graphs, plan = getattr(self, "_client", self.client), bool(problem.graphs), None
         if client is None:

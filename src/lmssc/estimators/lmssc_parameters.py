@@ -6,7 +6,6 @@ from typing import Any
 
 from lmssc.core.fit_config import FitConfig
 from lmssc.core.graph import usual_neighbors
-from lmssc.core.label_regression import usual_label_weight
 from lmssc.core.parts.plan import parse_bytes
 from lmssc.core.second_opinion import MAX_TRUST
 from lmssc.core.targets import Targets
@@ -33,9 +32,6 @@ TRUST = Rule(
     lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v) and v <= MAX_TRUST,
     f'"auto" or a number from 0 to {MAX_TRUST}',
 )
-LABEL_WEIGHT = Rule(
-    lambda v: v == "auto" if isinstance(v, str) else NOT_NEGATIVE.accepts(v), f'"auto" or {NOT_NEGATIVE.wanted}'
-)
 # Beyond these limits single precision cannot tell samples apart, or the graph has no edges.
 SMOOTHNESS = Rule(lambda v: POSITIVE.accepts(v) and 1e-6 <= v <= 1e6, "a positive number, from 1e-06 to 1e+06")
 
@@ -61,7 +57,7 @@ LMSSC_RULES: dict[str, Rule] = {
     "n_neighbors": COUNT_OR_AUTO,
     "beta": SMOOTHNESS,
     "gamma": POSITIVE,
-    "label_weight": LABEL_WEIGHT,
+    "label_weight": NOT_NEGATIVE,
     "compare_by": one_of("auto", "position", "direction"),
     "balance": FROM_0_TO_1,
     "calibrate": BOOLEAN,
@@ -118,15 +114,14 @@ def make_config(
     """
     given = SimpleNamespace(**parameters)
     default = usual_neighbors(views.n_samples, targets.n_labelled, targets.n_classes)
-    by_direction = text if given.compare_by == "auto" else given.compare_by == "direction"
     return FitConfig(
         n_neighbors=resolve_neighbors(given.n_neighbors, views.n_samples, default, n_samples),
         n_components=_resolve_components(given, views, n_samples),
         beta=given.beta,
         gamma=float(given.gamma),
-        label_weight=_resolve_label_weight(given, targets.n_classes, by_direction=by_direction),
+        label_weight=given.label_weight,
         text=text,
-        by_direction=by_direction,
+        by_direction=text if given.compare_by == "auto" else given.compare_by == "direction",
         balance=given.balance,
         calibrate=given.calibrate,
         label_noise=_resolve_noise(given),
@@ -140,15 +135,6 @@ def make_config(
         max_iter=given.max_iter,
         tol=given.tol,
     )
-
-
-def _resolve_label_weight(given: Any, n_classes: int, *, by_direction: bool) -> float:
-    """Weight of P; 0 with a random start, which has no P."""
-    if given.init == "random":
-        return 0.0
-    if isinstance(given.label_weight, str):
-        return usual_label_weight(n_classes, by_direction=by_direction)
-    return float(given.label_weight)
 
 
 def _resolve_noise(given: Any) -> float | None:

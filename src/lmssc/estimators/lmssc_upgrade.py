@@ -33,9 +33,6 @@ def upgrade_lmssc(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     fitted.setdefault("weighted_links_", dict.fromkeys(fitted["link_weights_"], True))
     # Models of versions without `_ridge` have it in the probe.
     fitted.setdefault("_ridge", getattr(fitted["_probe"], "ridge", None))
-    # Models of versions without "auto".
-    if "label_weight_" not in fitted:
-        fitted["label_weight_"] = 0.0 if parameters.get("init") == "random" else parameters.get("label_weight", 1.5)
     if "latent_" in fitted:
         fitted.setdefault("n_components_", fitted["latent_"].shape[1])
         n_labelled, n_classes = len(np.unique(fitted["_nodes"][fitted["_labelled"]])), len(fitted["classes_"])

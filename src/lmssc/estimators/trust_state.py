@@ -94,7 +94,7 @@ def _latent_problem(model: Any) -> LatentProblem:
         model._embedded[samples][:, : model.latent_.shape[1]],
         model.n_neighbors_,
         model.beta,
-        model.label_weight_,
+        model.label_weight if model.init == "svd" else 0.0,
         model.balance,
         model.alpha == "mean",
         model.neighbor_recall,
