@@ -73,7 +73,7 @@ class TestTypedLabels:
         assert "Lists with typed labels are kept; the new list of samples to label is to_label-2.csv." in (
             printed := capsys.readouterr().out
         )
-        assert "Written to out: predictions.csv, to_label-2.csv, model.lmssc, report.html, check_labels.csv." in printed
+        assert "Written to out: predictions.csv, to_label-2.csv, model.lmssc, report.html." in printed
         assert to_label.read_bytes() == typed
         assert {row["label"] for row in read_rows("out/to_label-2.csv")} == {""}
         # A list that nobody has filled in is replaced; one that somebody has filled in is not.

@@ -2,10 +2,10 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.views import Views
+from lmssc.numerics.matrices import pseudo_inverse
 
 MIN_NOISE_SHARE = 1e-3
 """Lower bound of the noise, as a share of the squared norms."""
@@ -41,7 +41,7 @@ def ridge_from_residuals(views: Views, latent: NDArray, loadings: list[NDArray],
     array([[0.04]])
     """
     moments = latent.T @ latent / latent.dtype.type(len(latent))
-    return residual_noise(views, loadings, samples) * linalg.pinvh(moments)
+    return residual_noise(views, loadings, samples) * pseudo_inverse(moments)
 
 
 def residual_noise(views: Views, loadings: list[NDArray], samples: NDArray) -> float:
@@ -87,7 +87,7 @@ def embed_views(products: NDArray, gram: NDArray, ridge: NDArray | None = None) 
     >>> embed_views(np.array([[8.0]]), np.array([[4.0]]), ridge=np.array([[4.0]]))
     array([[1.]])
     """
-    return products @ linalg.pinvh(gram if ridge is None else gram + ridge.astype(gram.dtype))
+    return products @ pseudo_inverse(gram if ridge is None else gram + ridge.astype(gram.dtype))
 
 
 def squared_residuals(energies: NDArray, latent: NDArray, products: NDArray, gram: NDArray) -> NDArray:

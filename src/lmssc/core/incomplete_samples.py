@@ -6,6 +6,7 @@ from scipy import linalg
 
 from lmssc.core.embed_views import MIN_NOISE_SHARE, embed_views, gram_of
 from lmssc.data.views import Views
+from lmssc.numerics.matrices import pseudo_inverse
 
 # Iterations of expectation maximisation.
 N_ROUNDS = 20
@@ -56,7 +57,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
     moments = latent.T.astype(np.float64) @ latent / len(latent)
     for _ in range(N_ROUNDS):
         left, total = energy, np.zeros_like(moments)
-        ridge = noise * linalg.pinvh(moments)
+        ridge = noise * pseudo_inverse(moments)
         for rows, gram, _ in patterns:
             inverse = invert(gram + ridge)
             own = products[rows] @ inverse
@@ -64,7 +65,7 @@ def fit_ridge(views: Views, latent: NDArray, loadings: list[NDArray]) -> NDArray
             left += float(np.vdot(squares, gram)) - 2 * float(np.vdot(own, products[rows]))
             total += squares
         noise, moments = max(left / n_numbers, least), total / len(latent)
-    return (noise * linalg.pinvh(moments)).astype(latent.dtype)
+    return (noise * pseudo_inverse(moments)).astype(latent.dtype)
 
 
 def invert(matrix: NDArray) -> NDArray:
@@ -81,7 +82,7 @@ def invert(matrix: NDArray) -> NDArray:
     """
     factor, failed = linalg.lapack.dpotrf(matrix, lower=True)
     if failed or linalg.lapack.dpocon(factor, np.abs(matrix).sum(axis=0).max(), uplo="L")[0] < MIN_RCOND:
-        return linalg.pinvh(matrix)
+        return pseudo_inverse(matrix)
     half = linalg.lapack.dpotri(factor, lower=True)[0]
     return np.tril(half) + np.tril(half, -1).T
 

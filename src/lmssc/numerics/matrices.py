@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 # A dense array, a CSR array or rows of a memory map. scipy has no types that could tell them apart.
 Matrix = Any
@@ -49,3 +49,17 @@ def transpose_times_columns(matrix: Matrix, columns: NDArray) -> NDArray:
     array([1., 2.])
     """
     return matrix.T @ columns if sparse.issparse(matrix) else np.ascontiguousarray((columns.T @ matrix).T)
+
+
+def pseudo_inverse(matrix: NDArray) -> NDArray:
+    """Pseudo-inverse of a symmetric matrix; eigenvalues with no finite inverse count as 0.
+
+    Examples
+    --------
+    >>> pseudo_inverse(np.diag([2.0, 1e-40]).astype(np.float32))
+    array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    >>> bool(np.isfinite(pseudo_inverse(np.diag([1e-40, 1e-42]).astype(np.float32))).all())
+    True
+    """
+    return linalg.pinvh(matrix, atol=2 / float(np.finfo(matrix.dtype).max))

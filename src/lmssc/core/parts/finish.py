@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from lmssc.core.calibration import GroupedCalibration, fit_by_kind
 from lmssc.core.drawn_order import draw_order
@@ -25,6 +25,7 @@ from lmssc.core.targets import Targets
 from lmssc.numerics.batches import gen_batches
 from lmssc.numerics.knn.approximate import nearest_of_few
 from lmssc.numerics.knn.exact import Neighbors
+from lmssc.numerics.matrices import pseudo_inverse
 
 # Queries of an exact search at a time.
 QUERIES = 500
@@ -202,7 +203,7 @@ def _judge_new_samples(
     rows = np.asarray(start.permutation.positions)[probed]
     views, places = gather_views(executor, rows), np.arange(len(rows))
     moments = state.gram / state.gram.dtype.type(n_samples)
-    ridge = residual_noise(views, state.loadings, places) * linalg.pinvh(moments)
+    ridge = residual_noise(views, state.loadings, places) * pseudo_inverse(moments)
     if not objective.config.calibrate:
         return ridge, None, None
     opinions = None if second_opinion is None else gather(executor, "opinion", rows)
