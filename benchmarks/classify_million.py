@@ -78,7 +78,7 @@ def watch(command, out):
         while process.poll() is None:
             time.sleep(0.05)
             now = time.monotonic()
-            stage = stages[_stage(log, out, process.pid)]
+            stage = stages[_stage(log, out)]
             held, most = memory(process.pid)
             spent = max(processor(process.pid), used)
             stage[0] += now - last
@@ -90,11 +90,11 @@ def watch(command, out):
     return stages, peak
 
 
-def _stage(log, out, pid):
+def _stage(log, out):
     """Current stage: files are written in this order, in a hidden folder, under a temporary name until complete."""
     if not log.stat().st_size:
         return "read and join"
-    begun = {path.name for path in (out.parent / f".{out.name}.lmssc-{pid}.tmp").glob("*")}
+    begun = {path.name for path in out.parent.glob(f".{out.name}.lmssc-*.tmp/*")}
     if not begun:
         return "fit"
     if "predictions.csv" not in begun:
