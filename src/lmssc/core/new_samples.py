@@ -129,10 +129,10 @@ def find_distant(remoteness: NDArray) -> NDArray:
 
     Examples
     --------
-    >>> find_distant(np.array([0.5] * 9 + [3, 3])).sum(), find_distant(np.array([0.5] * 10 + [3])).sum()
-    (np.int64(2), np.int64(0))
-    >>> find_distant(np.array([0.5] * 4 + [1.5] * 6)).sum()
-    np.int64(6)
+    >>> [int(find_distant(np.array([0.5] * near + [3, 3][: 11 - near])).sum()) for near in (9, 10)]
+    [2, 0]
+    >>> int(find_distant(np.array([0.5] * 4 + [1.5] * 6)).sum())
+    6
     """
     n_samples, far, beyond = len(remoteness), remoteness > DISTANCES.far, remoteness > DISTANCES.beyond
     if n_samples >= DISTANCES.min_samples and beyond.sum() > n_samples / 2:
