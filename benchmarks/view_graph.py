@@ -16,7 +16,7 @@ from second_opinion import NAMES, run_sets
 
 from lmssc import LMSSC
 from lmssc.core import begin, view_graph
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.evaluation.splits import stratified_split

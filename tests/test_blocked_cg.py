@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
-from lmssc.core.graph import laplacian
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.laplacian import laplacian
 from lmssc.core.targets import Targets
 from lmssc.numerics import blocked_cg
 from lmssc.numerics.blocked_cg import MIN_COLUMNS, BlockedMatrix, CoarseBlocks

@@ -7,7 +7,8 @@ from scipy import sparse
 import oracles
 from lmssc.core import propagation
 from lmssc.core.dense_propagation import dense_laplacian, propagate_densely, reach_all, strong_edges
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate, propagate_without
 from lmssc.core.second_opinion import Opinion
 from lmssc.core.targets import Targets

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import oracles
 from lmssc.core.direct_propagation import Block, DenseFactor, factorise_and_solve, scores_without
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate, propagate_without
 from lmssc.core.targets import Targets
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import lmssc
 from lmssc import AMGL, GFHF, LMSSC, MLAN
 from lmssc.core.copies import doubt_copies
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
 

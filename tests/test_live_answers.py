@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lmssc import LMSSC
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview

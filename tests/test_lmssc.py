@@ -14,8 +14,8 @@ import lmssc.core.begin
 import lmssc.core.initialization
 import oracles
 from lmssc import LMSSC, paper_settings, stack_views
-from lmssc.core.graph import laplacian
 from lmssc.core.initialization import random_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.targets import Targets

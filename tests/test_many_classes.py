@@ -9,7 +9,8 @@ from lmssc import LMSSC
 from lmssc.core import many_classes
 from lmssc.core.calibration import fit_calibration
 from lmssc.core.class_codes import CodedTargets, class_codes, label_matrix
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.core.sparse_scores import (

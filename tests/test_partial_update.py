@@ -11,7 +11,8 @@ import lmssc
 import oracles
 from lmssc import LMSSC
 from lmssc.core.extended_graph import ExtendedGraph, GraphRule
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.datasets import make_multiview
 from lmssc.numerics.knn import mutual
 from lmssc.numerics.knn.mutual import near_pairs

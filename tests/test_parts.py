@@ -16,7 +16,8 @@ from lmssc.cli import main
 from lmssc.core import one_class_components, truncated_svd, view_graph
 from lmssc.core.fit import fit
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
+from lmssc.core.laplacian import laplacian
 from lmssc.core.one_class_components import OneClassSamples, shrink_some
 from lmssc.core.parts import file_store, graph_steps, parted_graph, plan
 from lmssc.core.parts.components import one_class_samples

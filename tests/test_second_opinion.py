@@ -8,8 +8,9 @@ from scipy.special import softmax
 import oracles
 from lmssc import LMSSC, load, paper_settings
 from lmssc.core import opinion_trust, propagation, second_opinion
-from lmssc.core.graph import laplacian, learn_graph
+from lmssc.core.graph import learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
+from lmssc.core.laplacian import laplacian
 from lmssc.core.mean_kernel import MeanKernel
 from lmssc.core.opinion_trust import GAIN_OF_GRAPH, LABELLED_SHARE, cost_of_trust, evidence_for_graph, unseen_scores
 from lmssc.core.propagation import propagate

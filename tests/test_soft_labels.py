@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from lmssc import GFHF, LMSSC, stack_views
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview

@@ -10,10 +10,10 @@ from sklearn.metrics import roc_auc_score
 import lmssc
 from lmssc import GFHF, LMSSC, LMSSCCV, Graph
 from lmssc.core.conformal import conformal_p_values, interpolated_p_values
-from lmssc.core.graph import laplacian
 from lmssc.core.held_out_folds import LatentProblem, fold_scores
 from lmssc.core.influence import label_weights
 from lmssc.core.label_system import LabelSolver
+from lmssc.core.laplacian import laplacian
 from lmssc.core.targets import Targets
 from lmssc.datasets import make_multiview
 from lmssc.estimators.trust_state import label_folds, label_solver, label_system, latent_problem

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from lmssc.core import propagation
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.numerics import two_level_preconditioner as coarse

@@ -13,7 +13,8 @@ import oracles
 from lmssc.core import loadings as loadings_module
 from lmssc.core.direct_propagation import solve_directly
 from lmssc.core.embedding import Embedding
-from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, laplacian, learn_graph, simplex_rows
+from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, connect_new, learn_graph, simplex_rows
+from lmssc.core.laplacian import laplacian
 from lmssc.core.latent import update_latent
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings
 from lmssc.core.propagation import propagate
@@ -259,7 +260,8 @@ class TestGraph:
         Z = np.random.default_rng(1).normal(size=(90, 4))
         S, _ = learn_graph(Z, 5, 0.3)
         L = laplacian(S)
-        monkeypatch.setattr("lmssc.core.graph.ROWS_PER_THREAD", 20)
+        for module in ("graph", "laplacian"):
+            monkeypatch.setattr(f"lmssc.core.{module}.ROWS_PER_THREAD", 20)
         monkeypatch.setattr("lmssc.core.graph.BATCH_ROWS", 7)
         with threads(n_jobs=2):
             again, _ = learn_graph(Z, 5, 0.3)

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from lmssc.core import weak_components as groups_module
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets
 from lmssc.core.weak_components import WeakComponents

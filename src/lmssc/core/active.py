@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.sparse_scores import largest_entries
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
 

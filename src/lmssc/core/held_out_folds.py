@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.drawn_order import draw_numbers, numbers_of_new
-from lmssc.core.graph import laplacian, learn_graph, separate_groups
+from lmssc.core.graph import learn_graph, separate_groups
 from lmssc.core.label_regression import LabelRegressor
+from lmssc.core.laplacian import laplacian
 from lmssc.core.nystroem import NystroemRows
 from lmssc.core.prior_correction import balance
 from lmssc.core.targets import Targets

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from lmssc.core.calibration import GroupedCalibration
 from lmssc.core.extended_graph import ExtendedGraph, GraphRule
-from lmssc.core.graph import laplacian
+from lmssc.core.laplacian import laplacian
 from lmssc.core.objective import TOLERANCE
 from lmssc.core.propagation import Propagation, propagate, rescue_disconnected
 from lmssc.core.second_opinion import Opinion

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import symmetrise
+from lmssc.core.laplacian import symmetrise
 from lmssc.core.links import mean_over_links, normalise_degrees, without_weights
 from lmssc.core.targets import Targets
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import laplacian, symmetrise
+from lmssc.core.laplacian import laplacian, symmetrise
 from lmssc.data.storage import smaller
 from lmssc.data.view import View
 from lmssc.numerics.matrices import Matrix

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import laplacian, mean_squared_distances
+from lmssc.core.graph import mean_squared_distances
 from lmssc.core.held_out_folds import ALWAYS_KNOWN, HeldOutFolds, LatentProblem, split_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.laplacian import laplacian
 from lmssc.core.targets import Targets
 
 RESTART = 0.02

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from lmssc.core.alternation import relative_change
 from lmssc.core.embedding import IDENTITY, Embedding
-from lmssc.core.graph import laplacian, learn_graph, roughness, separate_groups, stack_coordinates
+from lmssc.core.graph import learn_graph, separate_groups, stack_coordinates
+from lmssc.core.laplacian import laplacian, roughness
 from lmssc.core.latent import update_latent
 from lmssc.core.links import Links, kinds_of
 from lmssc.core.loadings import nonnegative_loadings, orthonormal_loadings

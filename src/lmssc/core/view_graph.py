@@ -13,8 +13,9 @@ from scipy import sparse
 
 from lmssc.core.dense_propagation import dense_laplacian
 from lmssc.core.fit_config import FitConfig
-from lmssc.core.graph import graph_among_all, laplacian, learn_graph
+from lmssc.core.graph import graph_among_all, learn_graph
 from lmssc.core.held_out import HeldOutLabels
+from lmssc.core.laplacian import laplacian
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
 from lmssc.core.opinion_trust import TOLERANCE, climb

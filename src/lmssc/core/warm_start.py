@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import relative_change
-from lmssc.core.graph import laplacian
 from lmssc.core.label_regression import LabelRegressor, Regression
+from lmssc.core.laplacian import laplacian
 from lmssc.core.nystroem import NystroemRows
 from lmssc.core.propagation import Propagation, propagate
 from lmssc.core.targets import Targets

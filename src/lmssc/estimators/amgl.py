@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
-from lmssc.core.graph import connect_new, graph_among_all, laplacian, learn_graph, roughness
+from lmssc.core.graph import connect_new, graph_among_all, learn_graph
+from lmssc.core.laplacian import laplacian, roughness
 from lmssc.core.links import mean_over_links
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Tags
 
-from lmssc.core.graph import connect_new, graph_from_rows, laplacian, learn_graph, roughness
+from lmssc.core.graph import connect_new, graph_from_rows, learn_graph
+from lmssc.core.laplacian import laplacian, roughness
 from lmssc.core.links import mean_over_links, normalise_degrees
 from lmssc.core.propagation import propagate
 from lmssc.data.canonical_order import sample_keys

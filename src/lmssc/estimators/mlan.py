@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.alternation import alternate, relative_change
-from lmssc.core.graph import adaptive_alpha, connect_new, graph_from_rows, laplacian, simplex_rows, symmetrise
+from lmssc.core.graph import adaptive_alpha, connect_new, graph_from_rows, simplex_rows
+from lmssc.core.laplacian import laplacian, symmetrise
 from lmssc.core.progress import IterationProgress
 from lmssc.core.propagation import propagate
 from lmssc.core.targets import Targets

@@ -12,7 +12,7 @@ from lmssc.core.confidence import calibrated
 from lmssc.core.embedding import relative_norms
 from lmssc.core.extended_graph import GraphRule
 from lmssc.core.fit_config import FitContext
-from lmssc.core.graph import laplacian, separate_groups
+from lmssc.core.graph import separate_groups
 from lmssc.core.incremental import (
     Updated,
     beside_neighbors,
@@ -21,6 +21,7 @@ from lmssc.core.incremental import (
     tolerance,
     update,
 )
+from lmssc.core.laplacian import laplacian
 from lmssc.core.new_samples import PROBE
 from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.parts.results import renumber_rows

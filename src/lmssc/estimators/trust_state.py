@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from lmssc.core.drawn_order import draw_numbers, draw_samples, project_latent
-from lmssc.core.graph import connect_new, laplacian
+from lmssc.core.graph import connect_new
 from lmssc.core.held_out_folds import N_FOLDS, HeldOutFolds, LatentProblem, has_plenty_of_labels
 from lmssc.core.label_system import LabelSolver, LabelSystem
+from lmssc.core.laplacian import laplacian
 from lmssc.core.targets import Targets
 from lmssc.data.canonical_order import sample_keys
 from lmssc.data.labels import is_missing

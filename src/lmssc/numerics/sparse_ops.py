@@ -12,6 +12,8 @@ from lmssc.numerics.parallel import threaded_map
 
 ROWS_PER_BATCH = 8192
 """Rows of a product that are computed at a time: they fit into the cache."""
+ROWS_PER_THREAD = 25_000
+"""Rows of a graph that a thread changes at a time."""
 MAX_EDGES = 1 << 25
 """Edges whose components are found at once; scipy needs several times their memory."""
 MIN_SEARCHED_EDGES = 1 << 17

@@ -51,7 +51,7 @@ def coarse_correction(laplacian: sparse.csr_array, known: NDArray) -> Callable[.
 
     Examples
     --------
-    >>> from lmssc.core.graph import laplacian
+    >>> from lmssc.core.laplacian import laplacian
     >>> n = 20_000
     >>> L = laplacian(sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1]).tocsr())
     >>> known = np.arange(n) == 0
@@ -88,7 +88,7 @@ def coarse_level(laplacian: sparse.csr_array, known: NDArray) -> tuple[NDArray, 
 
     Examples
     --------
-    >>> from lmssc.core.graph import laplacian
+    >>> from lmssc.core.laplacian import laplacian
     >>> L = laplacian(sparse.diags_array([np.ones(399)] * 2, offsets=[1, -1]).tocsr())
     >>> starts, factor = coarse_level(L, np.arange(400) == 0)
     >>> starts, (factor @ factor.T).round(3)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from lmssc.core.active import uncertainties
 from lmssc.core.calibration import Calibration
-from lmssc.core.graph import laplacian
 from lmssc.core.influence import leave_one_out, solve_scores
 from lmssc.core.label_system import LabelSolver, LabelSystem
 from lmssc.core.label_updater import LabelUpdater, LateColumn
+from lmssc.core.laplacian import laplacian
 from lmssc.core.prior_correction import balance
 from lmssc.core.targets import Targets
 from lmssc.estimators.lmssc import LMSSC

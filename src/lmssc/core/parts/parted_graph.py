@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, join_rows, laplacian_rows, project_rows
+from lmssc.core.graph import MAX_NEIGHBORS, adaptive_alpha, join_rows, project_rows
+from lmssc.core.laplacian import laplacian_rows
 from lmssc.core.parts.executor import Executor, Message, Part, collect, total
 from lmssc.core.parts.halo import connect, localise, sample_numbers
 from lmssc.core.parts.neighbors import PartedKNN, send_points, stored_lists
