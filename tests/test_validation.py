@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -436,8 +436,13 @@ def problems(draw):
     return views, y, draw(st.sampled_from(sorted(SETTINGS)))
 
 
+# Loadings so small that the inverse of their squares is beyond single precision.
+TINY = [np.full((2, 3), [-0.13, -1.1, -0.32], np.float32), np.array([[-3e-20], [4.5e-20]], np.float32)]
+
+
 @settings(max_examples=100, deadline=None)
 @given(problems())
+@example((TINY, np.array([1, 0]), "paper"))
 def test_anything_gives_a_distribution_or_a_value_error(problem):
     views, y, settings = problem
     clf = LMSSC(**{"max_iter": 4} | SETTINGS[settings] | {"n_neighbors": "auto", "n_components": "auto"})
