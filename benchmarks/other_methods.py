@@ -1,8 +1,9 @@
 """The other methods of `lmssc compare` on all development sets, into results/accuracy/peers.csv.
 
 Splits and shares of labels are those of the tables, so that LMSSC can be compared with them split by split; methods
-that have run for a table do not run again. Cora, ACM, 3Sources and Movies have no other table, so LMSSC runs here, too:
-links are a `Graph` for it and features for the others. Each run is kept as soon as it has finished, and the CSV is
+that have run for a table do not run again. LMSSC runs here, too, on sets without another table: digits, principal
+components, simulated views, and Cora, ACM, 3Sources and Movies, whose links are a `Graph` for it and features for the
+others. Each run is kept as soon as it has finished, and the CSV is
 written after each set; a second call resumes. A run that failed has a row with its error.
 """
 
@@ -10,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from development import COLUMNS, FILES, NAMES, WHEELS, load_views
+from development import COLUMNS, FILES, NAMES, STAND_INS, WHEELS, load_views
 from fresh import KEPT, LOADED, METHODS, is_large, rates_of, read_rows
 from wheel_data import DATASETS
 
@@ -28,6 +29,8 @@ FOR_SMALL_DATA, MAX_SMALL = "Poisson (graphlearning)", 1000
 RATES_OF_PAPER, RATES_OF_FILES = (0.1, 0.2, 0.3, 0.5), (0.05, 0.1, 0.3)
 # Sets on which `METHODS` have run for another table.
 IN_TABLES = (*DATASETS, *FROM_THE_PAPER, *LOADED, *COLUMNS)
+# The simulated sets come first: they are small.
+ALL_NAMES = (*STAND_INS, *NAMES)
 
 
 def methods_of(name, n_samples):
@@ -38,7 +41,7 @@ def methods_of(name, n_samples):
         *((FOR_SMALL_DATA,) if n_samples > MAX_SMALL else ()),
     )
     others = tuple(method for method in METHOD_NAMES if method not in left_out)
-    return ("LMSSC", *others) if name in FILES else others
+    return others if name in IN_TABLES else ("LMSSC", *others)
 
 
 def shares_of(name, target):
@@ -67,14 +70,16 @@ def run(datasets, repeats, out, runs, wheels):
         )
         records = [row for row in read_rows(out) if row["dataset"] != name]
         records += [{"dataset": name, **record} for record in result.records]
-        records.sort(key=lambda row: NAMES.index(row["dataset"]))
+        records.sort(key=lambda row: ALL_NAMES.index(row["dataset"]))
         write_csv(out, (*KEPT, "error"), records)
 
 
 def main():
     """Run the requested data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument(
+        "--datasets", nargs="+", choices=ALL_NAMES, default=ALL_NAMES, metavar="NAME", help=", ".join(ALL_NAMES)
+    )
     parser.add_argument(
         "--repeats", nargs=2, type=int, default=(20, 5), metavar="N", help="of small sets, and of the others"
     )

@@ -4,14 +4,21 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.core.confidence import StartConfidence, calibrate_start
-from lmssc.core.drawn_order import MAX_DRAWN_SAMPLES, draw_order, draw_samples, project_latent
+from lmssc.core.drawn_order import (
+    MAX_DRAWN_SAMPLES,
+    draw_numbers,
+    draw_order,
+    draw_samples,
+    project_latent,
+    project_views,
+)
 from lmssc.core.embedding import Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.graph import neighbor_distance
@@ -53,6 +60,7 @@ def begin(
     groups: NDArray | None = None,
     links: Links | None = None,
     drawn: NDArray | None = None,
+    fold_numbers: NDArray | None = None,
 ) -> Start:
     """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
 
@@ -64,6 +72,9 @@ def begin(
         Links between the samples.
     drawn : ndarray of int of shape (n,), optional
         The random order of another start, if both are to be judged by the same labels.
+    fold_numbers : ndarray of uint64 of shape (n,), optional
+        A random number for each sample, which deals its label to a fold; by default from the views. Starts from other
+        views that are compared need the same.
 
     Returns
     -------
@@ -84,7 +95,7 @@ def begin(
     placement = None
     if targets.has_classes:
         placement = place_labels(first.graph, permutation.apply(targets.labelled), warm.scores.argmax(axis=1))
-    judged = _judge(objective, warm, first, permutation, config)
+    judged = _judge(objective, warm, first, permutation, config, fold_numbers)
     objective, warm = judged.objective, judged.warm
     state = IterationState(
         loadings=loadings,
@@ -148,6 +159,11 @@ def choose_order(
     drawn = draw_samples(project_latent(latent, loadings)) if drawn is None else drawn
     in_space = views.complete and is_large(len(latent))
     return Permutation(spatial_order(latent, drawn=drawn) if in_space else None, drawn)
+
+
+def same_folds(views: Views, start: Start) -> dict[str, Any]:
+    """Arguments of `begin` with which a start from other views holds out the same labels as `start` from these."""
+    return {"drawn": start.permutation.drawn, "fold_numbers": draw_numbers(project_views(views))}
 
 
 def _begin_randomly(
@@ -287,7 +303,12 @@ class _Judged(NamedTuple):
 
 
 def _judge(
-    objective: Objective, warm: WarmStart, first: FirstGraph, permutation: Permutation, config: FitConfig
+    objective: Objective,
+    warm: WarmStart,
+    first: FirstGraph,
+    permutation: Permutation,
+    config: FitConfig,
+    fold_numbers: NDArray | None,
 ) -> _Judged:
     """Hold out labels, which choose the weight of the views' own graphs and the trust in Q, and calibrate."""
     if not config.calibrate:
@@ -296,7 +317,7 @@ def _judge(
         given = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
         objective, warm = _with_opinion(objective, warm, given, config.second_opinion)
         return _Judged(objective, warm, second_opinion=given.finish(config.second_opinion))
-    held = hold_out(objective, first, permutation, config)
+    held = hold_out(objective, first, permutation, config, fold_numbers)
     view_weight, held = judge_view_graph(held, objective, config)
     objective, warm = _with_view_graph(objective, warm, view_weight, held.view_graph)
     trust, held_scores, regression, kernel = judge_opinion(held, config.second_opinion)

@@ -27,6 +27,7 @@ from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.saving import History
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
+from lmssc.core.whitening_choice import WhitenedViews, begin_whitened
 from lmssc.data.views import Views
 
 
@@ -72,14 +73,19 @@ def fit(
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
     saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
-    linked = LinkedViews(views, graphs)
+    whitened = WhitenedViews.of(views, config)
     if saved is None:
-        start, choice = begin_with_links(linked, targets, config, context, groups)
+        strength, start = begin_whitened(whitened, targets, config, context, groups)
+        linked = LinkedViews(whitened.at(strength), graphs)
+        context = whitened.context(context, strength)
+        start, choice = begin_with_links(linked, start, targets, config, context, groups)
     else:
+        strength = saved.get("whitening", 0.0)
+        linked = LinkedViews(whitened.at(strength), graphs)
         start, choice = resume_with_links(linked, targets, config, groups, saved)
     handover, start = [start.state], start.without_state()
     weights = choice.weights
-    saver = FitSaver(start, hooks, choice)
+    saver = FitSaver(start, hooks, choice, strength)
     if saved is None:
         saver.save(handover[0], [])
     state, terms, converged = iterate(start, handover, config, hooks, context, saver.save_if_due)
@@ -87,7 +93,12 @@ def fit(
     state = with_alpha(start, state)
     answers = _final_answers(start, state, config)
     result = make_result(linked.smoothed(weights), start, state, config, answers, terms, converged)
-    result = replace(result, targets=result.targets.with_uncounted(targets), refused_links=choice.refused)
+    result = replace(
+        result,
+        targets=result.targets.with_uncounted(targets),
+        refused_links=choice.refused,
+        whitenings=whitened.whitenings(strength),
+    )
     return result if weights is None else _with_links(result, linked, weights, start, answers)
 
 

@@ -37,9 +37,9 @@ _SAVED_START = (
 class FitSaver(Saver[Start, IterationState]):
     """Saves everything that `resume_with_links` needs."""
 
-    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice) -> None:
+    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice, whitening: float) -> None:
         super().__init__(start, hooks)
-        self.choice = choice
+        self.choice, self.whitening = choice, whitening
 
     def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
         start, objective = self.start, self.start.objective
@@ -55,6 +55,7 @@ class FitSaver(Saver[Start, IterationState]):
                 "history": list(history),
                 "links": None if self.choice.weights is None else field_values(self.choice.weights),
                 "refused_links": self.choice.refused,
+                "whitening": self.whitening,
             }
         )
 

@@ -30,6 +30,8 @@ class FitConfig:
         Weight of the expected scores P in the distance, in the same units.
     text : bool
         Whether all views are text, whose singular values have no gap between signal and noise.
+    measurements : tuple of int
+        Views of measurements, whose columns may be decorrelated.
     by_direction : bool
         Whether samples are compared by the direction of their latent position.
     balance : float
@@ -63,6 +65,7 @@ class FitConfig:
     gamma: float = 0.001
     label_weight: float = 1.5
     text: bool = False
+    measurements: tuple[int, ...] = ()
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True

@@ -1,5 +1,6 @@
 """What a fit finds: `FitResult`, and the final answers that it is made from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
+from lmssc.data.whitening import Whitening
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class FitResult:
         Samples in components of the graph whose labels are all of one class, if they are known.
     candidates, placement
         As of `Start`.
+    whitenings : sequence of Whitening or None
+        How each scaled view was whitened, if any was.
     refused_links : ndarray of bool of shape (G,), or None
         As of `LinkChoice`.
     """
@@ -108,6 +112,7 @@ class FitResult:
     held_out: tuple[NDArray, NDArray] | None = None
     one_class: OneClassSamples | None = None
     candidates: NDArray | None = None
+    whitenings: Sequence[Whitening | None] = ()
     placement: LabelPlacement | None = None
     refused_links: NDArray | None = None
 

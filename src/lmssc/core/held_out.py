@@ -185,7 +185,13 @@ class HeldOutLabels:
         return class_abundances(self.targets.codes, self.targets.n_classes)
 
 
-def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, config: FitConfig) -> HeldOutLabels:
+def hold_out(
+    objective: Objective,
+    first: FirstGraph,
+    permutation: Permutation,
+    config: FitConfig,
+    fold_numbers: NDArray | None = None,
+) -> HeldOutLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
     Parameters
@@ -198,6 +204,8 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         Order of the fit.
     config : FitConfig
         Parameters of the fit.
+    fold_numbers : ndarray of uint64 of shape (n,), optional
+        As for `begin`.
 
     Returns
     -------
@@ -205,6 +213,7 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
     """
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
+    numbers = None if fold_numbers is None else permutation.apply(fold_numbers)
     if not complete:
         order, codes = permutation.shuffled(n_samples), objective.targets.codes
         chosen = order[calibration_sample(codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
@@ -218,13 +227,20 @@ def hold_out(objective: Objective, first: FirstGraph, permutation: Permutation, 
         embedded, n_more = first.embedded[chosen], objective.targets.n_classes if first.label_weight else None
         search = choose_search(n_samples, config.neighbor_recall, n_more)
         graph = objective.connect(embedded, search)
-        features = NystroemRows(embedded, np.argsort(draw_numbers(project_views(objective.views)), kind="stable"))
+        numbers = draw_numbers(project_views(objective.views)) if numbers is None else numbers[chosen]
+        features = NystroemRows(embedded, np.argsort(numbers, kind="stable"))
         first = FirstGraph(embedded, graph, features, first.label_weight, search)
-    return hold_out_of(objective, first, tol, config.balance, complete=complete)
+    return hold_out_of(objective, first, tol, config.balance, complete=complete, fold_numbers=numbers)
 
 
 def hold_out_of(
-    objective: Objective, first: FirstGraph, tol: float, prior_power: float, *, complete: bool
+    objective: Objective,
+    first: FirstGraph,
+    tol: float,
+    prior_power: float,
+    *,
+    complete: bool,
+    fold_numbers: NDArray | None = None,
 ) -> HeldOutLabels:
     """Hold out labels of the samples of `objective`, and repeat the warm start."""
     views, targets, kinds = objective.views, objective.targets, objective.sample_kinds()
@@ -242,7 +258,7 @@ def hold_out_of(
         tol=tol,
         make_laplacian=make_laplacian,
     )
-    drawn_numbers = draw_numbers(project_views(views))
+    drawn_numbers = draw_numbers(project_views(views)) if fold_numbers is None else fold_numbers
     folds, held_out = [], held_out_folds(targets.codes, drawn_numbers)
     L = make_laplacian(first.graph)
     for held, found in zip(held_out, propagate_without(L, targets, held_out, tol), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lmssc.core.begin import begin
+from lmssc.core.begin import begin, same_folds
 from lmssc.core.fit_checkpoint import resume
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.link_evidence import weigh_graphs, weights_tell
@@ -64,6 +64,7 @@ class LinkedViews:
 
 def begin_with_links(
     linked: LinkedViews,
+    plain: Start,
     targets: Targets,
     config: FitConfig,
     context: FitContext,
@@ -80,6 +81,8 @@ def begin_with_links(
     ----------
     linked : LinkedViews
         Views and links.
+    plain : Start
+        What it starts from without links.
     targets, config, context, groups
         As for `fit`.
 
@@ -88,7 +91,6 @@ def begin_with_links(
     start : Start
     choice : LinkChoice
     """
-    plain = begin(linked.views, targets, config, context, groups)
     refused = np.zeros(len(linked.graphs), dtype=bool)
     if not linked.graphs:
         return plain, LinkChoice(None, refused)
@@ -104,8 +106,8 @@ def begin_with_links(
             found.append(_begin_with(weights, plain, linked, targets, config, context, groups))
     if not found:
         return plain, LinkChoice(None, refused)
-    plain, start, weights = min(found, key=lambda one: mean_loss(one[1]))
-    if is_better(plain, start):
+    plain, start, weights = min(found, key=lambda one: one[1].mean_loss)
+    if plain.is_better(start):
         return plain, LinkChoice(None, refused)
     return start, LinkChoice(weights, refused & (weights.shares == 0))
 
@@ -125,17 +127,17 @@ def _begin_with(
     plain_context, context = context, replace(context, cache={} if context.cache is None else context.cache)
     context = context.for_data(*context.data_key, "links", *weights_key(weights))
     plain_config, config = config, _with_components(config, targets)
-    attempt = partial(begin, views, targets, config, context, groups, drawn=plain.permutation.drawn)
-    start = attempt(linked.links(weights))
+    attempt = partial(begin, views, targets, config, context, groups, **same_folds(linked.views, plain))
+    start = attempt(links=linked.links(weights))
     if config.label_noise != 0:
         # Starts are compared by the same labels: those that count if links have a say.
         targets, sure = targets.with_trust_of(labels_of(start)), replace(config, label_noise=0.0)
-        attempt = partial(begin, views, targets, sure, context, groups, drawn=plain.permutation.drawn)
+        attempt = partial(begin, views, targets, sure, context, groups, **same_folds(linked.views, plain))
         plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups)
     for weight in WEIGHTS[1:] if config.calibrate else ():
         heavier = replace(weights, weight=weight)
-        candidate = attempt(linked.links(heavier))
-        if is_better(candidate, start):
+        candidate = attempt(links=linked.links(heavier))
+        if candidate.is_better(start):
             start, weights = candidate, heavier
     return plain, start, weights
 
@@ -145,24 +147,9 @@ def weights_key(weights: LinkWeights) -> tuple[float, ...]:
     return (*weights.shares.tolist(), *([] if weights.weighted is None else weights.weighted.astype(float).tolist()))
 
 
-def mean_loss(start: Start) -> float:
-    """Mean loss of the held-out labels; 0 if there are none."""
-    losses = start.confidence.losses
-    return 0.0 if losses is None or not len(losses) else float(losses.mean())
-
-
 def labels_of(start: Start) -> Targets:
     """The labels that count in a start, in canonical order."""
     return start.permutation.undo_targets(start.objective.targets)
-
-
-def is_better(one: Start, other: Start) -> bool:
-    """Whether held-out labels are found better from one start than from another, by more than a standard error."""
-    ours, theirs = one.confidence.losses, other.confidence.losses
-    if ours is None or theirs is None or len(ours) < 2:
-        return False
-    gain = theirs - ours
-    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def _with_components(config: FitConfig, targets: Targets) -> FitConfig:

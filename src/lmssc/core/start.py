@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.confidence import StartConfidence
@@ -58,6 +59,23 @@ class Start:
     history: list[dict[str, float]] = field(default_factory=list)
     candidates: NDArray | None = None
     placement: LabelPlacement | None = None
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean loss of the held-out labels; 0 if there are none."""
+        losses = self.confidence.losses
+        return 0.0 if losses is None or not len(losses) else float(losses.mean())
+
+    def is_better(self, other: "Start", n_errors: float = 1.0) -> bool:
+        """Whether it finds held-out labels better than another start with the same folds.
+
+        By more than so many standard errors of the mean difference of their losses.
+        """
+        ours, theirs = self.confidence.losses, other.confidence.losses
+        if ours is None or theirs is None or len(ours) < 2:
+            return False
+        gain = theirs - ours
+        return bool(gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(len(gain)))
 
     def without_state(self) -> "Start":
         """The same without the first state, which takes 400 bytes a sample and more."""

@@ -14,6 +14,7 @@ from lmssc.data.present_rows import has_negative, map_present, map_values, prese
 from lmssc.data.view import MappedView, RawView, View
 from lmssc.data.view_kinds import Choice, choose_scalings
 from lmssc.data.views import Views
+from lmssc.data.whitening import Whitening
 from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.parallel import threaded_map
 
@@ -46,9 +47,9 @@ class ViewScaling:
     """Scaling of one view.
 
     `apply` replaces values beyond the `outliers` of fit, takes the root ("sqrt") or ln(1 + x) ("log", "logidf"),
-    subtracts `mean`, multiplies the columns by `column_scale`, normalises the rows (words and "sample"), and multiplies
-    all by `factor`. `reason` says why this kind was chosen, and `limits` how far the columns reach in fit, if they are
-    centred.
+    subtracts `mean`, multiplies the columns by `column_scale`, normalises the rows (words and "sample"), multiplies all
+    by `factor`, and applies `whitening`. `reason` says why this kind was chosen, and `limits` how far the columns reach
+    in fit, if they are centred.
     """
 
     kind: str
@@ -58,6 +59,12 @@ class ViewScaling:
     outliers: Outliers | None = None
     reason: str = ""
     limits: ColumnLimits | None = None
+    whitening: Whitening | None = None
+
+    def whitened(self, whitening: Whitening) -> "ViewScaling":
+        """The same scaling, and then this whitening."""
+        found = f"held-out labels are found better with correlated columns whitened (strength {whitening.strength:g})"
+        return replace(self, whitening=whitening, reason=f"{self.reason}; {found}")
 
     def reach(self, raw: RawView) -> Reach:
         """How far each sample is beyond the reach of the columns in fit; 0 for a sample that lacks the view."""
@@ -93,6 +100,8 @@ class ViewScaling:
             else:
                 data = data - self.mean
             data *= scale
+            if self.whitening is not None:
+                data = self.whitening.apply(data)
             if raw.present is not None:
                 data[~raw.present] = 0
             return View(data, None, raw.present)

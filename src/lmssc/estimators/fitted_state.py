@@ -119,6 +119,7 @@ LMSSC: Table = {
     "doubt_": number(least=0, most=1 + ROUNDING),
     "second_opinion_": number(least=0, most=1),
     "view_graph_weight_": number(least=0),
+    "whitening_": number(least=0, most=1),
     "_opinion": optional(Check(is_opinion, "scores of shape (n, c) and a positive weight")),
     "_second_opinion": optional(Check(is_second_opinion, "landmarks of each view, with c coefficients each")),
     "_ridge": optional(array("r", "r")),

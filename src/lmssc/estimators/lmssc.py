@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -207,6 +208,8 @@ class LMSSC(
         predictions are more certain than the scores; above 1, less.
     second_opinion_ : float
         Trust in the second opinion, given or chosen.
+    whitening_ : float
+        How far the columns of measurements are decorrelated, from 0 to 1, chosen by held-out labels.
     view_graph_weight_ : float
         Weight of the mean neighbour graph of the single views, relative to the graph on the latent positions, chosen by
         held-out labels; 0 if it is not used.
@@ -364,7 +367,8 @@ class LMSSC(
     def _config(self, views: Views, problem: Problem) -> FitConfig:
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
-        return make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
+        config = make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
+        return replace(config, measurements=self._measurements())
 
     def _open_checkpoint(
         self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool
@@ -414,6 +418,7 @@ class LMSSC(
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
         self.view_graph_weight_ = result.view_weight
+        self._set_whitenings(result.whitenings)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.

@@ -27,6 +27,8 @@ def upgrade_lmssc(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     fitted.update({"_second_opinion": None, "_opinion": None, "second_opinion_": 0.0} | fitted)
     # Models of versions that have no graphs of single views.
     fitted.setdefault("view_graph_weight_", 0.0)
+    # Models of versions that whitened no view.
+    fitted.setdefault("whitening_", 0.0)
     # Models of versions without graphs.
     fitted.update({"_links": None, "_link_laplacian": None, "link_weights_": {}} | fitted)
     # Models of versions that took the weights of links as given.

@@ -18,6 +18,7 @@ from lmssc.data.layout import Layout
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import ViewScaling
 from lmssc.data.view import RawView, View
+from lmssc.data.whitening import Whitening
 from lmssc.persistence.codec import TypeTable
 
 SERIALIZABLE_TYPES: dict[str, type] = {
@@ -44,6 +45,7 @@ SERIALIZABLE_TYPES: dict[str, type] = {
         UpdateMemory,
         View,
         ViewScaling,
+        Whitening,
     )
 }
 CHECKPOINT_TYPES = TypeTable(parts={**SERIALIZABLE_TYPES, LabelPlacement.__name__: LabelPlacement})

@@ -19,6 +19,7 @@ from lmssc.data.column_limits import ColumnLimits
 from lmssc.data.outliers import Outliers
 from lmssc.data.scaling import CENTRED, SCALINGS, WITH_IDF, ViewScaling
 from lmssc.data.view import View
+from lmssc.data.whitening import Whitening
 from lmssc.estimators.state_checks import (
     Sizes,
     are_texts,
@@ -48,6 +49,8 @@ def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
         return False
     if value.limits is not None and not _are_limits(value.limits, width, sizes):
         return False
+    if value.whitening is not None and not _is_whitening(value.whitening, width, sizes):
+        return False
     needed = {**dict.fromkeys(CENTRED, ("column_scale", "mean")), **dict.fromkeys(WITH_IDF, ("column_scale",))}.get(
         value.kind, ()
     )
@@ -55,6 +58,18 @@ def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
     return number(least=0).accepts(value.factor, sizes) and all(
         (name not in needed if part is None else by_column.accepts(part, sizes))
         for name, part in (("column_scale", value.column_scale), ("mean", value.mean))
+    )
+
+
+def _is_whitening(value: Any, width: int, sizes: Sizes) -> bool:
+    if not isinstance(value, Whitening) or not isinstance(value.directions, np.ndarray) or value.directions.ndim != 2:
+        return False
+    n_directions = value.directions.shape[1]
+    return (
+        array(width, n_directions).accepts(value.directions, sizes)
+        and array(n_directions, least=0).accepts(value.factors, sizes)
+        and number(least=0).accepts(value.rest, sizes)
+        and number(least=0, most=1).accepts(value.strength, sizes)
     )
 
 

@@ -19,6 +19,7 @@ from lmssc.data.tiny_values import find_tiny_columns
 from lmssc.data.view import RawView
 from lmssc.data.views import Views
 from lmssc.data.warn_caller import warn_caller
+from lmssc.data.whitening import Whitening
 from lmssc.estimators.problem import Problem
 from lmssc.numerics.matrices import Matrix, stored_like
 
@@ -37,6 +38,7 @@ class ViewScalingMixin:
     view_names_: list[str]
     scalings_: dict[str, str]
     scaling_reasons_: dict[str, str]
+    whitening_: float
     feature_names_in_: NDArray
     _order: CanonicalOrder
     _layout: Layout
@@ -73,6 +75,24 @@ class ViewScalingMixin:
         self._storage = [raw.data[:0].copy() for raw in problem.views]
         # The views of a problem are copies, which nothing else uses.
         return scale_views(problem.views, self._scalings, in_place=True)
+
+    def _measurements(self) -> tuple[int, ...]:
+        """The views, in canonical order, that "auto" takes for measurements."""
+        wanted = scaling_by_view(self.scaling, self.view_names_)
+        kinds = zip(self._order.views, self._scalings, strict=True)
+        return tuple(i for i, (v, one) in enumerate(kinds) if wanted[v] == "auto" and one.kind == "zscore")
+
+    def _set_whitenings(self, whitenings: Sequence[Whitening | None]) -> None:
+        """Keep how the scaled views, in canonical order, were whitened."""
+        self.whitening_ = max((one.strength for one in whitenings if one is not None), default=0.0)
+        if not self.whitening_:
+            return
+        self._scalings = [
+            scaling if one is None else scaling.whitened(one)
+            for scaling, one in zip(self._scalings, whitenings, strict=True)
+        ]
+        for v, scaling in zip(self._order.views, self._scalings, strict=True):
+            self.scaling_reasons_[self.view_names_[v]] = scaling.reason
 
     def _column_names(self, v: int) -> list[str] | None:
         """Column names of view `v` of the input, if it came as a data frame."""

@@ -1,0 +1,96 @@
+"""Partial whitening of one view: its columns are decorrelated, so that what many of them share counts less."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from lmssc.data.view import View
+
+MIN_EIGENVALUE = 1e-10
+"""Smaller eigenvalues of the covariance, as a share of the largest, are rounding."""
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """x ↦ x·V·diag(g)·Vᵀ + g₀·(x − x·V·Vᵀ): each principal direction is multiplied by a factor of its own.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (d, k)
+        V: principal directions, orthonormal.
+    factors : ndarray of shape (k,)
+        g of each.
+    rest : float
+        g₀, for what lies outside of them.
+    strength : float
+        From 0, which changes nothing, to 1.
+    """
+
+    directions: NDArray
+    factors: NDArray
+    rest: float
+    strength: float
+
+    def apply(self, rows: NDArray) -> NDArray:
+        """The whitened rows, in the same features.
+
+        Examples
+        --------
+        >>> Whitening(np.eye(2)[:, :1], np.array([2.0]), 1.0, 0.5).apply(np.array([[1.0, 1.0]]))
+        array([[2., 1.]])
+        """
+        dtype = rows.dtype
+        within = rows @ self.directions.astype(dtype, copy=False)
+        within *= (self.factors - self.rest).astype(dtype)
+        return within @ self.directions.T.astype(dtype, copy=False) + dtype.type(self.rest) * rows
+
+
+@dataclass(frozen=True)
+class PrincipalVariances:
+    """Principal directions of a view whose columns are centred, and the variance along each that is not 0.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (d, k)
+        Orthonormal.
+    variances : ndarray of shape (k,)
+        Descending.
+    """
+
+    directions: NDArray
+    variances: NDArray
+
+    @classmethod
+    def of(cls, view: View) -> "PrincipalVariances":
+        """Those of the rows that are present, by the smaller one of the two Gram matrices.
+
+        Examples
+        --------
+        >>> PrincipalVariances.of(View(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))).variances
+        array([2. , 0.5])
+        """
+        rows = view.data if view.present is None else view.data[view.present]
+        rows = rows.astype(np.float64, copy=False)
+        n_rows, width = rows.shape
+        values, vectors = linalg.eigh(rows.T @ rows if width <= n_rows else rows @ rows.T)
+        kept = values > MIN_EIGENVALUE * max(values[-1], np.finfo(float).tiny)
+        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+        if width > n_rows:
+            vectors = rows.T @ vectors / np.sqrt(values)
+        return cls(vectors, values / n_rows)
+
+    def whitening(self, strength: float) -> Whitening:
+        """The whitening that multiplies each direction by (λ + m)^(−strength / 2), with λ its variance, m their median.
+
+        The median keeps directions of next to no variance, which are noise, from growing.
+
+        Examples
+        --------
+        >>> PrincipalVariances(np.eye(3), np.array([8.0, 1.0, 0.0])).whitening(1.0).factors.round(2)
+        array([0.33, 0.71, 1.  ])
+        """
+        floor = float(np.median(self.variances)) if len(self.variances) else 1.0
+        factors, rest = (self.variances + floor) ** (-strength / 2), floor ** (-strength / 2)
+        return Whitening(self.directions, factors, float(rest), float(strength))
