@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from lmssc import GFHF, LMSSC, LMSSCCV, compare, stack_views
 from lmssc.core import initialization
 from lmssc.core.fit_config import FitContext
+from lmssc.core.whitening_choice import STRENGTHS
 from lmssc.data.folds import labelled_folds, without_labels
 from lmssc.data.missing_views import make_raw_views
 from lmssc.datasets import make_multiview
@@ -313,9 +314,10 @@ def test_fits_that_share_their_start_answer_as_if_they_did_not(monkeypatch):
 
     monkeypatch.setattr(initialization, "latent_start", counted)
     shared = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
-    assert len(starts) == 3  # one for each number of components, and the last fit's own
+    tried = 1 + len(STRENGTHS)  # each start is tried with whitened views, too
+    assert len(starts) == 3 * tried  # one for each number of components, and the last fit's own
     monkeypatch.setattr(FitContext, "reuse", lambda self, key, compute: compute())
     alone = LMSSCCV(param_grid=grid, n_repeats=1).fit(data.views, data.y)
-    assert len(starts) == 3 + 3 * 3 + 1
+    assert len(starts) == (3 + 3 * 3 + 1) * tried
     np.testing.assert_array_equal(shared.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(shared.cv_results_["mean_evidence"], alone.cv_results_["mean_evidence"])

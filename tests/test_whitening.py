@@ -115,7 +115,7 @@ def test_without_evidence_nothing_changes():
 
 
 def test_an_interrupted_fit_resumes_with_the_same_whitening(tmp_path):
-    views, _, y = weak_views(seed=4)
+    views, _, y = weak_views(seed=5)
     whole = LMSSC(max_iter=6, tol=0).fit(views, y)
     assert whole.whitening_ > 0
     path = tmp_path / "fit.checkpoint"

@@ -36,7 +36,7 @@ class StartConfidence:
     probabilities : ndarray of shape (m, c), or None
         Their calibrated probabilities.
     losses : ndarray of shape (l,), or None
-        −ln p of each held-out label, after calibration; the labels are in the same order for all fits to them.
+        −ln p of each held-out label, after calibration, in the order of the samples.
     held_out : tuple of ndarray of int of shape (l,) and ndarray of shape (l, c), or None
         Samples whose labels were held out, in canonical order, and their calibrated probabilities without them; None
         if they are some of many samples.
@@ -82,7 +82,7 @@ def calibrate_start(
     samples, probabilities = unlabelled_probabilities(
         objective, warm.scores, warm.unreached, calibration, permutation, prior_power
     )
-    losses = held.losses(held_scores, calibration)
+    losses = held.losses(held_scores, calibration)[np.argsort(held.rows)]
     held_out = (held.rows, held.probabilities(held_scores, calibration)) if held.complete else None
     return StartConfidence(calibration, samples, probabilities, losses, held_out)
 

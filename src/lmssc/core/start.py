@@ -72,8 +72,8 @@ class Start:
         By more than so many standard errors of the mean difference of their losses.
         """
         ours, theirs = self.confidence.losses, other.confidence.losses
-        if ours is None or theirs is None or len(ours) < 2:
-            return False
+        if ours is None or theirs is None or len(ours) < 2 or len(ours) != len(theirs):
+            return False  # labels of identical samples may count in one start and not in the other
         gain = theirs - ours
         return bool(gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(len(gain)))
 
