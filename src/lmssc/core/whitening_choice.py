@@ -94,6 +94,9 @@ def begin_whitened(
 ) -> tuple[float, Start]:
     """The strength of whitening that finds held-out labels better, and what the alternation starts from with it.
 
+    Half of the whitening has to be better than none by 1.5 standard errors of the mean difference of losses, because
+    two strengths are tried. All of it has to be better than half by one more, or than none if half is not better.
+
     Parameters
     ----------
     whitened : WhitenedViews
@@ -117,6 +120,11 @@ def begin_whitened(
     def attempt(strength: float) -> Start:
         return begin(whitened.at(strength), targets, config, whitened.context(context, strength), groups, **folds)
 
-    attempts = [(strength, attempt(strength)) for strength in STRENGTHS]
-    strength, best = min(attempts, key=lambda one: one[1].mean_loss)
-    return (strength, best) if best.is_better(plain, N_ERRORS) else (0.0, plain)
+    strength, best = 0.0, plain
+    for more in STRENGTHS:
+        start = attempt(more)
+        if start.is_better(best, N_ERRORS if best is plain else 1.0):
+            strength, best = more, start
+        elif plain.is_better(start, N_ERRORS):
+            break  # more would be worse
+    return strength, best
