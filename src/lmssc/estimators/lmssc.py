@@ -113,7 +113,8 @@ class LMSSC(
     scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         "auto" chooses by the values of each view, without labels: "log" or "logidf" for word counts, "unit" for
         weighted words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and
-        "zscore", robust against outliers, for other measurements. `scaling_reasons_` says why. Other names are "tfidf";
+        "zscore", robust against outliers, for other measurements, which are also whitened if held-out labels are found
+        better (`whitening_`). `scaling_reasons_` says why. Other names are "tfidf";
         "mixed", which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which
         standardises the rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None

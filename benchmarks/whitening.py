@@ -1,0 +1,126 @@
+"""What whitening of measurements would gain, and a leave-one-set-out check of how its strength is chosen.
+
+For every set, rate and repeat: fits with each strength, how much better held-out labels are found than without it, in
+standard errors of the mean difference of their losses, and the accuracy and log loss on the unlabelled samples, into
+results/accuracy/whitening.csv. Then, for each set, the number of standard errors to ask for that is best on all *other*
+sets, and what the rule gains with it on this one, into results/accuracy/whitening_loso.csv. A second call resumes.
+"""
+
+import argparse
+import itertools
+import sys
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from development import NAMES, STAND_INS, TEXTS, WHEELS, load_views
+from fresh import read_rows
+from second_opinion import RATES
+
+from lmssc import LMSSC
+from lmssc.core import fit, whitening_choice
+from lmssc.evaluation.splits import stratified_split
+from lmssc.persistence.atomic import write_csv
+
+FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "errors_over_half", "accuracy", "log_loss")
+LOSO_FIELDS = ("dataset", "errors", "at 5 %", "at 10 %", "at 30 %")
+# Standard errors to choose from.
+ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+
+
+def begin_with(strength, found, whitened, targets, config, context, groups=None):
+    """Stands in for `begin_whitened`: takes this strength, and keeps the losses of the held-out labels."""
+    plain = whitening_choice.begin(whitened.views, targets, config, context, groups)
+    start = plain
+    if strength and any(spectrum is not None for spectrum in whitened.spectra):
+        folds = whitening_choice.same_folds(whitened.views, plain)
+        start = whitening_choice.begin(whitened.at(strength), targets, config, context, groups, **folds)
+    found["losses"] = start.confidence.losses
+    return strength, start
+
+
+def run_one(views, target, rate, repeat):
+    """Accuracy and losses of each strength on one split."""
+    order, given = stratified_split(target, rate, repeat)
+    truth, all_losses = target[order], []
+    for strength in (0.0, *whitening_choice.STRENGTHS):
+        found = {}
+
+        def begin(*arguments, strength=strength, found=found):
+            return begin_with(strength, found, *arguments)
+
+        with mock.patch.object(fit, "begin_whitened", begin), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf = LMSSC().fit({name: view[order] for name, view in views.items()}, np.where(given, truth, -1))
+        all_losses.append(found["losses"])
+        answers = clf.label_distributions_[~given]
+        likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
+        yield {
+            "strength": strength,
+            "errors": round(errors_between(all_losses[0], all_losses[-1]), 3),
+            "errors_over_half": round(errors_between(all_losses[min(1, len(all_losses) - 1)], all_losses[-1]), 3),
+            "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
+            "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
+        }
+
+
+def errors_between(before, after):
+    """By how many standard errors of the mean difference losses are smaller; 0 with too few of them to tell."""
+    if before is None or after is None or not whitening_choice.MIN_HELD_OUT <= len(before) == len(after):
+        return 0.0
+    gain = before - after
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return float(gain.mean() / error) if error > 0 else 0.0
+
+
+def choose(records, n_errors):
+    """What the rule of `begin_whitened` gains on one split, in points of accuracy."""
+    plain, half, full = sorted(records, key=lambda record: float(record["strength"]))
+    chosen = half if float(half["errors"]) > n_errors else plain
+    ahead = float(full["errors"]) > n_errors if chosen is plain else float(full["errors_over_half"]) > 1.0
+    if ahead and float(half["errors"]) >= -n_errors:
+        chosen = full
+    return float(chosen["accuracy"]) - float(plain["accuracy"])
+
+
+def leave_one_set_out(records):
+    """What the number of errors that is best on all other sets gains on each set."""
+    by_split = {}
+    for record in records:
+        by_split.setdefault((record["dataset"], float(record["rate"]), record["repeat"]), []).append(record)
+    gains = {n: {split: choose(rows, n) for split, rows in by_split.items()} for n in ERRORS}
+    for name in dict.fromkeys(dataset for dataset, _, _ in by_split):
+        others = {n: np.mean([gain for split, gain in found.items() if split[0] != name]) for n, found in gains.items()}
+        best = max(ERRORS, key=others.__getitem__)
+        own = [np.mean([gain for split, gain in gains[best].items() if split[:2] == (name, rate)]) for rate in RATES]
+        yield dict(zip(LOSO_FIELDS, (name, best, *(round(float(gain), 2) for gain in own)), strict=True))
+
+
+def main():
+    """Run the requested data sets, and write the tables."""
+    names = [name for name in (*STAND_INS, *NAMES) if name not in TEXTS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of the wheels")
+    parser.add_argument("--out", type=Path, default=Path("results/accuracy/whitening.csv"))
+    arguments = parser.parse_args()
+    records = read_rows(arguments.out)
+    done = {(record["dataset"], float(record["rate"]), int(record["repeat"])) for record in records}
+    for name in arguments.datasets:
+        splits = [split for split in itertools.product(RATES, range(arguments.repeats)) if (name, *split) not in done]
+        if not splits:
+            continue
+        print(name, file=sys.stderr, flush=True)
+        views, target = load_views(name, arguments.wheels)
+        codes = np.unique(np.asarray(target), return_inverse=True)[1]
+        for rate, repeat in splits:
+            own = {"dataset": name, "rate": rate, "repeat": repeat}
+            records += [{**own, **record} for record in run_one(views, codes, rate, repeat)]
+        write_csv(arguments.out, FIELDS, records)
+    write_csv(arguments.out.with_name(arguments.out.stem + "_loso.csv"), LOSO_FIELDS, list(leave_one_set_out(records)))
+
+
+if __name__ == "__main__":
+    main()
