@@ -1,9 +1,10 @@
 """What whitening of measurements would gain, and a leave-one-set-out check of how its strength is chosen.
 
-For every set, rate and repeat: fits with each strength, how much better held-out labels are found than without it, in
-standard errors of the mean difference of their losses, and the accuracy and log loss on the unlabelled samples, into
-results/accuracy/whitening.csv. Then, for each set, the number of standard errors to ask for that is best on all *other*
-sets, and what the rule gains with it on this one, into results/accuracy/whitening_loso.csv. A second call resumes.
+For every set, rate and repeat: fits without whitening and with the strength that the regression proposes, how much better
+held-out labels are found with it, in standard errors of the mean difference of their losses, and the accuracy and log
+loss on the unlabelled samples, into results/accuracy/whitening.csv. Then, for each set, the number of standard errors to
+ask for that is best on all *other* sets, and what the rule gains with it on this one, into
+results/accuracy/whitening_loso.csv. A second call resumes.
 """
 
 import argparse
@@ -19,69 +20,60 @@ from fresh import read_rows
 from second_opinion import RATES
 
 from lmssc import LMSSC
-from lmssc.core import fit, whitening_choice
+from lmssc.core.start import Start
 from lmssc.evaluation.splits import stratified_split
 from lmssc.persistence.atomic import write_csv
 
-FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "errors_over_half", "accuracy", "log_loss")
+FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "accuracy", "log_loss")
 LOSO_FIELDS = ("dataset", "errors", "at 5 %", "at 10 %", "at 30 %")
 # Standard errors to choose from.
-ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0)
 
 
-def begin_with(strength, found, whitened, targets, config, context, groups=None):
-    """Stands in for `begin_whitened`: takes this strength, and keeps the losses of the held-out labels."""
-    plain = whitening_choice.begin(whitened.views, targets, config, context, groups)
-    start = plain
-    if strength and any(spectrum is not None for spectrum in whitened.spectra):
-        folds = whitening_choice.same_folds(whitened.views, plain)
-        start = whitening_choice.begin(whitened.at(strength), targets, config, context, groups, **folds)
-    found["losses"] = start.confidence.losses
-    return strength, start
+def fit_with(n_errors, views, y):
+    """A fit that takes the proposed strength if it gains so many standard errors, and what it gained."""
+    found = {"errors": 0.0}
+    is_better = Start.is_better
 
+    def judge(start, plain, _):
+        found["errors"] = errors_between(plain.confidence.losses, start.confidence.losses)
+        return is_better(start, plain, n_errors)
 
-def run_one(views, target, rate, repeat):
-    """Accuracy and losses of each strength on one split."""
-    order, given = stratified_split(target, rate, repeat)
-    truth, all_losses = target[order], []
-    for strength in (0.0, *whitening_choice.STRENGTHS):
-        found = {}
-
-        def begin(*arguments, strength=strength, found=found):
-            return begin_with(strength, found, *arguments)
-
-        with mock.patch.object(fit, "begin_whitened", begin), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            clf = LMSSC().fit({name: view[order] for name, view in views.items()}, np.where(given, truth, -1))
-        all_losses.append(found["losses"])
-        answers = clf.label_distributions_[~given]
-        likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
-        yield {
-            "strength": strength,
-            "errors": round(errors_between(all_losses[0], all_losses[-1]), 3),
-            "errors_over_half": round(errors_between(all_losses[min(1, len(all_losses) - 1)], all_losses[-1]), 3),
-            "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
-            "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
-        }
+    with mock.patch.object(Start, "is_better", judge), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LMSSC().fit(views, y), found["errors"]
 
 
 def errors_between(before, after):
-    """By how many standard errors of the mean difference losses are smaller; 0 with too few of them to tell."""
-    if before is None or after is None or not whitening_choice.MIN_HELD_OUT <= len(before) == len(after):
-        return 0.0
+    """By how many standard errors of the mean difference losses are smaller."""
     gain = before - after
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error > 0 else 0.0
 
 
+def run_one(views, target, rate, repeat):
+    """Accuracy and losses on one split without whitening and, if a strength is proposed, with it."""
+    order, given = stratified_split(target, rate, repeat)
+    truth = target[order]
+    shuffled, y = {name: view[order] for name, view in views.items()}, np.where(given, truth, -1)
+    for n_errors in (np.inf, -np.inf):
+        clf, errors = fit_with(n_errors, shuffled, y)
+        if clf.whitening_ or n_errors == np.inf:
+            answers = clf.label_distributions_[~given]
+            likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
+            yield {
+                "strength": clf.whitening_,
+                "errors": round(errors, 3) if clf.whitening_ else 0.0,
+                "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
+                "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
+            }
+
+
 def choose(records, n_errors):
     """What the rule of `begin_whitened` gains on one split, in points of accuracy."""
-    plain, half, full = sorted(records, key=lambda record: float(record["strength"]))
-    chosen = half if float(half["errors"]) > n_errors else plain
-    ahead = float(full["errors"]) > n_errors if chosen is plain else float(full["errors_over_half"]) > 1.0
-    if ahead and float(half["errors"]) >= -n_errors:
-        chosen = full
-    return float(chosen["accuracy"]) - float(plain["accuracy"])
+    plain, *proposed = records
+    gains = [float(one["accuracy"]) - float(plain["accuracy"]) for one in proposed if float(one["errors"]) > n_errors]
+    return sum(gains)
 
 
 def leave_one_set_out(records):

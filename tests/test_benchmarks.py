@@ -375,34 +375,25 @@ def test_peers_run_on_the_shares_of_the_tables_and_with_links(benchmarks):
 
 def test_whitening_is_judged_on_sets_that_did_not_choose_the_errors(benchmarks, monkeypatch):
     import whitening
+    from development import load_views
 
-    def split(name, half, full, errors, over_half):
-        for strength, accuracy, found in zip((0, 0.5, 1), (50, half, full), (0, *errors), strict=True):
-            over = over_half if strength == 1 else 0
-            yield {
-                "dataset": name,
-                "rate": 0.1,
-                "repeat": 0,
-                "strength": strength,
-                "errors": found,
-                "errors_over_half": over,
-                "accuracy": accuracy,
-            }
+    def split(name, gain, errors):
+        own = {"dataset": name, "rate": 0.1, "repeat": 0}
+        plain = {**own, "strength": 0, "errors": 0, "accuracy": 50}
+        return [plain, {**own, "strength": 0.5, "errors": errors, "accuracy": 50 + gain}]
 
-    assert whitening.choose([*split("a", 51, 53, (2, 3), 0.9)], 1.5) == 1
-    assert whitening.choose([*split("a", 51, 53, (2, 3), 1.1)], 1.5) == 3
-    assert whitening.choose([*split("a", 51, 53, (0, 2), 2)], 1.5) == 3
-    assert whitening.choose([*split("a", 51, 53, (-2, 2), 2)], 1.5) == 0
+    assert whitening.choose(split("a", 3, 1.1), 1.0) == 3
+    assert whitening.choose(split("a", 3, 0.9), 1.0) == 0
+    assert whitening.choose(split("a", 3, 0.9)[:1], 1.0) == 0
     monkeypatch.setattr(whitening, "RATES", (0.1,))
     monkeypatch.setattr(whitening, "LOSO_FIELDS", ("dataset", "errors", "at 10 %"))
     monkeypatch.setattr(whitening, "ERRORS", (0.0, 3.0))
-    good, bad = [*split("good", 55, 55, (2, 0), 0)], [*split("bad", 40, 40, (2, 0), 0)]
-    assert [row["at 10 %"] for row in whitening.leave_one_set_out(good + bad)] == [0, -10]
-    data = make_multiview(80, n_views=2, random_state=0)
-    found = [*whitening.run_one(dict(zip("ab", data.views, strict=True)), data.target, 0.3, 0)]
-    assert [row["strength"] for row in found] == [0, 0.5, 1]
-    assert len({row["accuracy"] for row in found}) > 1
-    assert found[0]["errors"] == 0 != found[2]["errors"]
+    both = split("good", 5, 2) + split("bad", -10, 2)
+    assert [row["at 10 %"] for row in whitening.leave_one_set_out(both)] == [0, -10]
+    found = [*whitening.run_one(*load_views("weak_views"), 0.1, 0)]
+    assert [row["strength"] for row in found] == [0, 1]
+    assert found[1]["errors"] > 2
+    assert found[1]["accuracy"] > found[0]["accuracy"] + 10
 
 
 class Broken(ClassifierMixin, BaseEstimator):

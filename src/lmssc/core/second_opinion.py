@@ -257,6 +257,33 @@ class OpinionRegression:
         return Opinion(scores, anchor_weight(trust))
 
 
+def left_out_error(views: Views, targets: Targets) -> float:
+    """Mean squared leave-one-out error of the regression with Gaussian kernels.
+
+    Parameters
+    ----------
+    views : Views
+        All scaled views of labelled samples.
+    targets : Targets
+        Y. Labels that are not certain weigh less.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> targets = Targets.from_codes(np.array([0, 0, 1, 1]), 2)
+    >>> near, far = (Views.from_arrays([np.array([[0.0], [0.1], [gap], [gap + 0.1]])]) for gap in (0.2, 2.0))
+    >>> left_out_error(near, targets) > left_out_error(far, targets)
+    True
+    """
+    kernel = MeanKernel.of(views)
+    weights = None if targets.trust is None else targets.weights
+    fit = KernelRidge(kernel, kernel(views), targets.matrix(np.dtype(float)), weights)
+    return float(np.square(fit.errors * fit.roots).sum(axis=1).mean())
+
+
 def fit_temperature(scores: NDArray, targets: NDArray) -> float:
     """T at which softmax(scores / T) has the largest likelihood, with a normal prior of log T.
 
