@@ -1,10 +1,10 @@
 """What whitening of measurements would gain, and a leave-one-set-out check of how its strength is chosen.
 
-For every set, rate and repeat: fits without whitening and with the strength that the regression proposes, how much better
-held-out labels are found with it, in standard errors of the mean difference of their losses, and the accuracy and log
-loss on the unlabelled samples, into results/accuracy/whitening.csv. Then, for each set, the number of standard errors to
-ask for that is best on all *other* sets, and what the rule gains with it on this one, into
-results/accuracy/whitening_loso.csv. A second call resumes.
+For every set, rate and repeat: fits without whitening and with the strength that the regression proposes, into
+results/accuracy/whitening.csv: accuracy and log loss on the unlabelled samples, and how much better held-out labels
+are found (mean difference of their losses, in standard errors and as a share of the loss). Then, for each set, the
+number of standard errors to ask for that is best on all *other* sets, and what the rule gains with it on this one,
+into results/accuracy/whitening_loso.csv. A second call resumes.
 """
 
 import argparse
@@ -20,11 +20,12 @@ from fresh import read_rows
 from second_opinion import RATES
 
 from lmssc import LMSSC
+from lmssc.core import whitening_choice
 from lmssc.core.start import Start
 from lmssc.evaluation.splits import stratified_split
 from lmssc.persistence.atomic import write_csv
 
-FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "accuracy", "log_loss")
+FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "gain", "accuracy", "log_loss")
 LOSO_FIELDS = ("dataset", "errors", "at 5 %", "at 10 %", "at 30 %")
 # Standard errors to choose from.
 ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -32,23 +33,24 @@ ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0)
 
 def fit_with(n_errors, views, y):
     """A fit that takes the proposed strength if it gains so many standard errors, and what it gained."""
-    found = {"errors": 0.0}
+    found = {"errors": 0.0, "gain": 0.0}
     is_better = Start.is_better
 
     def judge(start, plain, _):
-        found["errors"] = errors_between(plain.confidence.losses, start.confidence.losses)
+        before, after = plain.confidence.losses, start.confidence.losses
+        gain = before - after
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        found["errors"] = float(gain.mean() / error) if error > 0 else 0.0
+        found["gain"] = float(gain.mean() / before.mean())
         return is_better(start, plain, n_errors)
 
-    with mock.patch.object(Start, "is_better", judge), warnings.catch_warnings():
+    with (
+        mock.patch.object(Start, "is_better", judge),
+        mock.patch.object(whitening_choice, "MIN_GAIN", -np.inf),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
-        return LMSSC().fit(views, y), found["errors"]
-
-
-def errors_between(before, after):
-    """By how many standard errors of the mean difference losses are smaller."""
-    gain = before - after
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return float(gain.mean() / error) if error > 0 else 0.0
+        return LMSSC().fit(views, y), found
 
 
 def run_one(views, target, rate, repeat):
@@ -57,13 +59,14 @@ def run_one(views, target, rate, repeat):
     truth = target[order]
     shuffled, y = {name: view[order] for name, view in views.items()}, np.where(given, truth, -1)
     for n_errors in (np.inf, -np.inf):
-        clf, errors = fit_with(n_errors, shuffled, y)
+        clf, found = fit_with(n_errors, shuffled, y)
         if clf.whitening_ or n_errors == np.inf:
             answers = clf.label_distributions_[~given]
             likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
             yield {
                 "strength": clf.whitening_,
-                "errors": round(errors, 3) if clf.whitening_ else 0.0,
+                "errors": round(found["errors"], 3) if clf.whitening_ else 0.0,
+                "gain": round(found["gain"], 4) if clf.whitening_ else 0.0,
                 "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
                 "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
             }
@@ -72,8 +75,10 @@ def run_one(views, target, rate, repeat):
 def choose(records, n_errors):
     """What the rule of `begin_whitened` gains on one split, in points of accuracy."""
     plain, *proposed = records
-    gains = [float(one["accuracy"]) - float(plain["accuracy"]) for one in proposed if float(one["errors"]) > n_errors]
-    return sum(gains)
+    for one in proposed:
+        if float(one["errors"]) > n_errors and float(one["gain"]) > whitening_choice.MIN_GAIN:
+            return float(one["accuracy"]) - float(plain["accuracy"])
+    return 0.0
 
 
 def leave_one_set_out(records):

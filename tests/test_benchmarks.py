@@ -377,12 +377,13 @@ def test_whitening_is_judged_on_sets_that_did_not_choose_the_errors(benchmarks, 
     import whitening
     from development import load_views
 
-    def split(name, gain, errors):
+    def split(name, points, errors, gain=0.1):
         own = {"dataset": name, "rate": 0.1, "repeat": 0}
-        plain = {**own, "strength": 0, "errors": 0, "accuracy": 50}
-        return [plain, {**own, "strength": 0.5, "errors": errors, "accuracy": 50 + gain}]
+        plain = {**own, "strength": 0, "errors": 0, "gain": 0, "accuracy": 50}
+        return [plain, {**own, "strength": 0.5, "errors": errors, "gain": gain, "accuracy": 50 + points}]
 
     assert whitening.choose(split("a", 3, 1.1), 1.0) == 3
+    assert whitening.choose(split("a", 3, 1.1, gain=0.01), 1.0) == 0
     assert whitening.choose(split("a", 3, 0.9), 1.0) == 0
     assert whitening.choose(split("a", 3, 0.9)[:1], 1.0) == 0
     monkeypatch.setattr(whitening, "RATES", (0.1,))

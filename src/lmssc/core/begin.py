@@ -13,11 +13,9 @@ from scipy import sparse
 from lmssc.core.confidence import StartConfidence, calibrate_start
 from lmssc.core.drawn_order import (
     MAX_DRAWN_SAMPLES,
-    draw_numbers,
     draw_order,
     draw_samples,
     project_latent,
-    project_views,
 )
 from lmssc.core.embedding import Embedding
 from lmssc.core.fit_config import FitConfig, FitContext
@@ -60,7 +58,7 @@ def begin(
     groups: NDArray | None = None,
     links: Links | None = None,
     drawn: NDArray | None = None,
-    fold_numbers: NDArray | None = None,
+    dealt_by: Views | None = None,
 ) -> Start:
     """What the alternation starts from: H and W, the first graph, the warm start and its calibration.
 
@@ -72,9 +70,8 @@ def begin(
         Links between the samples.
     drawn : ndarray of int of shape (n,), optional
         The random order of another start, if both are to be judged by the same labels.
-    fold_numbers : ndarray of uint64 of shape (n,), optional
-        A random number for each sample, which deals its label to a fold; by default from the views. Starts from other
-        views that are compared need the same.
+    dealt_by : Views, optional
+        The views that deal labels to folds, if not `views`. Starts from other views that are compared need the same.
 
     Returns
     -------
@@ -95,7 +92,7 @@ def begin(
     placement = None
     if targets.has_classes:
         placement = place_labels(first.graph, permutation.apply(targets.labelled), warm.scores.argmax(axis=1))
-    judged = _judge(objective, warm, first, permutation, config, fold_numbers)
+    judged = _judge(objective, warm, first, permutation, config, dealt_by)
     objective, warm = judged.objective, judged.warm
     state = IterationState(
         loadings=loadings,
@@ -163,7 +160,7 @@ def choose_order(
 
 def same_folds(views: Views, start: Start) -> dict[str, Any]:
     """Arguments of `begin` with which a start from other views holds out the same labels as `start` from these."""
-    return {"drawn": start.permutation.drawn, "fold_numbers": draw_numbers(project_views(views))}
+    return {"drawn": start.permutation.drawn, "dealt_by": views}
 
 
 def _begin_randomly(
@@ -308,7 +305,7 @@ def _judge(
     first: FirstGraph,
     permutation: Permutation,
     config: FitConfig,
-    fold_numbers: NDArray | None,
+    dealt_by: Views | None,
 ) -> _Judged:
     """Hold out labels, which choose the weight of the views' own graphs and the trust in Q, and calibrate."""
     if not config.calibrate:
@@ -317,7 +314,7 @@ def _judge(
         given = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
         objective, warm = _with_opinion(objective, warm, given, config.second_opinion)
         return _Judged(objective, warm, second_opinion=given.finish(config.second_opinion))
-    held = hold_out(objective, first, permutation, config, fold_numbers)
+    held = hold_out(objective, first, permutation, config, dealt_by)
     view_weight, held = judge_view_graph(held, objective, config)
     objective, warm = _with_view_graph(objective, warm, view_weight, held.view_graph)
     trust, held_scores, regression, kernel = judge_opinion(held, config.second_opinion)

@@ -78,7 +78,7 @@ def fit(
         strength, start = begin_whitened(whitened, targets, config, context, groups)
         linked = LinkedViews(whitened.at(strength), graphs)
         context = whitened.context(context, strength)
-        start, choice = begin_with_links(linked, start, targets, config, context, groups)
+        start, choice = begin_with_links(linked, start, targets, config, context, groups, whitened.views)
     else:
         strength = saved.get("whitening", 0.0)
         linked = LinkedViews(whitened.at(strength), graphs)

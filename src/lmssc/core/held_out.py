@@ -190,7 +190,7 @@ def hold_out(
     first: FirstGraph,
     permutation: Permutation,
     config: FitConfig,
-    fold_numbers: NDArray | None = None,
+    dealt_by: Views | None = None,
 ) -> HeldOutLabels:
     """Hold out labels in turn, and repeat the warm start without them, on some of the samples if they are many.
 
@@ -204,7 +204,7 @@ def hold_out(
         Order of the fit.
     config : FitConfig
         Parameters of the fit.
-    fold_numbers : ndarray of uint64 of shape (n,), optional
+    dealt_by : Views, optional
         As for `begin`.
 
     Returns
@@ -213,8 +213,9 @@ def hold_out(
     """
     n_samples, tol = len(first.embedded), max(objective.tolerance(), TOLERANCE)
     complete = permutation.is_identity and n_samples <= MAX_CALIBRATION_SAMPLES
-    numbers = None if fold_numbers is None else permutation.apply(fold_numbers)
-    if not complete:
+    if complete:
+        numbers = draw_numbers(project_views(objective.views if dealt_by is None else dealt_by))
+    else:
         order, codes = permutation.shuffled(n_samples), objective.targets.codes
         chosen = order[calibration_sample(codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)]
         objective = replace(
@@ -227,7 +228,8 @@ def hold_out(
         embedded, n_more = first.embedded[chosen], objective.targets.n_classes if first.label_weight else None
         search = choose_search(n_samples, config.neighbor_recall, n_more)
         graph = objective.connect(embedded, search)
-        numbers = draw_numbers(project_views(objective.views)) if numbers is None else numbers[chosen]
+        canonical = chosen if permutation.order is None else permutation.order[chosen]
+        numbers = draw_numbers(project_views(objective.views if dealt_by is None else dealt_by.take(canonical)))
         features = NystroemRows(embedded, np.argsort(numbers, kind="stable"))
         first = FirstGraph(embedded, graph, features, first.label_weight, search)
     return hold_out_of(objective, first, tol, config.balance, complete=complete, fold_numbers=numbers)

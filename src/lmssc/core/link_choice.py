@@ -69,6 +69,7 @@ def begin_with_links(
     config: FitConfig,
     context: FitContext,
     groups: NDArray | None = None,
+    dealt_by: Views | None = None,
 ) -> tuple[Start, LinkChoice]:
     """What the alternation starts from, with or without the links: whatever finds held-out labels better.
 
@@ -85,6 +86,8 @@ def begin_with_links(
         What it starts from without links.
     targets, config, context, groups
         As for `fit`.
+    dealt_by : Views, optional
+        The views that dealt the labels of `plain` to folds, if not those of `linked`.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def begin_with_links(
     if not linked.graphs:
         return plain, LinkChoice(None, refused)
     embedded = plain.embedding.embed(plain.permutation.undo(plain.state.latent))
-    trusted = targets.with_trust_of(labels_of(plain))
+    trusted = targets.with_trust_of(plain.labels)
+    folds = same_folds(linked.views if dealt_by is None else dealt_by, plain)
     telling = np.array([weights_tell(graph, embedded) for graph in linked.graphs])
     found: list[tuple[Start, Start, LinkWeights]] = []
     for weighted in [telling] if telling.all() else [telling, np.ones_like(telling)]:
@@ -103,7 +107,7 @@ def begin_with_links(
         refused |= strengths > 0
         if strengths.any():
             weights = LinkWeights.of(linked.graphs, strengths, WEIGHTS[0], weighted)
-            found.append(_begin_with(weights, plain, linked, targets, config, context, groups))
+            found.append(_begin_with(weights, plain, linked, targets, config, context, groups, folds))
     if not found:
         return plain, LinkChoice(None, refused)
     plain, start, weights = min(found, key=lambda one: one[1].mean_loss)
@@ -120,6 +124,7 @@ def _begin_with(
     config: FitConfig,
     context: FitContext,
     groups: NDArray | None,
+    folds: dict[str, Any],
 ) -> tuple[Start, Start, LinkWeights]:
     """The start without links, that with links, both judged by the same labels, and the weights of the links."""
     views = linked.smoothed(weights)
@@ -127,13 +132,13 @@ def _begin_with(
     plain_context, context = context, replace(context, cache={} if context.cache is None else context.cache)
     context = context.for_data(*context.data_key, "links", *weights_key(weights))
     plain_config, config = config, _with_components(config, targets)
-    attempt = partial(begin, views, targets, config, context, groups, **same_folds(linked.views, plain))
+    attempt = partial(begin, views, targets, config, context, groups, **folds)
     start = attempt(links=linked.links(weights))
     if config.label_noise != 0:
         # Starts are compared by the same labels: those that count if links have a say.
-        targets, sure = targets.with_trust_of(labels_of(start)), replace(config, label_noise=0.0)
-        attempt = partial(begin, views, targets, sure, context, groups, **same_folds(linked.views, plain))
-        plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups)
+        targets, sure = targets.with_trust_of(start.labels), replace(config, label_noise=0.0)
+        attempt = partial(begin, views, targets, sure, context, groups, **folds)
+        plain = begin(linked.views, targets, replace(plain_config, label_noise=0.0), plain_context, groups, **folds)
     for weight in WEIGHTS[1:] if config.calibrate else ():
         heavier = replace(weights, weight=weight)
         candidate = attempt(links=linked.links(heavier))
@@ -145,11 +150,6 @@ def _begin_with(
 def weights_key(weights: LinkWeights) -> tuple[float, ...]:
     """What the smoothed views depend on, for a cache."""
     return (*weights.shares.tolist(), *([] if weights.weighted is None else weights.weighted.astype(float).tolist()))
-
-
-def labels_of(start: Start) -> Targets:
-    """The labels that count in a start, in canonical order."""
-    return start.permutation.undo_targets(start.objective.targets)
 
 
 def _with_components(config: FitConfig, targets: Targets) -> FitConfig:

@@ -12,6 +12,7 @@ from lmssc.core.label_regression import LabelRegressor
 from lmssc.core.objective import IterationState, Objective
 from lmssc.core.permutation import Permutation
 from lmssc.core.second_opinion import SecondOpinion
+from lmssc.core.targets import Targets
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Start:
     history: list[dict[str, float]] = field(default_factory=list)
     candidates: NDArray | None = None
     placement: LabelPlacement | None = None
+
+    @property
+    def labels(self) -> Targets:
+        """The labels that count, in canonical order."""
+        return self.permutation.undo_targets(self.objective.targets)
 
     @property
     def mean_loss(self) -> float:

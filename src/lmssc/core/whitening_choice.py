@@ -7,7 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lmssc.core import view_graph
 from lmssc.core.begin import begin, same_folds
+from lmssc.core.drawn_order import draw_samples, project_views
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.second_opinion import left_out_error
 from lmssc.core.start import Start
@@ -20,9 +22,12 @@ STRENGTHS = (0.5, 1.0)
 """Strengths of the whitening to choose from."""
 N_ERRORS = 0.5
 """Standard errors by which held-out labels have to be found better."""
-MAX_SAMPLES = 4000
+MIN_GAIN = 0.02
+"""Share of their loss by which held-out labels have to be found better: less is chance if the views say nothing."""
+MAX_SAMPLES = view_graph.MAX_SAMPLES
+"""As for the graphs of single views: fits in parts, which are larger, have neither."""
 MAX_SIZE = 1500
-"""Limits on the samples, and on the smaller one of samples and features of a view, for the time that it takes."""
+"""Limit on the smaller one of samples and features of a view, for the time that it takes."""
 MAX_COMPARED = 500
 """Labels that are enough to propose a strength by."""
 MIN_HELD_OUT = 10
@@ -78,7 +83,7 @@ class WhitenedViews:
 
     def context(self, context: FitContext, strength: float) -> FitContext:
         """The context of fits to the views with this strength."""
-        return context.for_data(*context.data_key, "whitened", strength) if strength else context
+        return context.for_data(*context.data_key, "whitened", strength, *self.allowed) if strength else context
 
 
 def _is_small(view: View) -> bool:
@@ -105,7 +110,7 @@ def begin_whitened(
 
     Two judges have to agree, who see the labels in different ways: a regression on all features proposes the strength
     with the smallest leave-one-out error, which is cheap. If that is not 0, the start is repeated with it, and has to
-    find held-out labels better by half a standard error of the mean difference of losses.
+    find held-out labels better, by half a standard error of the mean difference of losses and by 2 % of the loss.
 
     Parameters
     ----------
@@ -124,16 +129,20 @@ def begin_whitened(
     losses = plain.confidence.losses
     if not any(whitened.allowed) or losses is None or len(losses) < MIN_HELD_OUT or plain.mean_loss < MIN_LOSS:
         return 0.0, plain
-    folds = same_folds(whitened.views, plain)
-    strength = propose_strength(whitened, targets, np.argsort(folds["fold_numbers"], kind="stable"))
+    strength = propose_strength(whitened, targets)
     if not strength:
         return 0.0, plain
-    context = whitened.context(context, strength)
-    start = begin(whitened.at(strength), targets, config, context, groups, **folds)
-    return (strength, start) if start.is_better(plain, N_ERRORS) else (0.0, plain)
+    folds = same_folds(whitened.views, plain)
+    start = begin(whitened.at(strength), targets, config, whitened.context(context, strength), groups, **folds)
+    rival = plain
+    if config.label_noise != 0:  # both are compared by the labels that count with whitening
+        sure = replace(config, label_noise=0.0)
+        rival = begin(whitened.views, targets.with_trust_of(start.labels), sure, context, groups, **folds)
+    better = start.is_better(rival, N_ERRORS) and start.mean_loss < (1 - MIN_GAIN) * rival.mean_loss
+    return (strength, start) if better else (0.0, plain)
 
 
-def propose_strength(whitened: WhitenedViews, targets: Targets, order: NDArray) -> float:
+def propose_strength(whitened: WhitenedViews, targets: Targets) -> float:
     """The strength with which a regression on all features has the smallest leave-one-out error.
 
     Parameters
@@ -142,13 +151,12 @@ def propose_strength(whitened: WhitenedViews, targets: Targets, order: NDArray) 
         The views.
     targets : Targets
         Their labels.
-    order : ndarray of int of shape (n,)
-        Random order of the samples.
 
     Returns
     -------
     float
     """
+    order = draw_samples(project_views(whitened.views))
     rows = order[targets.labelled[order]][:MAX_COMPARED]
     known = targets.take(rows)
     return min((0.0, *STRENGTHS), key=lambda strength: left_out_error(whitened.at(strength, rows), known))

@@ -10,6 +10,8 @@ from lmssc.data.view import View
 
 MIN_EIGENVALUE = 1e-10
 """Smaller eigenvalues of the covariance, as a share of the largest, are rounding."""
+MIN_FLOOR = 0.01
+"""Smallest m, as a share of the mean variance of the columns: the median may be rounding."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Whitening:
         array([[2., 1.]])
         """
         dtype = rows.dtype
-        within = rows @ self.directions.astype(dtype, copy=False)
+        directions = self.directions.astype(dtype, copy=False)
+        within = rows @ directions
         within *= (self.factors - self.rest).astype(dtype)
-        return within @ self.directions.T.astype(dtype, copy=False) + dtype.type(self.rest) * rows
+        return within @ directions.T + dtype.type(self.rest) * rows
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,15 @@ class PrincipalVariances:
         Orthonormal.
     variances : ndarray of shape (k,)
         Descending.
+    floor : float
+        m, which is added to the variances: the median of those of all directions, also without variance, or a hundredth
+        of the mean variance of the columns if that is more. It keeps directions of next to no variance, which are noise
+        or rounding, from growing.
     """
 
     directions: NDArray
     variances: NDArray
+    floor: float
 
     @classmethod
     def of(cls, view: View) -> "PrincipalVariances":
@@ -75,22 +83,22 @@ class PrincipalVariances:
         rows = rows.astype(np.float64, copy=False)
         n_rows, width = rows.shape
         values, vectors = linalg.eigh(rows.T @ rows if width <= n_rows else rows @ rows.T)
+        variances = np.maximum(values, 0) / n_rows
+        floor = max(float(np.median(variances)), MIN_FLOOR * float(variances.sum()) / width)
         kept = values > MIN_EIGENVALUE * max(values[-1], np.finfo(float).tiny)
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
         if width > n_rows:
             vectors = rows.T @ vectors / np.sqrt(values)
-        return cls(vectors, values / n_rows)
+        return cls(vectors.astype(view.data.dtype, copy=False), values / n_rows, floor)
 
     def whitening(self, strength: float) -> Whitening:
-        """The whitening that multiplies each direction by (λ + m)^(−strength / 2), with λ its variance, m their median.
-
-        The median keeps directions of next to no variance, which are noise, from growing.
+        """The whitening that multiplies each direction by (λ + m)^(−strength / 2), with λ its variance.
 
         Examples
         --------
-        >>> PrincipalVariances(np.eye(3), np.array([8.0, 1.0, 0.0])).whitening(1.0).factors.round(2)
+        >>> PrincipalVariances(np.eye(3), np.array([8.0, 1.0, 0.0]), 1.0).whitening(1.0).factors.round(2)
         array([0.33, 0.71, 1.  ])
         """
-        floor = float(np.median(self.variances)) if len(self.variances) else 1.0
-        factors, rest = (self.variances + floor) ** (-strength / 2), floor ** (-strength / 2)
-        return Whitening(self.directions, factors, float(rest), float(strength))
+        power = -strength / 2
+        rest = self.floor**power if self.floor > 0 else 1.0  # a view of constants has no directions
+        return Whitening(self.directions, (self.variances + self.floor) ** power, float(rest), float(strength))

@@ -158,10 +158,10 @@ class LMSSC(
         `init="random"`.
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples. It has the same
-        limits as `memory_limit`, and does not use neighbour graphs of single views, which a fit of up to 5,000 samples
-        may use otherwise. By default, dask arrays are fitted on the current client. Workers and this process must share
-        the folder of `checkpoint`, or that of temporary files. The results of dask arrays stay in files there:
-        `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory map.
+        limits as `memory_limit`, and uses neither whitening nor neighbour graphs of single views, which a fit of up to
+        5,000 samples may use otherwise. By default, dask arrays are fitted on the current client. Workers and this
+        process must share the folder of `checkpoint`, or that of temporary files. The results of dask arrays stay in
+        files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -184,7 +184,7 @@ class LMSSC(
     latent_ : ndarray of shape (n, r)
         H.
     loadings_ : list of ndarray of shape (d_v, r)
-        W^v.
+        W^v, for the scaled and, if so, whitened columns.
     graph_ : csr_array of shape (n, n)
         S: rows sum to 1, without self-loops.
     objective_ : ndarray of shape (n_iterations,)
