@@ -161,7 +161,8 @@ class LMSSC(
         limits as `memory_limit`, and uses neither whitening nor neighbour graphs of single views, which a fit of up to
         5,000 samples may use otherwise. By default, dask arrays are fitted on the current client. Workers and this
         process must share the folder of `checkpoint`, or that of temporary files. The results of dask arrays stay in
-        files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory map.
+        files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory
+        map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
