@@ -253,12 +253,14 @@ def draw(rng, case, n=2000):
         "0 to 99": lambda: rng.integers(100, size=size).astype(float),
         "constant": lambda: np.full(size, -999.0),
         "two values": lambda: np.where(rng.random(size) < 0.01, -999.0, 5.0),
+        "rare ones, unknown ones imputed": lambda: np.where(rng.random(size) < 0.1, 0.004, rng.random(size) < 0.004),
     }[case]()
 
 
 ORDINARY = (
     "normal", "log-normal", "heavy log-normal", "Student's t", "1 % ones", "0.1 % ones", "counts",
     "log-normal, 95 % zeros", "far from zero, 10 % zeros", "a rare class apart", "0 to 99", "constant", "two values",
+    "rare ones, unknown ones imputed",
 )  # fmt: skip
 
 

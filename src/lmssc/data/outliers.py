@@ -135,7 +135,8 @@ class Outliers:
         ordinary = np.where(self.has_codes[place] & is_code(values), self.mean[place], np.clip(values, low, high))
         return np.where(outside, ordinary, values)
 
-    def _take(self, which: NDArray) -> Self:
+    def take(self, which: NDArray) -> Self:
+        """Some of the columns."""
         return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
@@ -269,13 +270,13 @@ def _judge(
         np.where(beyond, counts, 0).sum(axis=1),
         np.where(beyond, smallest, np.inf).min(axis=1),
         np.where(beyond, largest, -np.inf).max(axis=1),
-    )._take(found)
+    ).take(found)
     mean, without = _moments_within(raw, outliers)
     decided = deviation[found] >= CRITERIA.min_inflation * without
     if not decided.any():
         return None
     outliers = _keep_frequent(replace(outliers, mean=mean), without, present_count(raw))
-    return outliers._take(decided), without[decided]
+    return outliers.take(decided), without[decided]
 
 
 def _histogram(block: Matrix, columns: NDArray, centre: NDArray, usual: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -204,6 +204,9 @@ def fit_scaling(raw: RawView, scaling: str) -> ViewScaling:
         mean, scale = _moments(raw)
         found = find_outliers(raw, np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 0))
         outliers = None
+        if found is not None:  # the ones of a column of 0, 1 and an imputed value are none
+            numbers = ~_are_indicators(raw)[found[0].columns]
+            found = (found[0].take(numbers), found[1][numbers]) if numbers.any() else None
         if found is not None:
             outliers, deviation = found
             mean[outliers.columns] = outliers.mean
