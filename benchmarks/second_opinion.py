@@ -18,7 +18,7 @@ import numpy as np
 from development import NAMES, STAND_INS, WHEELS, load_views
 
 from lmssc import LMSSC
-from lmssc.core import begin, fit, opinion_trust, whitening_choice
+from lmssc.core import begin, fit, opinion_trust, view_forms
 from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
@@ -60,7 +60,7 @@ def run_one(views, target, rate, repeat):
         return finish(start, state, config)
 
     with (
-        mock.patch.object(whitening_choice, "STRENGTHS", ()),  # one start, which is looked into
+        mock.patch.object(view_forms, "FORMS", ()),  # one start, which is looked into
         mock.patch.object(begin, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),
         mock.patch.object(fit, "_final_answers", keep),
         warnings.catch_warnings(),

@@ -15,7 +15,7 @@ from development import STAND_INS, TEXTS
 from second_opinion import NAMES, run_sets
 
 from lmssc import LMSSC
-from lmssc.core import begin, view_graph, whitening_choice
+from lmssc.core import begin, view_forms, view_graph
 from lmssc.core.laplacian import laplacian
 from lmssc.core.prior_correction import balance
 from lmssc.core.propagation import propagate
@@ -36,7 +36,7 @@ def run_one(views, target, rate, repeat):
         return 0.0, held
 
     with (
-        mock.patch.object(whitening_choice, "STRENGTHS", ()),  # one start, which is looked into
+        mock.patch.object(view_forms, "FORMS", ()),  # one start, which is looked into
         mock.patch.object(begin, "judge_view_graph", judge),
         mock.patch.object(begin, "_with_view_graph", keep),
         warnings.catch_warnings(),

@@ -402,7 +402,7 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     blocks["scaling"] = scaling_markdown(root / FOLDER / "scaling.csv")
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")
     blocks["view graph"] = opinion_markdown(root / FOLDER / "view_graph_loso.csv")
-    blocks["whitening"] = opinion_markdown(root / FOLDER / "whitening_loso.csv")
+    blocks["view forms"] = opinion_markdown(root / FOLDER / "view_forms_loso.csv")
     for name in ("alternation", "ablation"):
         blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
     return blocks

@@ -373,26 +373,26 @@ def test_peers_run_on_the_shares_of_the_tables_and_with_links(benchmarks):
     assert {len(view) for view in views.values()} == {len(target)}
 
 
-def test_whitening_is_judged_on_sets_that_did_not_choose_the_errors(benchmarks, monkeypatch):
-    import whitening
+def test_forms_are_judged_on_sets_that_did_not_choose_the_errors(benchmarks, monkeypatch):
+    import view_forms
     from development import load_views
 
     def split(name, points, errors, gain=0.1):
         own = {"dataset": name, "rate": 0.1, "repeat": 0}
-        plain = {**own, "strength": 0, "errors": 0, "gain": 0, "accuracy": 50}
-        return [plain, {**own, "strength": 0.5, "errors": errors, "gain": gain, "accuracy": 50 + points}]
+        plain = {**own, "form": "standardised", "errors": 0, "gain": 0, "accuracy": 50}
+        return [plain, {**own, "form": "centred", "errors": errors, "gain": gain, "accuracy": 50 + points}]
 
-    assert whitening.choose(split("a", 3, 1.1), 1.0) == 3
-    assert whitening.choose(split("a", 3, 1.1, gain=0.01), 1.0) == 0
-    assert whitening.choose(split("a", 3, 0.9), 1.0) == 0
-    assert whitening.choose(split("a", 3, 0.9)[:1], 1.0) == 0
-    monkeypatch.setattr(whitening, "RATES", (0.1,))
-    monkeypatch.setattr(whitening, "LOSO_FIELDS", ("dataset", "errors", "at 10 %"))
-    monkeypatch.setattr(whitening, "ERRORS", (0.0, 3.0))
+    assert view_forms.choose(split("a", 3, 1.1), 1.0) == 3
+    assert view_forms.choose(split("a", 3, 1.1, gain=0.01), 1.0) == 0
+    assert view_forms.choose(split("a", 3, 0.9), 1.0) == 0
+    assert view_forms.choose(split("a", 3, 0.9)[:1], 1.0) == 0
+    monkeypatch.setattr(view_forms, "RATES", (0.1,))
+    monkeypatch.setattr(view_forms, "LOSO_FIELDS", ("dataset", "errors", "at 10 %"))
+    monkeypatch.setattr(view_forms, "ERRORS", (0.0, 3.0))
     both = split("good", 5, 2) + split("bad", -10, 2)
-    assert [row["at 10 %"] for row in whitening.leave_one_set_out(both)] == [0, -10]
-    found = [*whitening.run_one(*load_views("weak_views"), 0.1, 0)]
-    assert [row["strength"] for row in found] == [0, 1]
+    assert [row["at 10 %"] for row in view_forms.leave_one_set_out(both)] == [0, -10]
+    found = [*view_forms.run_one(*load_views("weak_views"), 0.1, 0)]
+    assert [row["form"] for row in found] == ["standardised", "whitened 1"]
     assert found[1]["errors"] > 2
     assert found[1]["accuracy"] > found[0]["accuracy"] + 10
 

@@ -115,7 +115,7 @@ def test_the_graph_before_learning_is_the_one_the_model_starts_from(words):
     y[:3] = [0, 1, 2]
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lmssc.core.whitening_choice.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
+        patch.setattr("lmssc.core.view_forms.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
         model = LMSSC(label_weight=0, calibrate=False, max_iter=1).fit(data.views, y)
     back = np.argsort(model._order.samples)
     first = seen[0].state.graph.toarray()[np.ix_(back, back)]

@@ -56,7 +56,7 @@ def started(views, y, **parameters):
     seen = []
     begin = lmssc.core.begin.begin
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lmssc.core.whitening_choice.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
+        patch.setattr("lmssc.core.view_forms.begin", lambda *arguments: seen.append(begin(*arguments)) or seen[0])
         LMSSC(max_iter=1, calibrate=False, **parameters).fit(views, y)
     return seen[0].objective, seen[0].state
 

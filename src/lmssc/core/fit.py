@@ -27,7 +27,7 @@ from lmssc.core.propagation import Propagation, rescue_disconnected
 from lmssc.core.saving import History
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
-from lmssc.core.whitening_choice import WhitenedViews, begin_whitened
+from lmssc.core.view_forms import STANDARDISED, Form, FormedViews, begin_formed
 from lmssc.data.views import Views
 
 
@@ -73,19 +73,19 @@ def fit(
     hooks = FitHooks() if hooks is None else hooks
     context = FitContext() if context is None else context
     saved = None if hooks.checkpoint is None else hooks.checkpoint.read()
-    whitened = WhitenedViews.of(views, config)
+    formed = FormedViews.of(views, config)
     if saved is None:
-        strength, start = begin_whitened(whitened, targets, config, context, groups)
-        linked = LinkedViews(whitened.at(strength), graphs)
-        context = whitened.context(context, strength)
-        start, choice = begin_with_links(linked, start, targets, config, context, groups, whitened.views)
+        form, start = begin_formed(formed, targets, config, context, groups)
+        linked = LinkedViews(formed.at(form), graphs)
+        context = formed.context(context, form)
+        start, choice = begin_with_links(linked, start, targets, config, context, groups, formed.views)
     else:
-        strength = saved.get("whitening", 0.0)
-        linked = LinkedViews(whitened.at(strength), graphs)
+        form = Form(*saved.get("form", STANDARDISED))
+        linked = LinkedViews(formed.at(form), graphs)
         start, choice = resume_with_links(linked, targets, config, groups, saved)
     handover, start = [start.state], start.without_state()
     weights = choice.weights
-    saver = FitSaver(start, hooks, choice, strength)
+    saver = FitSaver(start, hooks, choice, form)
     if saved is None:
         saver.save(handover[0], [])
     state, terms, converged = iterate(start, handover, config, hooks, context, saver.save_if_due)
@@ -97,7 +97,7 @@ def fit(
         result,
         targets=result.targets.with_uncounted(targets),
         refused_links=choice.refused,
-        whitenings=whitened.whitenings(strength),
+        changes=formed.changes(form),
     )
     return result if weights is None else _with_links(result, linked, weights, start, answers)
 

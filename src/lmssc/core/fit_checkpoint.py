@@ -15,6 +15,7 @@ from lmssc.core.permutation import Permutation
 from lmssc.core.saving import History, Saver, field_values
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
+from lmssc.core.view_forms import Form
 from lmssc.core.view_graph import add_view_graph
 from lmssc.data.views import Views
 from lmssc.numerics.knn.approximate import choose_search
@@ -37,9 +38,9 @@ _SAVED_START = (
 class FitSaver(Saver[Start, IterationState]):
     """Saves everything that `resume_with_links` needs."""
 
-    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice, whitening: float) -> None:
+    def __init__(self, start: Start, hooks: FitHooks, choice: LinkChoice, form: Form) -> None:
         super().__init__(start, hooks)
-        self.choice, self.whitening = choice, whitening
+        self.choice, self.form = choice, form
 
     def _write(self, checkpoint: CheckpointFile, state: IterationState, history: History) -> None:
         start, objective = self.start, self.start.objective
@@ -55,7 +56,7 @@ class FitSaver(Saver[Start, IterationState]):
                 "history": list(history),
                 "links": None if self.choice.weights is None else field_values(self.choice.weights),
                 "refused_links": self.choice.refused,
-                "whitening": self.whitening,
+                "form": list(self.form),
             }
         )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmssc.core.progress import IterationProgress
 
@@ -30,8 +31,8 @@ class FitConfig:
         Weight of the expected scores P in the distance, in the same units.
     text : bool
         Whether all views are text, whose singular values have no gap between signal and noise.
-    measurements : tuple of int
-        Views of measurements, whose columns may be decorrelated.
+    deviations : mapping of int to ndarray
+        Standard deviations of the columns of each view of measurements, whose form held-out labels may change.
     by_direction : bool
         Whether samples are compared by the direction of their latent position.
     balance : float
@@ -65,7 +66,7 @@ class FitConfig:
     gamma: float = 0.001
     label_weight: float = 1.5
     text: bool = False
-    measurements: tuple[int, ...] = ()
+    deviations: Mapping[int, NDArray] = field(default_factory=dict)
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True

@@ -15,6 +15,7 @@ from lmssc.core.one_class_components import OneClassSamples
 from lmssc.core.predict import NeighborAverage
 from lmssc.core.second_opinion import Opinion, SecondOpinion
 from lmssc.core.targets import Targets
+from lmssc.data.kept_deviations import KeptDeviations
 from lmssc.data.whitening import Whitening
 
 
@@ -79,8 +80,8 @@ class FitResult:
         Samples in components of the graph whose labels are all of one class, if they are known.
     candidates, placement
         As of `Start`.
-    whitenings : sequence of Whitening or None
-        How each scaled view was whitened, if any was.
+    changes : sequence of Whitening, KeptDeviations or None
+        What changed the form of each scaled view.
     refused_links : ndarray of bool of shape (G,), or None
         As of `LinkChoice`.
     """
@@ -112,7 +113,7 @@ class FitResult:
     held_out: tuple[NDArray, NDArray] | None = None
     one_class: OneClassSamples | None = None
     candidates: NDArray | None = None
-    whitenings: Sequence[Whitening | None] = ()
+    changes: Sequence[Whitening | KeptDeviations | None] = ()
     placement: LabelPlacement | None = None
     refused_links: NDArray | None = None
 

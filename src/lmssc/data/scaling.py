@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lmssc.data.column_limits import ColumnLimits, Reach, find_limits
+from lmssc.data.kept_deviations import KeptDeviations
 from lmssc.data.memmap import MappedRows
 from lmssc.data.outliers import Outliers, find_outliers
 from lmssc.data.present_rows import has_negative, map_present, map_values, present_count
@@ -61,10 +62,16 @@ class ViewScaling:
     limits: ColumnLimits | None = None
     whitening: Whitening | None = None
 
-    def whitened(self, whitening: Whitening) -> "ViewScaling":
-        """The same scaling, and then this whitening."""
-        found = f"held-out labels are found better with correlated columns whitened (strength {whitening.strength:g})"
-        return replace(self, whitening=whitening, reason=f"{self.reason}; {found}")
+    def changed(self, change: Whitening | KeptDeviations | None) -> "ViewScaling":
+        """The same scaling, which standardises, and then this change."""
+        better = f"{self.reason}; held-out labels are found better with"
+        if isinstance(change, Whitening):
+            reason = f"{better} correlated columns whitened (strength {change.strength:g})"
+            return replace(self, whitening=change, reason=reason)
+        if change is not None and self.column_scale is not None:
+            scale = self.column_scale * change.weights.astype(self.column_scale.dtype)
+            return replace(self, kind="center", column_scale=scale, reason=f"{better} the variances of columns kept")
+        return self
 
     def reach(self, raw: RawView) -> Reach:
         """How far each sample is beyond the reach of the columns in fit; 0 for a sample that lacks the view."""

@@ -94,11 +94,17 @@ class PrincipalVariances:
     def whitening(self, strength: float) -> Whitening:
         """The whitening that multiplies each direction by (λ + m)^(−strength / 2), with λ its variance.
 
+        A common factor keeps the mean squared row norm.
+
         Examples
         --------
         >>> PrincipalVariances(np.eye(3), np.array([8.0, 1.0, 0.0]), 1.0).whitening(1.0).factors.round(2)
-        array([0.33, 0.71, 1.  ])
+        array([0.85, 1.8 , 2.55])
         """
-        power = -strength / 2
-        rest = self.floor**power if self.floor > 0 else 1.0  # a view of constants has no directions
-        return Whitening(self.directions, (self.variances + self.floor) ** power, float(rest), float(strength))
+        if not len(self.variances):
+            return Whitening(self.directions, self.variances, 1.0, float(strength))
+        factors = (self.variances + self.floor) ** (-strength / 2)
+        scale = np.sqrt(self.variances.sum() / (self.variances * factors**2).sum())
+        return Whitening(
+            self.directions, scale * factors, float(scale * self.floor ** (-strength / 2)), float(strength)
+        )

@@ -370,7 +370,7 @@ class LMSSC(
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
         config = make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
-        return replace(config, measurements=self._measurements())
+        return replace(config, deviations=self._deviations())
 
     def _open_checkpoint(
         self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool
@@ -420,7 +420,7 @@ class LMSSC(
         self._opinion = None if result.opinion is None else result.opinion.take(self._to_input)
         self.second_opinion_ = 0.0 if result.second_opinion is None else result.second_opinion.trust
         self.view_graph_weight_ = result.view_weight
-        self._set_whitenings(result.whitenings)
+        self._set_form(result.changes)
 
     def transform(self, X: Any, present: Masks = None) -> NDArray:
         """Latent positions of samples from the loadings of the views that each has, by least squares.

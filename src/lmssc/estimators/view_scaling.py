@@ -10,6 +10,7 @@ from lmssc.data.batch_units import columns_far_larger, columns_near_zero, is_far
 from lmssc.data.canonical_order import CanonicalOrder
 from lmssc.data.column_limits import Reach
 from lmssc.data.column_names import name_columns
+from lmssc.data.kept_deviations import KeptDeviations
 from lmssc.data.layout import Layout
 from lmssc.data.memmap import release, slices, stored_bytes
 from lmssc.data.missing_views import has_any_view
@@ -76,22 +77,23 @@ class ViewScalingMixin:
         # The views of a problem are copies, which nothing else uses.
         return scale_views(problem.views, self._scalings, in_place=True)
 
-    def _measurements(self) -> tuple[int, ...]:
-        """The views, in canonical order, that "auto" takes for measurements."""
-        wanted = scaling_by_view(self.scaling, self.view_names_)
-        kinds = zip(self._order.views, self._scalings, strict=True)
-        return tuple(i for i, (v, one) in enumerate(kinds) if wanted[v] == "auto" and one.kind == "zscore")
+    def _deviations(self) -> dict[int, NDArray]:
+        """Standard deviations of the columns of the views, in canonical order, that "auto" takes for measurements."""
+        wanted, found = scaling_by_view(self.scaling, self.view_names_), {}
+        for i, (v, scaling) in enumerate(zip(self._order.views, self._scalings, strict=True)):
+            if wanted[v] == "auto" and scaling.kind == "zscore" and scaling.column_scale is not None:
+                scale = scaling.column_scale.astype(np.float64)
+                found[i] = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        return found
 
-    def _set_whitenings(self, whitenings: Sequence[Whitening | None]) -> None:
-        """Keep how the scaled views, in canonical order, were whitened."""
-        self.whitening_ = max((one.strength for one in whitenings if one is not None), default=0.0)
-        if not self.whitening_:
+    def _set_form(self, changes: Sequence[Whitening | KeptDeviations | None]) -> None:
+        """Keep how the form of the scaled views, in canonical order, was changed."""
+        self.whitening_ = max((one.strength for one in changes if isinstance(one, Whitening)), default=0.0)
+        if not any(changes):
             return
-        self._scalings = [
-            scaling if one is None else scaling.whitened(one)
-            for scaling, one in zip(self._scalings, whitenings, strict=True)
-        ]
+        self._scalings = [scaling.changed(one) for scaling, one in zip(self._scalings, changes, strict=True)]
         for v, scaling in zip(self._order.views, self._scalings, strict=True):
+            self.scalings_[self.view_names_[v]] = scaling.kind
             self.scaling_reasons_[self.view_names_[v]] = scaling.reason
 
     def _column_names(self, v: int) -> list[str] | None:

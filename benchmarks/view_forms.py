@@ -1,10 +1,10 @@
-"""What whitening of measurements would gain, and a leave-one-set-out check of how its strength is chosen.
+"""What another form of measurements would gain, and a leave-one-set-out check of how it is chosen.
 
-For every set, rate and repeat: fits without whitening and with the strength that the regression proposes, into
-results/accuracy/whitening.csv: accuracy and log loss on the unlabelled samples, and how much better held-out labels
+For every set, rate and repeat: fits with standardised columns and with the form that the regression proposes, into
+results/accuracy/view_forms.csv: accuracy and log loss on the unlabelled samples, and how much better held-out labels
 are found (mean difference of their losses, in standard errors and as a share of the loss). Then, for each set, the
 number of standard errors to ask for that is best on all *other* sets, and what the rule gains with it on this one,
-into results/accuracy/whitening_loso.csv. A second call resumes.
+into results/accuracy/view_forms_loso.csv. A second call resumes.
 """
 
 import argparse
@@ -20,19 +20,20 @@ from fresh import read_rows
 from second_opinion import RATES
 
 from lmssc import LMSSC
-from lmssc.core import whitening_choice
+from lmssc.core import view_forms
 from lmssc.core.start import Start
 from lmssc.evaluation.splits import stratified_split
 from lmssc.persistence.atomic import write_csv
 
-FIELDS = ("dataset", "rate", "repeat", "strength", "errors", "gain", "accuracy", "log_loss")
+FIELDS = ("dataset", "rate", "repeat", "form", "errors", "gain", "accuracy", "log_loss")
 LOSO_FIELDS = ("dataset", "errors", "at 5 %", "at 10 %", "at 30 %")
+STANDARDISED = "standardised"
 # Standard errors to choose from.
 ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0)
 
 
 def fit_with(n_errors, views, y):
-    """A fit that takes the proposed strength if it gains so many standard errors, and what it gained."""
+    """A fit that takes the proposed form if it gains so many standard errors, and what it gained."""
     found = {"errors": 0.0, "gain": 0.0}
     is_better = Start.is_better
 
@@ -46,7 +47,7 @@ def fit_with(n_errors, views, y):
 
     with (
         mock.patch.object(Start, "is_better", judge),
-        mock.patch.object(whitening_choice, "MIN_GAIN", -np.inf),
+        mock.patch.object(view_forms, "MIN_GAIN", -np.inf),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
@@ -54,29 +55,39 @@ def fit_with(n_errors, views, y):
 
 
 def run_one(views, target, rate, repeat):
-    """Accuracy and losses on one split without whitening and, if a strength is proposed, with it."""
+    """Accuracy and losses on one split with standardised columns and, if another form is proposed, with it."""
     order, given = stratified_split(target, rate, repeat)
     truth = target[order]
     shuffled, y = {name: view[order] for name, view in views.items()}, np.where(given, truth, -1)
     for n_errors in (np.inf, -np.inf):
         clf, found = fit_with(n_errors, shuffled, y)
-        if clf.whitening_ or n_errors == np.inf:
-            answers = clf.label_distributions_[~given]
-            likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
-            yield {
-                "strength": clf.whitening_,
-                "errors": round(found["errors"], 3) if clf.whitening_ else 0.0,
-                "gain": round(found["gain"], 4) if clf.whitening_ else 0.0,
-                "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
-                "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
-            }
+        form = name_of_form(clf)
+        if n_errors < 0 and form == STANDARDISED:
+            return
+        answers = clf.label_distributions_[~given]
+        likelihood = answers[np.arange(len(answers)), np.searchsorted(clf.classes_, truth[~given])]
+        yield {
+            "form": form,
+            "errors": 0.0 if form == STANDARDISED else round(found["errors"], 3),
+            "gain": 0.0 if form == STANDARDISED else round(found["gain"], 4),
+            "accuracy": round(100 * float((clf.transduction_ == truth)[~given].mean()), 3),
+            "log_loss": round(-float(np.log(np.maximum(likelihood, 1e-9)).mean()), 4),
+        }
+
+
+def name_of_form(clf):
+    """What became of the views that "auto" takes for measurements."""
+    if clf.whitening_:
+        return f"whitened {clf.whitening_:g}"
+    kept = any("variances of columns kept" in reason for reason in clf.scaling_reasons_.values())
+    return "centred" if kept else STANDARDISED
 
 
 def choose(records, n_errors):
-    """What the rule of `begin_whitened` gains on one split, in points of accuracy."""
+    """What the rule of `begin_formed` gains on one split, in points of accuracy."""
     plain, *proposed = records
     for one in proposed:
-        if float(one["errors"]) > n_errors and float(one["gain"]) > whitening_choice.MIN_GAIN:
+        if float(one["errors"]) > n_errors and float(one["gain"]) > view_forms.MIN_GAIN:
             return float(one["accuracy"]) - float(plain["accuracy"])
     return 0.0
 
@@ -101,7 +112,7 @@ def main():
     parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of the wheels")
-    parser.add_argument("--out", type=Path, default=Path("results/accuracy/whitening.csv"))
+    parser.add_argument("--out", type=Path, default=Path("results/accuracy/view_forms.csv"))
     arguments = parser.parse_args()
     records = read_rows(arguments.out)
     done = {(record["dataset"], float(record["rate"]), int(record["repeat"])) for record in records}

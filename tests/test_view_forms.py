@@ -1,4 +1,4 @@
-"""Whitening of measurements: the transform, what it keeps, and how held-out labels choose it."""
+"""The forms of measurements: what each does to the views, and how a regression and held-out labels choose."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,16 @@ from scipy import sparse
 
 import lmssc
 from lmssc import LMSSC, LMSSCCV, Graph
-from lmssc.core import begin, whitening_choice
+from lmssc.core import begin, view_forms
 from lmssc.core.confidence import StartConfidence
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.opinion_trust import judge_opinion
 from lmssc.core.permutation import Permutation
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
-from lmssc.core.whitening_choice import STRENGTHS, WhitenedViews
-from lmssc.data.view import View
-from lmssc.data.views import Views
+from lmssc.core.view_forms import FORMS, STANDARDISED, Form, FormedViews
+from lmssc.data.scaling import fit_scalings, scale_views
+from lmssc.data.view import RawView, View
 from lmssc.data.whitening import PrincipalVariances
 from lmssc.datasets import make_multiview
 
@@ -33,12 +33,13 @@ def weak_views(n_samples=240, n_views=5, seed=0):
 
 
 def power_of_covariance(rows, strength):
-    """(C + m·I)^(−strength/2) with C the covariance, and m its median eigenvalue, or 1 % of the mean variance."""
+    """c·(C + m·I)^(−strength/2): m is the median eigenvalue of C or 1 % of its mean variance, c keeps the energy."""
     covariance = rows.T @ rows / len(rows)
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, 0)
     floor = max(np.median(values[-min(rows.shape) :]), 0.01 * np.trace(covariance) / len(covariance))
-    return vectors @ np.diag((values + floor) ** (-strength / 2)) @ vectors.T
+    power = vectors @ np.diag((values + floor) ** (-strength / 2)) @ vectors.T
+    return power * np.sqrt(np.trace(covariance) / np.trace(power @ covariance @ power))
 
 
 @pytest.mark.parametrize("rank", [None, 3])
@@ -67,7 +68,7 @@ def test_directions_of_rounding_alone_do_not_grow(digits):
 
 def test_an_empty_view_stays_empty():
     view = View(np.zeros((5, 3)))
-    for strength in STRENGTHS:
+    for strength in (0.5, 1.0):
         np.testing.assert_array_equal(PrincipalVariances.of(view).whitening(strength).apply(view.data), view.data)
 
 
@@ -83,7 +84,7 @@ def test_factors_of_single_views_no_longer_hide_the_classes():
     unlabelled = y == -1
     clf = LMSSC().fit(views, y)
     plain = LMSSC(scaling="zscore").fit(views, y)
-    assert clf.whitening_ in STRENGTHS
+    assert clf.whitening_ in (0.5, 1)
     assert plain.whitening_ == 0
     assert all("whitened" in reason for reason in clf.scaling_reasons_.values())
     right, before = ((one.transduction_ == target)[unlabelled].mean() for one in (clf, plain))
@@ -135,31 +136,90 @@ def test_without_evidence_nothing_changes():
 
 
 def scaled(views, measurements=None):
-    """The views as whitening sees them."""
-    views = Views.from_arrays([view - view.mean(axis=0) for view in views.values()])
-    measurements = tuple(range(len(views))) if measurements is None else measurements
-    return WhitenedViews.of(views, FitConfig(n_neighbors=10, measurements=measurements))
+    """The views as `begin_formed` gets them."""
+    raws = [RawView(name, np.array(view), None) for name, view in views.items()]
+    scalings = fit_scalings(raws, ["zscore"] * len(raws))
+    deviations = {
+        v: one.std(axis=0) for v, one in enumerate(views.values()) if measurements is None or v in measurements
+    }
+    return FormedViews.of(scale_views(raws, scalings), FitConfig(n_neighbors=10, deviations=deviations))
 
 
-@pytest.mark.parametrize("strength", STRENGTHS)
-def test_views_keep_their_energy_and_others_stay(strength):
-    views = scaled(weak_views()[0], measurements=(0, 2))
-    found = views.at(strength)
+@pytest.mark.parametrize("form", FORMS)
+def test_views_keep_their_energy_and_others_stay(form):
+    raws = weak_views()[0]
+    raws["v0"] = raws["v0"] * np.arange(15)  # one column is constant
+    views = scaled(raws, measurements=(0, 2))
+    found = views.at(form)
     for v, (before, after) in enumerate(zip(views.views, found, strict=True)):
         assert after.squared_norm() == pytest.approx(before.squared_norm())
         assert (after is before) == (v not in (0, 2))
-    some = views.at(strength, np.array([5, 3]))
+    some = views.at(form, np.array([5, 3]))
     np.testing.assert_allclose(some[2].data, found[2].data[[5, 3]])
+
+
+def test_centred_columns_are_those_of_the_scaling_center():
+    raws = [RawView(name, view * np.arange(15), None) for name, view in weak_views()[0].items()]
+    centred = scale_views(raws, fit_scalings(raws, ["center"] * len(raws)))
+    found = scaled({raw.name: raw.data for raw in raws}).at(Form(keeps_deviations=True))
+    for one, other in zip(found, centred, strict=True):
+        np.testing.assert_allclose(one.data, other.data, atol=1e-12)
 
 
 def test_limits(monkeypatch):
     rng = np.random.default_rng(0)
-    views = {"wide": rng.normal(size=(30, 40)), "one": rng.normal(size=(30, 1)), "two": rng.normal(size=(30, 2))}
-    assert scaled(views).allowed == [True, False, True]
-    monkeypatch.setattr(whitening_choice, "MAX_SIZE", 29)
-    assert scaled(views).allowed == [False, False, True]
-    monkeypatch.setattr(whitening_choice, "MAX_SAMPLES", 29)
-    assert scaled(views).allowed == [False, False, False]
+    views = {"wide": rng.normal(size=(30, 40)), "two": rng.normal(size=(30, 2))}
+    assert list(scaled(views).deviations) == [0, 1]
+    assert None not in scaled(views).spectra
+    monkeypatch.setattr(view_forms, "MAX_WHITENED", 29)
+    assert list(scaled(views).deviations) == [0, 1]
+    assert [one is None for one in scaled(views).spectra] == [True, False]
+    monkeypatch.setattr(view_forms, "MAX_SAMPLES", 29)
+    assert not scaled(views).deviations
+
+
+def one_unit(seed=0, n_samples=300):
+    """A view whose columns share a unit: the classes are in few columns that vary, the others are noise of a sensor."""
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 4, n_samples)
+    signal = 2 * rng.normal(size=(4, 12))[target] + 2 * rng.normal(size=(n_samples, 12))
+    return (
+        {"x": np.hstack([signal, 0.1 * rng.normal(size=(n_samples, 188))])},
+        target,
+        np.where(rng.random(n_samples) < 0.2, target, -1),
+    )
+
+
+def test_variances_are_kept_where_standardised_columns_drown_the_classes(tmp_path):
+    views, target, y = one_unit()
+    rows, unlabelled = np.arange(len(y)) < 250, y == -1
+    clf = LMSSC().fit({"x": views["x"][rows]}, y[rows])
+    assert clf.scalings_ == {"x": "center"}
+    assert "variances of columns kept" in clf.scaling_reasons_["x"]
+    assert clf.whitening_ == 0
+    plain = LMSSC(scaling="zscore").fit({"x": views["x"][rows]}, y[rows])
+    right, before = ((one.transduction_ == target[rows])[unlabelled[rows]].mean() for one in (clf, plain))
+    assert right > before + 0.05, (right, before)
+    new = {"x": views["x"][~rows]}
+    found = clf.predict_proba(new)
+    assert (clf.classes_[found.argmax(axis=1)] == target[~rows]).mean() > before
+    clf.save(tmp_path / "model.lmssc")
+    np.testing.assert_array_equal(lmssc.load(tmp_path / "model.lmssc").predict_proba(new), found)
+    centred = LMSSC(scaling="center").fit({"x": views["x"][rows]}, y[rows])
+    assert (centred.transduction_ == clf.transduction_).mean() > 0.98
+    np.testing.assert_array_equal(clf.predict({"x": views["x"][rows]}), clf.transduction_)
+
+
+def test_the_unit_of_a_view_changes_nothing():
+    views, _, y = one_unit(seed=1)
+    clf = LMSSC().fit(views, y)
+    assert clf.scalings_ == {"x": "center"}
+    again = LMSSC().fit({"x": 3.7 * views["x"]}, y)
+    assert again.scalings_ == clf.scalings_
+    np.testing.assert_allclose(again.label_distributions_, clf.label_distributions_, atol=1e-6)
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = LMSSC().fit({"x": views["x"][order]}, y[order])
+    np.testing.assert_array_equal(shuffled.label_distributions_, clf.label_distributions_[order])
 
 
 def test_only_measurements_that_auto_found_are_whitened():
@@ -203,22 +263,28 @@ def test_two_judges_have_to_agree(monkeypatch, gain, spread, n_held_out, propose
     before = np.full(n_held_out, 2.0)
     after = before - gain + spread * noise / noise.std(ddof=1)
     starts = iter([FakeStart(before), FakeStart(after)])
-    monkeypatch.setattr(whitening_choice, "begin", lambda *_, **__: next(starts))
-    monkeypatch.setattr(whitening_choice, "propose_strength", lambda *_: proposed)
+    monkeypatch.setattr(view_forms, "begin", lambda *_, **__: next(starts))
+    monkeypatch.setattr(view_forms, "propose_form", lambda *_: Form(proposed))
     targets = Targets.from_codes(y, 4)
     config = FitConfig(n_neighbors=10)
-    strength, start = whitening_choice.begin_whitened(scaled(views), targets, config, FitContext())
-    assert strength == taken
+    form, start = view_forms.begin_formed(scaled(views), targets, config, FitContext())
+    assert form == Form(taken)
     assert (start.confidence.losses is after) == (taken > 0)
 
 
-def test_the_regression_proposes_what_helps_and_nothing_else():
+def test_the_regression_proposes_what_helps_and_nothing_else(monkeypatch):
     views, target, y = weak_views()
-    assert whitening_choice.propose_strength(scaled(views), Targets.from_codes(y, 4)) == 1
-    means = np.random.default_rng(0).normal(size=(4, 15))
-    strong = {"a": 3 * means[target][:, :2] + np.random.default_rng(1).normal(size=(len(y), 2))}
-    strong["a"] = np.hstack([strong["a"], 0.3 * np.random.default_rng(3).normal(size=(len(y), 20))])
-    assert whitening_choice.propose_strength(scaled(strong), Targets.from_codes(y, 4)) == 0
+    assert view_forms.propose_form(scaled(views), Targets.from_codes(y, 4)) == Form(whitening=1.0)
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(4, 2))[target] * 3 + rng.normal(size=(len(y), 2))
+    strong = {"a": factors @ rng.normal(size=(2, 15)) + rng.normal(size=(len(y), 15))}  # the factors are the classes
+    strong["a"] /= strong["a"].std(axis=0)
+    assert view_forms.propose_form(scaled(strong), Targets.from_codes(y, 4)) == STANDARDISED
+    views, _, y = one_unit()
+    assert view_forms.propose_form(scaled(views), Targets.from_codes(y, 4)) == Form(keeps_deviations=True)
+    same = {name: view / view.std(axis=0) for name, view in weak_views()[0].items()}
+    monkeypatch.setattr(view_forms, "FORMS", (Form(keeps_deviations=True),))
+    assert view_forms.propose_form(scaled(same), Targets.from_codes(weak_views()[2], 4)) == STANDARDISED
 
 
 @pytest.mark.parametrize("n_samples", [240, 3200])
@@ -234,7 +300,7 @@ def test_starts_that_are_compared_hold_out_the_same_labels(monkeypatch, n_sample
 
     monkeypatch.setattr(begin, "judge_opinion", keep)
     monkeypatch.setattr(Start, "is_better", lambda *_: len(folds) == 2)  # of whitening, not of links
-    monkeypatch.setattr(whitening_choice, "MIN_GAIN", -np.inf)
+    monkeypatch.setattr(view_forms, "MIN_GAIN", -np.inf)
     if with_links:
         pairs = np.random.default_rng(0).integers(0, n_samples, size=(2, 8 * n_samples))
         pairs = pairs[:, target[pairs[0]] == target[pairs[1]]]

@@ -1,0 +1,183 @@
+"""The form in which measurements enter a fit: a regression on all features proposes one, held-out labels confirm it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmssc.core import view_graph
+from lmssc.core.begin import begin, same_folds
+from lmssc.core.drawn_order import draw_samples, project_views
+from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.second_opinion import left_out_error
+from lmssc.core.start import Start
+from lmssc.core.targets import Targets
+from lmssc.data.kept_deviations import KeptDeviations
+from lmssc.data.view import MappedView, View
+from lmssc.data.views import Views
+from lmssc.data.whitening import PrincipalVariances, Whitening
+
+N_ERRORS = 0.5
+"""Standard errors by which held-out labels have to be found better."""
+MIN_GAIN = 0.02
+"""Share of their loss by which held-out labels have to be found better: less is chance if the views say nothing."""
+MAX_SAMPLES = view_graph.MAX_SAMPLES
+"""As for the graphs of single views: fits in parts, which are larger, have neither."""
+MAX_WHITENED = 1500
+"""Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
+MIN_LESS_ERROR = 1e-3
+"""Share of the leave-one-out error by which a proposed form has to be better; less is rounding."""
+MAX_COMPARED = 500
+"""Labels that are enough to propose a form by."""
+MIN_HELD_OUT = 10
+"""Held-out labels from which on a choice is left to them."""
+MIN_LOSS = 0.01
+"""Mean loss of held-out labels below which there is nothing to gain."""
+
+
+class Form(NamedTuple):
+    """The form of all views of measurements.
+
+    Attributes
+    ----------
+    whitening : float
+        Strength of the whitening of standardised columns, from 0 to 1.
+    keeps_deviations : bool
+        Whether columns are only centred, and not standardised.
+    """
+
+    whitening: float = 0.0
+    keeps_deviations: bool = False
+
+
+STANDARDISED = Form()
+FORMS = (Form(whitening=0.5), Form(whitening=1.0), Form(keeps_deviations=True))
+"""Forms to choose from, besides `STANDARDISED`."""
+
+
+@dataclass(frozen=True)
+class FormedViews:
+    """The scaled views, and how to change the form of those of measurements.
+
+    Attributes
+    ----------
+    views : Views
+        Scaled, in canonical order; measurements are standardised.
+    deviations : mapping of int to ndarray of shape (d_v,)
+        Standard deviations of the columns of the views whose form may change.
+    """
+
+    views: Views
+    deviations: Mapping[int, NDArray]
+
+    @classmethod
+    def of(cls, views: Views, config: FitConfig) -> "FormedViews":
+        """Measurements in memory may change their form, if the samples are not too many."""
+        allowed = config.deviations.items() if views.n_samples <= MAX_SAMPLES else ()
+        return cls(views, {v: deviations for v, deviations in allowed if _is_dense(views[v])})
+
+    @cached_property
+    def spectra(self) -> list[PrincipalVariances | None]:
+        """Of each view; None for one that is not whitened."""
+        return [
+            PrincipalVariances.of(view) if v in self.deviations and min(view.data.shape) <= MAX_WHITENED else None
+            for v, view in enumerate(self.views)
+        ]
+
+    def changes(self, form: Form) -> list[Whitening | KeptDeviations | None]:
+        """What happens to each view, which keeps its mean squared row norm; None for one that stays as it is."""
+        if form.keeps_deviations:
+            kept = {v: KeptDeviations.of(self.views[v], one) for v, one in self.deviations.items()}
+            return [kept.get(v) for v in range(len(self.views))]
+        if form.whitening:
+            return [None if one is None else one.whitening(form.whitening) for one in self.spectra]
+        return [None] * len(self.views)
+
+    def at(self, form: Form, rows: NDArray | None = None) -> Views:
+        """The views in this form, of all samples or of some."""
+        views = self.views if rows is None else self.views.take(rows)
+        if form == STANDARDISED:
+            return views
+        return Views(
+            [
+                view if change is None else View(change.apply(view.data), None, view.present)
+                for view, change in zip(views, self.changes(form), strict=True)
+            ]
+        )
+
+    def context(self, context: FitContext, form: Form) -> FitContext:
+        """The context of fits to the views in this form."""
+        return context if form == STANDARDISED else context.for_data(*context.data_key, form, *self.deviations)
+
+
+def _is_dense(view: View) -> bool:
+    return isinstance(view.data, np.ndarray) and not isinstance(view, MappedView) and view.offset is None
+
+
+def begin_formed(
+    formed: FormedViews,
+    targets: Targets,
+    config: FitConfig,
+    context: FitContext,
+    groups: NDArray | None = None,
+) -> tuple[Form, Start]:
+    """The form of measurements that finds held-out labels better, and what the alternation starts from with it.
+
+    Two judges have to agree, who see the labels in different ways: a regression on all features proposes the form with
+    the smallest leave-one-out error, which is cheap. If columns are not just standardised in it, the start is repeated,
+    and has to find held-out labels better, by half a standard error of the mean difference of losses and by 2 % of the
+    loss.
+
+    Parameters
+    ----------
+    formed : FormedViews
+        The views.
+    targets, config, context, groups
+        As for `fit`.
+
+    Returns
+    -------
+    form : Form
+        `STANDARDISED` without clear evidence.
+    start : Start
+    """
+    plain = begin(formed.views, targets, config, context, groups)
+    losses = plain.confidence.losses
+    if not formed.deviations or losses is None or len(losses) < MIN_HELD_OUT or plain.mean_loss < MIN_LOSS:
+        return STANDARDISED, plain
+    form = propose_form(formed, targets)
+    if form == STANDARDISED:
+        return STANDARDISED, plain
+    folds = same_folds(formed.views, plain)
+    start = begin(formed.at(form), targets, config, formed.context(context, form), groups, **folds)
+    rival = plain
+    if config.label_noise != 0:  # both are compared by the labels that count in the new form
+        sure = replace(config, label_noise=0.0)
+        rival = begin(formed.views, targets.with_trust_of(start.labels), sure, context, groups, **folds)
+    better = start.is_better(rival, N_ERRORS) and start.mean_loss < (1 - MIN_GAIN) * rival.mean_loss
+    return (form, start) if better else (STANDARDISED, plain)
+
+
+def propose_form(formed: FormedViews, targets: Targets) -> Form:
+    """The form with which a regression on all features has the smallest leave-one-out error.
+
+    Parameters
+    ----------
+    formed : FormedViews
+        The views.
+    targets : Targets
+        Their labels.
+
+    Returns
+    -------
+    Form
+    """
+    order = draw_samples(project_views(formed.views))
+    rows = order[targets.labelled[order]][:MAX_COMPARED]
+    known = targets.take(rows)
+    errors = {form: left_out_error(formed.at(form, rows), known) for form in (STANDARDISED, *FORMS)}
+    errors[STANDARDISED] *= 1 - MIN_LESS_ERROR
+    return min(errors, key=lambda form: errors[form])
