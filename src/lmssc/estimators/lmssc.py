@@ -113,8 +113,8 @@ class LMSSC(
     scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         "auto" chooses by the values of each view, without labels: "log" or "logidf" for word counts, "unit" for
         weighted words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and
-        "zscore", robust against outliers, for other measurements, which are also whitened if held-out labels are found
-        better (`whitening_`). `scaling_reasons_` says why. Other names are "tfidf";
+        "zscore", robust against outliers, for other measurements. These are only centred or also whitened
+        (`whitening_`) if held-out labels are found better. `scaling_reasons_` says why. Other names are "tfidf";
         "mixed", which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which
         standardises the rows. Scaled views are then given equal mean squared row norms. None does not scale.
     impute : {"median", "mean"} or None, default=None
@@ -158,11 +158,11 @@ class LMSSC(
         `init="random"`.
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples. It has the same
-        limits as `memory_limit`, and uses neither whitening nor neighbour graphs of single views, which a fit of up to
-        5,000 samples may use otherwise. By default, dask arrays are fitted on the current client. Workers and this
-        process must share the folder of `checkpoint`, or that of temporary files. The results of dask arrays stay in
-        files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory
-        map.
+        limits as `memory_limit`, and tries neither other forms of measurements nor neighbour graphs of single views, as
+        a fit of up to 5,000 samples does otherwise. By default, dask arrays are fitted on the current client. Workers
+        and this process must share the folder of `checkpoint`, or that of temporary files. The results of dask arrays
+        stay in files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a
+        memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -185,7 +185,7 @@ class LMSSC(
     latent_ : ndarray of shape (n, r)
         H.
     loadings_ : list of ndarray of shape (d_v, r)
-        W^v, for the scaled and, if so, whitened columns.
+        W^v, for the scaled columns, which may be whitened (`whitening_`).
     graph_ : csr_array of shape (n, n)
         S: rows sum to 1, without self-loops.
     objective_ : ndarray of shape (n_iterations,)

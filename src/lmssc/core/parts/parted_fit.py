@@ -47,8 +47,8 @@ def fit_in_parts(
     Parameters
     ----------
     views, targets, config, hooks, context
-        As for `lmssc.core.fit.fit`. All samples have all views, and all labels are certain. Whitening and the
-        graphs of single views, which a fit to up to 5,000 samples tries, are not used.
+        As for `lmssc.core.fit.fit`. All samples have all views, and all labels are certain. Other forms of
+        measurements and graphs of single views, which a fit to up to 5,000 samples tries, are not used.
     places : Places
         Where the parts live.
     on_disk : bool

@@ -119,7 +119,7 @@ class Plan:
     def is_enough_for_all(self, views: Views, config: FitConfig, n_classes: int) -> bool:
         """Whether a fit that is not in parts takes less memory than the limit; a small one always does.
 
-        A small fit may use whitening and the neighbour graphs of single views, which a fit in parts never does.
+        A small fit may use other forms of measurements and graphs of single views, which a fit in parts never does.
         """
         if views.n_samples <= view_graph.MAX_SAMPLES:
             return True
