@@ -28,7 +28,8 @@ UNUSED_LINKS = {
     Unused.DENSE: "most samples are linked to most others, which says nothing about a single one. Keep only the "
     "strongest links of each sample",
     Unused.CHANCE: "linked samples are no more alike than others, neither in their features nor in their labels. If "
-    "that is a surprise, check that they link the right samples: their ids, or the order of rows and columns",
+    "that is a surprise, check that they link the right samples: their ids, or the order of rows and columns. If "
+    "samples of a class are linked to the same others, but not to each other, add the rows of the matrix as a view",
     Unused.HARMFUL: "held-out labels are predicted better without them",
 }
 
