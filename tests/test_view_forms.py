@@ -178,6 +178,13 @@ def test_limits(monkeypatch):
     assert not scaled(views).deviations
 
 
+def test_one_column_in_a_large_unit_does_not_decide_alone():
+    views = {name: view * np.where(np.arange(15) == 3, 100, 1) for name, view in weak_views()[0].items()}
+    views["v1"] = weak_views()[0]["v1"]
+    changes = scaled(views).changes(Form(keeps_deviations=True))
+    assert [v for v, change in enumerate(changes) if change is not None] == [1]
+
+
 def one_unit(seed=0, n_samples=300):
     """A view whose columns share a unit: the classes are in few columns that vary, the others are noise of a sensor."""
     rng = np.random.default_rng(seed)

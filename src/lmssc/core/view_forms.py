@@ -30,6 +30,8 @@ MAX_WHITENED = 1500
 """Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
 MIN_LESS_ERROR = 1e-3
 """Share of the leave-one-out error by which a proposed form has to be better; less is rounding."""
+MAX_SHARE = 2 / 3
+"""Share of the variance of a view in one column above which columns are standardised: it would decide alone."""
 MAX_COMPARED = 500
 """Labels that are enough to propose a form by."""
 MIN_HELD_OUT = 10
@@ -90,8 +92,8 @@ class FormedViews:
     def changes(self, form: Form) -> list[Whitening | KeptDeviations | None]:
         """What happens to each view, which keeps its mean squared row norm; None for one that stays as it is."""
         if form.keeps_deviations:
-            kept = {v: KeptDeviations.of(self.views[v], one) for v, one in self.deviations.items()}
-            return [kept.get(v) for v in range(len(self.views))]
+            kept = {v: one for v, one in self.deviations.items() if _may_share_unit(one)}
+            return [KeptDeviations.of(view, kept[v]) if v in kept else None for v, view in enumerate(self.views)]
         if form.whitening:
             return [None if one is None else one.whitening(form.whitening) for one in self.spectra]
         return [None] * len(self.views)
@@ -111,6 +113,11 @@ class FormedViews:
     def context(self, context: FitContext, form: Form) -> FitContext:
         """The context of fits to the views in this form."""
         return context if form == STANDARDISED else context.for_data(*context.data_key, form, *self.deviations)
+
+
+def _may_share_unit(deviations: NDArray) -> bool:
+    shares = np.square(deviations / max(deviations.max(initial=0), np.finfo(float).tiny))
+    return bool(shares.max(initial=0) <= MAX_SHARE * shares.sum())
 
 
 def _is_dense(view: View) -> bool:
