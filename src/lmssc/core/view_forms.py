@@ -34,7 +34,7 @@ MAX_SHARE = 2 / 3
 """Share of the variance of a view in one column above which columns are standardised: it would decide alone."""
 MAX_COMPARED = 500
 """Labels that are enough to propose a form by."""
-MIN_HELD_OUT = 10
+MIN_HELD_OUT = 5
 """Held-out labels from which on a choice is left to them."""
 MIN_LOSS = 0.01
 """Mean loss of held-out labels below which there is nothing to gain."""
