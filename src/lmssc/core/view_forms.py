@@ -28,7 +28,7 @@ MAX_SAMPLES = view_graph.MAX_SAMPLES
 """As for the graphs of single views: fits in parts, which are larger, have neither."""
 MAX_WHITENED = 1500
 """Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
-MIN_LESS_ERROR = 1e-3
+MIN_LESS_ERROR = 1e-6
 """Share of the leave-one-out error by which a proposed form has to be better; less is rounding."""
 MAX_SHARE = 2 / 3
 """Share of the variance of a view in one column above which columns are standardised: it would decide alone."""
