@@ -69,7 +69,7 @@ class ViewScaling:
             reason = f"{better} correlated columns whitened (strength {change.strength:g})"
             return replace(self, whitening=change, reason=reason)
         if change is not None and self.column_scale is not None:
-            scale = self.column_scale * change.weights.astype(self.column_scale.dtype)
+            scale = (self.column_scale.astype(np.float64) * change.weights).astype(self.column_scale.dtype)
             return replace(self, kind="center", column_scale=scale, reason=f"{better} the variances of columns kept")
         return self
 
