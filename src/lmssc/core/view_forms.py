@@ -28,15 +28,16 @@ MAX_SAMPLES = view_graph.MAX_SAMPLES
 """As for the graphs of single views: fits in parts, which are larger, have neither."""
 MAX_WHITENED = 1500
 """Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
-MIN_LESS_ERROR = 1e-6
-"""Share of the leave-one-out error by which a proposed form has to be better; less is rounding."""
+MIN_LESS_ERROR = {False: 1e-6, True: 0.05}
+"""Share of the leave-one-out error by which a form has to be better to be proposed: whitened columns by more than
+rounding, centred ones clearly, because columns with about the same deviations are much the same standardised."""
 MAX_SHARE = 2 / 3
 """Share of the variance of a view in one column above which columns are standardised: it would decide alone."""
 MAX_COMPARED = 500
 """Labels that are enough to propose a form by."""
 MIN_HELD_OUT = 5
 """Held-out labels from which on a choice is left to them."""
-MIN_LOSS = 0.01
+MIN_LOSS = 0.05
 """Mean loss of held-out labels below which there is nothing to gain."""
 
 
@@ -185,6 +186,7 @@ def propose_form(formed: FormedViews, targets: Targets) -> Form:
     order = draw_samples(project_views(formed.views))
     rows = order[targets.labelled[order]][:MAX_COMPARED]
     known = targets.take(rows)
-    errors = {form: left_out_error(formed.at(form, rows), known) for form in (STANDARDISED, *FORMS)}
-    errors[STANDARDISED] *= 1 - MIN_LESS_ERROR
+    errors = {STANDARDISED: left_out_error(formed.at(STANDARDISED, rows), known)}
+    for form in FORMS:
+        errors[form] = left_out_error(formed.at(form, rows), known) / (1 - MIN_LESS_ERROR[form.keeps_deviations])
     return min(errors, key=lambda form: errors[form])
