@@ -10,7 +10,7 @@ from accuracy_page import FRESH, FRESH_SETS, NOT_PEERS, PEERS, Values, compariso
 from lmssc.paper.markdown import markdown_table
 
 # Sets that have no table of their own.
-FILES = ("cora", "acm", "3sources", "movies")
+FILES = ("cora", "3sources", "movies")
 STAND_INS = ("digits", "handwritten_pca", "msrc_pca", "mnist_pca", "thin_signal", "weak_views")
 WITHOUT_TABLE = (*FILES, *STAND_INS)
 # Points behind the best that count as level, and points that a cell may be behind, beyond two standard errors.
@@ -61,7 +61,7 @@ def read_all(root: Path) -> Values:
         **read_csv(root / FRESH_SETS, "accuracy"),
         **read_runs(root, "accuracy"),
         **comparisons(root, FRESH, "accuracy"),
-        **{name: peers[name] for name in WITHOUT_TABLE if name in peers},
+        **{name: peers[name] for name in WITHOUT_TABLE},
     }
     return joined(tables, peers)
 
@@ -189,7 +189,7 @@ def all_cells_blocks(root: Path) -> dict[str, str]:
         "MSRC-v5, BBCSport, 100Leaves": seven - four,
         "cancer, wine": set(FRESH),
         "22 sets from wheels": set(read_csv(root / FRESH_SETS, "accuracy")),
-        "Cora, ACM, 3Sources, Movies": set(FILES),
+        "Cora, 3Sources, Movies": set(FILES),
         "digits, principal components, simulated": set(STAND_INS),
     }
     return {
