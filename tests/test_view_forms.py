@@ -18,6 +18,7 @@ from lmssc.data.scaling import fit_scalings, scale_views
 from lmssc.data.view import RawView, View
 from lmssc.data.whitening import PrincipalVariances
 from lmssc.datasets import make_multiview
+from lmssc.estimators import lmssc as estimator
 
 
 def weak_views(n_samples=240, n_views=5, seed=0):
@@ -174,8 +175,9 @@ def test_limits(monkeypatch):
     monkeypatch.setattr(view_forms, "MAX_WHITENED", 29)
     assert list(scaled(views).deviations) == [0, 1]
     assert [one is None for one in scaled(views).spectra] == [True, False]
-    monkeypatch.setattr(view_forms, "MAX_SAMPLES", 29)
-    assert not scaled(views).deviations
+    monkeypatch.setattr(view_forms, "MAX_PRODUCTS", 30 * 2 * 2 * 2 - 1)
+    assert [one is None for one in scaled(views).spectra] == [True, True]
+    assert list(scaled(views).deviations) == [0, 1]
 
 
 def test_one_column_in_a_large_unit_does_not_decide_alone():
@@ -227,6 +229,36 @@ def test_the_unit_of_a_view_changes_nothing():
     order = np.random.default_rng(0).permutation(len(y))
     shuffled = LMSSC().fit({"x": views["x"][order]}, y[order])
     np.testing.assert_array_equal(shuffled.label_distributions_, clf.label_distributions_[order])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_some_of_many_samples_decide(monkeypatch, form):
+    if form.keeps_deviations:
+        views, target, y = one_unit(n_samples=600)
+    else:
+        views, target, y = weak_views(600, seed=2)
+        y = np.where(np.arange(600) % 4 == 0, y, -1)
+    for module in (view_forms, estimator):
+        monkeypatch.setattr(module, "MAX_SAMPLES", 400)
+    monkeypatch.setattr(view_forms, "MAX_CALIBRATION_SAMPLES", 350)
+    monkeypatch.setattr(view_forms, "FORMS", (form,))
+    seen = []
+    real = view_forms.begin
+    monkeypatch.setattr(
+        view_forms, "begin", lambda views, *args, **more: seen.append(views) or real(views, *args, **more)
+    )
+    clf = LMSSC().fit(views, y)
+    assert (clf.whitening_, "center" in clf.scalings_.values()) == (form.whitening, form.keeps_deviations)
+    sizes = [found.n_samples for found in seen]
+    assert sizes[0] == sizes[1] <= 400
+    assert sizes[2:] == [600]
+    plain = LMSSC(scaling="zscore").fit(views, y)
+    right, before = ((one.transduction_ == target)[y == -1].mean() for one in (clf, plain))
+    assert right > before + 0.03, (right, before)
+    order = np.random.default_rng(0).permutation(len(y))
+    again = LMSSC().fit({name: view[order] for name, view in views.items()}, y[order])
+    np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order])
+    assert LMSSC(memory_limit="8GB").fit(views, y).scalings_ == plain.scalings_  # as if in parts
 
 
 def test_only_measurements_that_auto_found_are_whitened():

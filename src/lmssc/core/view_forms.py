@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from lmssc.core import view_graph
 from lmssc.core.begin import begin, same_folds
+from lmssc.core.calibration import calibration_sample
 from lmssc.core.drawn_order import draw_samples, project_views
 from lmssc.core.fit_config import FitConfig, FitContext
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS
 from lmssc.core.second_opinion import left_out_error
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
@@ -25,9 +27,11 @@ N_ERRORS = 0.5
 MIN_GAIN = 0.02
 """Share of their loss by which held-out labels have to be found better: less is chance if the views say nothing."""
 MAX_SAMPLES = view_graph.MAX_SAMPLES
-"""As for the graphs of single views: fits in parts, which are larger, have neither."""
+"""With more samples, some of them decide. As for the graphs of single views, fits in parts are larger."""
 MAX_WHITENED = 1500
 """Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
+MAX_PRODUCTS = 10**11
+"""Limit on the multiplications that whiten a view: a few seconds."""
 MIN_LESS_ERROR = {False: 1e-6, True: 0.05}
 """Share of the leave-one-out error by which a form has to be better to be proposed: whitened columns by more than
 rounding, centred ones clearly, because columns with about the same deviations are much the same standardised."""
@@ -78,17 +82,21 @@ class FormedViews:
 
     @classmethod
     def of(cls, views: Views, config: FitConfig) -> "FormedViews":
-        """Measurements in memory may change their form, if the samples are not too many."""
-        allowed = config.deviations.items() if views.n_samples <= MAX_SAMPLES else ()
-        return cls(views, {v: deviations for v, deviations in allowed if _is_dense(views[v])})
+        """Measurements in memory may change their form."""
+        return cls(views, {v: deviations for v, deviations in config.deviations.items() if _is_dense(views[v])})
+
+    @cached_property
+    def order(self) -> NDArray:
+        """The samples in a random order, which their positions in the canonical one do not decide."""
+        return draw_samples(project_views(self.views))
 
     @cached_property
     def spectra(self) -> list[PrincipalVariances | None]:
-        """Of each view; None for one that is not whitened."""
-        return [
-            PrincipalVariances.of(view) if v in self.deviations and min(view.data.shape) <= MAX_WHITENED else None
-            for v, view in enumerate(self.views)
-        ]
+        """Of each view, by some of the samples if they are many; None for one that is not whitened."""
+        few = self.views.n_samples <= MAX_SAMPLES
+        some = self.views if few else self.views.take(np.sort(self.order[:MAX_SAMPLES]))
+        whitened = [v in self.deviations and _can_be_whitened(view) for v, view in enumerate(self.views)]
+        return [PrincipalVariances.of(view) if one else None for view, one in zip(some, whitened, strict=True)]
 
     def changes(self, form: Form) -> list[Whitening | KeptDeviations | None]:
         """What happens to each view, which keeps its mean squared row norm; None for one that stays as it is."""
@@ -114,6 +122,11 @@ class FormedViews:
     def context(self, context: FitContext, form: Form) -> FitContext:
         """The context of fits to the views in this form."""
         return context if form == STANDARDISED else context.for_data(*context.data_key, form, *self.deviations)
+
+
+def _can_be_whitened(view: View) -> bool:
+    n_directions = min(view.data.shape)
+    return n_directions <= MAX_WHITENED and 2 * view.data.size * n_directions <= MAX_PRODUCTS
 
 
 def _may_share_unit(deviations: NDArray) -> bool:
@@ -152,6 +165,9 @@ def begin_formed(
         `STANDARDISED` without clear evidence.
     start : Start
     """
+    if formed.views.n_samples > MAX_SAMPLES:
+        form = _form_of_sample(formed, targets, config, groups)
+        return form, begin(formed.at(form), targets, config, formed.context(context, form), groups)
     plain = begin(formed.views, targets, config, context, groups)
     losses = plain.confidence.losses
     if not formed.deviations or losses is None or len(losses) < MIN_HELD_OUT or plain.mean_loss < MIN_LOSS:
@@ -169,6 +185,18 @@ def begin_formed(
     return (form, start) if better else (STANDARDISED, plain)
 
 
+def _form_of_sample(formed: FormedViews, targets: Targets, config: FitConfig, groups: NDArray | None) -> Form:
+    """The form that is better for some of the samples, as many as judge the confidence of a large fit."""
+    order = formed.order
+    chosen = calibration_sample(targets.codes[order], MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS)
+    rows = np.sort(order[chosen[:MAX_SAMPLES]])
+    known = targets.take(rows)
+    sample = FormedViews(formed.views.take(rows), formed.deviations)
+    if not config.calibrate or propose_form(sample, known) == STANDARDISED:
+        return STANDARDISED
+    return begin_formed(sample, known, config, FitContext(), None if groups is None else groups[rows])[0]
+
+
 def propose_form(formed: FormedViews, targets: Targets) -> Form:
     """The form with which a regression on all features has the smallest leave-one-out error.
 
@@ -183,8 +211,7 @@ def propose_form(formed: FormedViews, targets: Targets) -> Form:
     -------
     Form
     """
-    order = draw_samples(project_views(formed.views))
-    rows = order[targets.labelled[order]][:MAX_COMPARED]
+    rows = formed.order[targets.labelled[formed.order]][:MAX_COMPARED]
     known = targets.take(rows)
     errors = {STANDARDISED: left_out_error(formed.at(STANDARDISED, rows), known)}
     for form in FORMS:

@@ -22,6 +22,7 @@ from lmssc.core.incremental import UpdateMemory
 from lmssc.core.many_classes import fit_many_classes, has_many_classes
 from lmssc.core.parts.parted_fit import fit_in_parts
 from lmssc.core.progress import IterationProgress
+from lmssc.core.view_forms import MAX_SAMPLES
 from lmssc.data.canonical_order import in_input_order
 from lmssc.data.n_jobs import thread_count
 from lmssc.data.parameters import Rule
@@ -153,16 +154,15 @@ class LMSSC(
     memory_limit : str or int, optional
         Memory that the fit may use, such as "8GB" or a number of bytes, in addition to data that are already in memory.
         If it would need more, the samples are divided into parts that live in temporary files, with one of them in
-        memory at a time. The answers are the same, up to rounding; `latent_` and `graph_` are then memory maps. None
-        sets no limit. Does not support graphs, samples that lack views, uncertain labels, `label_noise` or
-        `init="random"`.
+        memory at a time. The answers do not depend on the limit, up to rounding, but other forms of measurements are
+        only tried up to 5,000 samples; `latent_` and `graph_` are then memory maps. None sets no limit. Does not
+        support graphs, samples that lack views, uncertain labels, `label_noise` or `init="random"`.
     client : distributed.Client or str, optional
         Dask cluster, or the address of its scheduler, whose workers hold the parts of the samples. It has the same
-        limits as `memory_limit`, and tries neither other forms of measurements nor neighbour graphs of single views, as
-        a fit of up to 5,000 samples does otherwise. By default, dask arrays are fitted on the current client. Workers
-        and this process must share the folder of `checkpoint`, or that of temporary files. The results of dask arrays
-        stay in files there: `transduction_`, `label_distributions_` and `latent_` are dask arrays, and `graph_` is a
-        memory map.
+        limits as `memory_limit`, and tries neither other forms of measurements nor neighbour graphs of single views. By
+        default, dask arrays are fitted on the current client. Workers and this process must share the folder of
+        `checkpoint`, or that of temporary files. The results of dask arrays stay in files there: `transduction_`,
+        `label_distributions_` and `latent_` are dask arrays, and `graph_` is a memory map.
     n_jobs : int, optional
         Number of threads, at most one per core; −1 for all cores, −2 for all but one. By default the limit of the
         numerical libraries. The result does not depend on it.
@@ -370,6 +370,8 @@ class LMSSC(
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
         config = make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
+        if self.memory_limit is not None and views.n_samples > MAX_SAMPLES:
+            return config  # as in parts, so that the limit does not change the answers
         return replace(config, deviations=self._deviations())
 
     def _open_checkpoint(

@@ -48,7 +48,7 @@ def fit_in_parts(
     ----------
     views, targets, config, hooks, context
         As for `lmssc.core.fit.fit`. All samples have all views, and all labels are certain. Other forms of
-        measurements and graphs of single views, which a fit to up to 5,000 samples tries, are not used.
+        measurements and graphs of single views are not tried.
     places : Places
         Where the parts live.
     on_disk : bool
