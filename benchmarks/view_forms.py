@@ -37,7 +37,7 @@ def fit_with(n_errors, views, y):
     found = {"errors": 0.0, "gain": 0.0}
     is_better = Start.is_better
 
-    def judge(start, plain, _):
+    def judge(start, plain):
         before, after = plain.confidence.losses, start.confidence.losses
         gain = before - after
         error = gain.std(ddof=1) / np.sqrt(len(gain))

@@ -22,8 +22,6 @@ from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views
 from lmssc.data.whitening import PrincipalVariances, Whitening
 
-N_ERRORS = 0.5
-"""Standard errors by which held-out labels have to be found better."""
 MIN_GAIN = 0.02
 """Share of their loss by which held-out labels have to be found better: less is chance if the views say nothing."""
 MAX_SAMPLES = view_graph.MAX_SAMPLES
@@ -149,8 +147,7 @@ def begin_formed(
 
     Two judges have to agree, who see the labels in different ways: a regression on all features proposes the form with
     the smallest leave-one-out error, which is cheap. If columns are not just standardised in it, the start is repeated,
-    and has to find held-out labels better, by half a standard error of the mean difference of losses and by 2 % of the
-    loss.
+    and has to find held-out labels better, by a standard error of the mean difference of losses and by 2 % of the loss.
 
     Parameters
     ----------
@@ -181,7 +178,7 @@ def begin_formed(
     if config.label_noise != 0:  # both are compared by the labels that count in the new form
         sure = replace(config, label_noise=0.0)
         rival = begin(formed.views, targets.with_trust_of(start.labels), sure, context, groups, **folds)
-    better = start.is_better(rival, N_ERRORS) and start.mean_loss < (1 - MIN_GAIN) * rival.mean_loss
+    better = start.is_better(rival) and start.mean_loss < (1 - MIN_GAIN) * rival.mean_loss
     return (form, start) if better else (STANDARDISED, plain)
 
 
