@@ -1,12 +1,14 @@
 """The form in which measurements enter a fit: a regression on all features proposes one, held-out labels confirm it."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lmssc.core import view_graph
 from lmssc.core.begin import begin, same_folds
@@ -18,7 +20,8 @@ from lmssc.core.second_opinion import left_out_error
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.kept_deviations import KeptDeviations
-from lmssc.data.view import MappedView, View
+from lmssc.data.memmap import MappedRows
+from lmssc.data.view import MappedView, RawView, View
 from lmssc.data.views import Views
 from lmssc.data.whitening import PrincipalVariances, Whitening
 
@@ -80,8 +83,8 @@ class FormedViews:
 
     @classmethod
     def of(cls, views: Views, config: FitConfig) -> "FormedViews":
-        """Measurements in memory may change their form."""
-        return cls(views, {v: deviations for v, deviations in config.deviations.items() if _is_dense(views[v])})
+        """Measurements may change their form, unless they are sparse: they would become dense."""
+        return cls(views, {v: deviations for v, deviations in config.deviations.items() if not _is_sparse(views[v])})
 
     @cached_property
     def order(self) -> NDArray:
@@ -91,10 +94,12 @@ class FormedViews:
     @cached_property
     def spectra(self) -> list[PrincipalVariances | None]:
         """Of each view, by some of the samples if they are many; None for one that is not whitened."""
-        few = self.views.n_samples <= MAX_SAMPLES
-        some = self.views if few else self.views.take(np.sort(self.order[:MAX_SAMPLES]))
+        some = None if self.views.n_samples <= MAX_SAMPLES else np.sort(self.order[:MAX_SAMPLES])
         whitened = [v in self.deviations and _can_be_whitened(view) for v, view in enumerate(self.views)]
-        return [PrincipalVariances.of(view) if one else None for view, one in zip(some, whitened, strict=True)]
+        return [
+            PrincipalVariances.of(_in_memory(view, some)) if one else None
+            for view, one in zip(self.views, whitened, strict=True)
+        ]
 
     def changes(self, form: Form) -> list[Whitening | KeptDeviations | None]:
         """What happens to each view, which keeps its mean squared row norm; None for one that stays as it is."""
@@ -112,7 +117,7 @@ class FormedViews:
             return views
         return Views(
             [
-                view if change is None else View(change.apply(view.data), None, view.present)
+                view if change is None else _changed(view, change)
                 for view, change in zip(views, self.changes(form), strict=True)
             ]
         )
@@ -124,7 +129,7 @@ class FormedViews:
 
 def _can_be_whitened(view: View) -> bool:
     n_directions = min(view.data.shape)
-    return n_directions <= MAX_WHITENED and 2 * view.data.size * n_directions <= MAX_PRODUCTS
+    return n_directions <= MAX_WHITENED and 2 * math.prod(view.data.shape) * n_directions <= MAX_PRODUCTS
 
 
 def _may_share_unit(deviations: NDArray) -> bool:
@@ -132,8 +137,25 @@ def _may_share_unit(deviations: NDArray) -> bool:
     return bool(shares.max(initial=0) <= MAX_SHARE * shares.sum())
 
 
-def _is_dense(view: View) -> bool:
-    return isinstance(view.data, np.ndarray) and not isinstance(view, MappedView) and view.offset is None
+def _is_sparse(view: View) -> bool:
+    return sparse.issparse(view.data.array if isinstance(view.data, MappedRows) else view.data)
+
+
+def _in_memory(view: View, rows: NDArray | None) -> View:
+    """The view of some samples, or of all."""
+    if rows is None and not isinstance(view, MappedView):
+        return view
+    return Views([view]).take(np.arange(view.data.shape[0]) if rows is None else rows)[0]
+
+
+def _changed(view: View, change: Whitening | KeptDeviations) -> View:
+    if isinstance(view, MappedView):
+        return replace(view, scale=partial(_scale_and_change, view.scale, change))
+    return replace(view, data=change.apply(view.data))
+
+
+def _scale_and_change(scale: Callable[[RawView], View], change: Whitening | KeptDeviations, raw: RawView) -> View:
+    return _changed(scale(raw), change)
 
 
 def begin_formed(

@@ -31,7 +31,7 @@ class KeptDeviations:
         array([0.849, 1.131])
         """
         relative = deviations / max(deviations.max(initial=0), np.finfo(deviations.dtype).tiny)
-        energies = np.einsum("ij,ij->j", view.data, view.data, dtype=np.float64)
+        energies = sum(np.einsum("ij,ij->j", b.data, b.data, dtype=np.float64) for _, b in view.blocks())
         before, after = energies.sum(), energies @ relative**2
         return cls(relative * np.sqrt(before / after) if after > 0 else np.ones_like(relative))
 
