@@ -478,6 +478,20 @@ def test_components_are_kept_where_none_stands_out():
     assert right[0] > right[1] + 0.1
 
 
+def test_classes_of_tight_clusters_stay_apart():
+    """Two of eight classes are 20 times as tight as the others: F alone decided there, and one drew in the other."""
+    rng = np.random.default_rng(1)
+    centres = 1.5 * rng.normal(size=(8, 6))
+    centres[1] = centres[0] + 0.05 * rng.normal(size=6)
+    deviations = np.array([0.05, 0.05, 1, 1, 1, 1, 1, 1])
+    points = np.vstack([c + d * rng.normal(size=(25, 6)) for c, d in zip(centres, deviations, strict=True)])
+    target = np.arange(200) // 25
+    y = np.where(np.arange(200) % 25 < 5, target, -1)
+    first, last = (LMSSC(max_iter=n).fit([points, points**2], y).transduction_ for n in (1, 30))
+    assert (first == target)[y < 0].mean() > 0.75
+    assert (first == last).mean() > 0.97
+
+
 class TestProgress:
     def test_callback_hears_every_iteration(self, small):
         heard = []

@@ -24,6 +24,9 @@ MIN_QUERIES_PER_POINT = 0.05
 BATCH_ROWS = 4096
 # Rows whose differences from their neighbours are in memory at a time: they fit into the cache.
 MEASURED_ROWS = 64
+# Share of samples that are in the tightest clusters: where neighbours are much closer than the median, F alone would
+# decide who is one, and a class could draw in another, sample by sample.
+TIGHT_SHARE = 0.1
 
 
 def usual_neighbors(n_samples: int, n_labels: int, n_classes: int) -> int:
@@ -397,7 +400,7 @@ def graph_from_rows(indices: NDArray, weights: NDArray, n_points: int) -> sparse
 
 
 def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -> float:
-    """Median over the given rows of S of the mean squared distance to the neighbours, Σ_j s_ij·‖z_i − z_j‖².
+    """Mean squared distance to the neighbours, Σ_j s_ij·‖z_i − z_j‖², that a tenth of the given rows of S fall below.
 
     Examples
     --------
@@ -412,7 +415,7 @@ def neighbor_distance(graph: sparse.csr_array, points: NDArray, rows: NDArray) -
         differences = points[rows[batch]][row] - points[some.indices]
         squares = np.einsum("ij,ij->i", differences, differences, dtype=np.float64)
         means[batch] = np.bincount(row, some.data * squares, some.shape[0])
-    return float(np.median(means))
+    return float(np.quantile(means, TIGHT_SHARE))
 
 
 def stack_coordinates(parts: Sequence[tuple[NDArray, float]], dtype: np.dtype) -> NDArray:

@@ -82,8 +82,8 @@ class LMSSC(
         Weight β of the smoothness of H over the graph. Above 1, neighbours merge.
     gamma : float, default=0.001
         Weight γ of the smoothness of F over the graph. With `init="svd"` it is relative to the variance of Z at the
-        start, or to three times the median squared distance between neighbours if that is smaller, so that one value
-        suits all data.
+        start, or to three times the squared distance between neighbours that a tenth of the samples fall below if that
+        is smaller, so that one value suits all data.
     label_weight : float, default=1.5
         Weight of P in the distance, relative to the variance of Z. 0 leaves P out, as in the paper. Used with
         `init="svd"` only.
