@@ -33,6 +33,8 @@ MAX_WHITENED = 1500
 """Limit on the smaller one of samples and features of a view that is whitened, for the time that it takes."""
 MAX_PRODUCTS = 10**11
 """Limit on the multiplications that whiten a view: a few seconds."""
+MIN_COVARIANCE_ROWS, COVARIANCE_ROWS_PER_COLUMN = 2000, 4
+"""Larger views are whitened by the covariance of so many samples, or so many for each column, to save time."""
 MIN_LESS_ERROR = {False: 1e-6, True: 0.05}
 """Share of the leave-one-out error by which a form has to be better to be proposed: whitened columns by more than
 rounding, centred ones clearly, because columns with about the same deviations are much the same standardised."""
@@ -94,12 +96,19 @@ class FormedViews:
     @cached_property
     def spectra(self) -> list[PrincipalVariances | None]:
         """Of each view, by some of the samples if they are many; None for one that is not whitened."""
-        some = None if self.views.n_samples <= MAX_SAMPLES else np.sort(self.order[:MAX_SAMPLES])
         whitened = [v in self.deviations and _can_be_whitened(view) for v, view in enumerate(self.views)]
         return [
-            PrincipalVariances.of(_in_memory(view, some)) if one else None
+            PrincipalVariances.of(self._some_rows(view)) if one else None
             for view, one in zip(self.views, whitened, strict=True)
         ]
+
+    def _some_rows(self, view: View) -> View:
+        """As many samples as tell the covariance of the columns, in memory."""
+        n_samples, width = view.data.shape
+        n_rows = min(max(MIN_COVARIANCE_ROWS, COVARIANCE_ROWS_PER_COLUMN * width), MAX_SAMPLES)
+        if n_rows < n_samples:
+            return Views([view]).take(np.sort(self.order[:n_rows]))[0]
+        return Views([view]).take(np.arange(n_samples))[0] if isinstance(view, MappedView) else view
 
     def changes(self, form: Form) -> list[Whitening | KeptDeviations | None]:
         """What happens to each view, which keeps its mean squared row norm; None for one that stays as it is."""
@@ -139,13 +148,6 @@ def _may_share_unit(deviations: NDArray) -> bool:
 
 def _is_sparse(view: View) -> bool:
     return sparse.issparse(view.data.array if isinstance(view.data, MappedRows) else view.data)
-
-
-def _in_memory(view: View, rows: NDArray | None) -> View:
-    """The view of some samples, or of all."""
-    if rows is None and not isinstance(view, MappedView):
-        return view
-    return Views([view]).take(np.arange(view.data.shape[0]) if rows is None else rows)[0]
 
 
 def _changed(view: View, change: Whitening | KeptDeviations) -> View:
