@@ -137,10 +137,11 @@ def kernel_ridge(Z, F, labelled, ridge=1e-3):
     return f - f.mean(axis=0)
 
 
-def mean_kernel(Xs, present, landmarks, linear=False, laplacian=0.0):
+def mean_kernel(Xs, present, landmarks, linear=False, laplacian=0.0, weights=None):
     """Mean of the views' kernels between samples and landmarks, entry by entry; widths and centres by the landmarks."""
     n, V = len(Xs[0]), len(Xs)
     has = np.ones((n, V), dtype=bool) if present is None else np.asarray(present).T
+    a = np.ones(V) if weights is None else np.asarray(weights)
     K = np.zeros((n, len(landmarks)))
     for v, X in enumerate(Xs):
         seen = [j for j in landmarks if has[j, v]]
@@ -154,7 +155,7 @@ def mean_kernel(Xs, present, landmarks, linear=False, laplacian=0.0):
                     near += laplacian * np.exp(-np.abs(X[i] - X[j]).sum() / width)
                     if linear:
                         near = (X[i] - centre) @ (X[j] - centre) / spread
-                    K[i, place] += near / np.sqrt(has[i].sum() * has[j].sum())
+                    K[i, place] += a[v] * near / np.sqrt((has[i] @ a) * (has[j] @ a))
     return K
 
 

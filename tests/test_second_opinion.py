@@ -1,5 +1,7 @@
 """The second opinion: kernel ridge regression on all features, and how far it is trusted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -55,19 +57,21 @@ def as_views(Xs, present=None):
 
 
 KINDS = [{}, {"linear": True}, {"laplacian": 1.0}, {"laplacian": 0.5}]
+WEIGHTS = np.array([0.2, 2.0, 0.8])
 
 
 def kind(kernel):
     return {"linear": kernel.linear, "laplacian": kernel.laplacian}
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lacking", [False, True])
-def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking, kind):
+def test_kernel_is_the_mean_over_the_views_that_both_have(small, lacking, kind, weights):
     Xs, present, _ = small
     views = as_views(Xs, present if lacking else None)
-    found = MeanKernel.of(views.take(np.arange(14)), **kind)(views)
-    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14), **kind)
+    found = replace(MeanKernel.of(views.take(np.arange(14)), **kind), weights=weights)(views)
+    right = oracles.mean_kernel(Xs, present if lacking else None, np.arange(14), **kind, weights=weights)
     np.testing.assert_allclose(found, right, atol=1e-9)
     assert np.linalg.eigvalsh(right[:14]).min() > -1e-9
 
@@ -140,7 +144,8 @@ def samples_of(case):
 @pytest.mark.parametrize(
     ("case", "expected"), [("thresholds", {"laplacian": 1.0}), ("sum", {"linear": True}), ("circles", {})]
 )
-def test_kernel_is_gaussian_unless_another_finds_left_out_labels_better(case, expected):
+def test_kernel_is_gaussian_unless_another_finds_left_out_labels_better(case, expected, monkeypatch):
+    monkeypatch.setattr(second_opinion, "POWERS", ())
     Xs, codes = samples_of(case)
     Y = np.eye(codes.max() + 1)[codes]
     regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, len(Y[0])), laplacian=True)
@@ -156,6 +161,59 @@ def test_kernel_is_gaussian_unless_another_finds_left_out_labels_better(case, ex
     assert KINDS[chosen] == expected
     assert kind(regression.kernel) == {"linear": False, "laplacian": 0.0} | KINDS[chosen]
     np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[chosen], rtol=1e-5)
+
+
+def unequal_views(n=300):
+    """One view of five classes, and three of factors that have nothing to do with them."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 5, n)
+    views = [rng.normal(size=(n, 3)) @ rng.normal(size=(3, 20)) + rng.normal(size=(n, 20)) for _ in range(3)]
+    return [1.1 * rng.normal(size=(5, 20))[codes] + rng.normal(size=(n, 20)), *views], codes
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_views_that_explain_more_weigh_more_where_left_out_labels_say_so(lacking):
+    Xs, codes = unequal_views(80)
+    present = np.random.default_rng(0).random((4, 80)) < 0.8 if lacking else None
+    regression = OpinionRegression(as_views(Xs, present), Targets.from_codes(codes, 5))
+    kernel = regression.kernel
+    Y, rows, losses, alone = np.eye(5)[codes], np.arange(80), [], []
+    for v, X in enumerate(Xs):
+        K = oracles.mean_kernel([X], None if present is None else present[[v]], rows, kernel.linear)
+        alone.append(min(leave_one_out(K, Y, ridge).sum() for ridge in RIDGES))
+    nothing = min(leave_one_out(np.zeros((80, 80)), Y, ridge).sum() for ridge in RIDGES)
+    explained = np.maximum(1 - np.array(alone) / nothing, second_opinion.MIN_EXPLAINED)
+    candidates = [None, *(explained**power / np.mean(explained**power) for power in second_opinion.POWERS)]
+    for weights in candidates:
+        K = oracles.mean_kernel(Xs, present, rows, kernel.linear, weights=weights)
+        losses.append(min((leave_one_out(K, Y, ridge) for ridge in RIDGES), key=np.sum))
+    best = min((1, 2), key=lambda i: losses[i].sum())
+    gain = losses[0] - losses[best]
+    assert gain.mean() > second_opinion.ERRORS_OF_WEIGHTS * gain.std(ddof=1) / np.sqrt(80)
+    np.testing.assert_allclose(kernel.weights, candidates[best], rtol=1e-6)
+    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[best], rtol=1e-5)
+
+
+def test_views_weigh_alike_where_they_explain_as_much():
+    views, _, y = spread_thinly()
+    for Xs in (views, views[:1]):
+        assert OpinionRegression(as_views(Xs), Targets.from_codes(y, 4)).kernel.weights is None
+
+
+def test_fit_with_views_that_weigh_differently(tmp_path):
+    """They pay, whatever the order of the views, and a sample without the best one has the opinion of the others."""
+    Xs, truth = unequal_views()
+    y = np.where(np.arange(300) < 100, truth, -1)
+    clf = LMSSC(second_opinion=0.9).fit(Xs, y)
+    assert clf._second_opinion.kernel.weights is not None
+    np.testing.assert_array_equal(
+        LMSSC(second_opinion=0.9).fit(Xs[::-1], y).label_distributions_, clf.label_distributions_
+    )
+    clf.save(tmp_path / "model.lmssc")
+    new = [X[200:] + 0.01 for X in Xs]
+    np.testing.assert_array_equal(load(tmp_path / "model.lmssc").predict_proba(new), clf.predict_proba(new))
+    new[0] = np.full_like(new[0], np.nan)
+    assert np.isfinite(clf.predict_proba(new)).all()
 
 
 def test_laplacian_kernels_are_not_tried_if_they_would_take_long(monkeypatch):
@@ -249,7 +307,8 @@ def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, la
     present = present if lacking else None
     targets = Targets.from_codes(codes, 3)
     regression = OpinionRegression(as_views(Xs, present), targets, laplacian=laplacian)
-    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), **kind(regression.kernel)), np.eye(3)[codes[:14]]
+    chosen = kind(regression.kernel) | {"weights": regression.kernel.weights}
+    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), **chosen), np.eye(3)[codes[:14]]
     ridge = min(RIDGES, key=lambda ridge: leave_one_out(K, Y, ridge).sum())
     assert regression.fit.ridge == ridge
     right = softmax(oracles.second_opinion(K, Y, ridge) / regression.temperature, axis=1)

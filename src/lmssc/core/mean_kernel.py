@@ -1,7 +1,7 @@
 """Mean of the views' kernels between samples and landmarks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ BATCH_NUMBERS = 1 << 20
 class MeanKernel:
     """Mean over the views of Gaussian, Laplacian or linear kernels between samples and landmarks.
 
-    k(i, j) = Σ_v k_v(i, j) / √(c_i·c_j), over the views that both have; c_i is the number of views of sample i.
+    k(i, j) = Σ_v a_v·k_v(i, j) / √(c_i·c_j), over the views that both have; a_v is the weight of a view, by default 1,
+    and c_i the sum of these over the views of sample i.
     Gaussian: k_v = exp(−‖x_i^v − x_j^v‖² / 2s_v), so that k is 1 for identical samples, whatever views are missing.
-    Laplacian: k_v = exp(−‖x_i^v − x_j^v‖₁ / a_v), which sees the features one by one, as decision trees do.
+    Laplacian: k_v = exp(−‖x_i^v − x_j^v‖₁ / b_v), which sees the features one by one, as decision trees do.
     Linear: k_v = (x_i^v − m_v)·(x_j^v − m_v) / s_v, which is 1 on average. All are positive semi-definite.
 
     Attributes
@@ -40,7 +41,9 @@ class MeanKernel:
     laplacian : float
         Share of the Laplacian kernels; the rest is Gaussian.
     widths : ndarray of shape (V,), or None
-        a_v: mean absolute distance between two rows of a view; None without Laplacian kernels.
+        b_v: mean absolute distance between two rows of a view; None without Laplacian kernels.
+    weights : ndarray of shape (V,), or None
+        a_v, positive; None if all are 1.
     """
 
     landmarks: list[View]
@@ -48,6 +51,7 @@ class MeanKernel:
     linear: bool = False
     laplacian: float = 0.0
     widths: NDArray | None = None
+    weights: NDArray | None = None
 
     @classmethod
     def of(cls, landmarks: Views, *, linear: bool = False, laplacian: float = 0.0) -> "MeanKernel":
@@ -69,18 +73,34 @@ class MeanKernel:
         """Kernel between samples and landmarks, of shape (n, m)."""
 
         def of_batch(batch: Views) -> NDArray:
-            return np.sum(list(self.by_view(batch)), axis=0) / np.sqrt(_view_counts(batch))[:, None]
+            return np.sum(list(self.by_view(batch)), axis=0) / np.sqrt(self.totals(presence(batch)))[:, None]
 
         return map_batches(of_batch, views, self.landmarks[0].data.shape[0])
 
     def by_view(self, views: Views) -> Iterator[NDArray]:
-        """Kernel of each view between samples and landmarks, divided by √c_j of the landmark."""
-        counts = np.sqrt(_view_counts(Views(self.landmarks)))
+        """Kernel of each view between samples and landmarks, times a_v and divided by √c_j of the landmark."""
+        totals = np.sqrt(self.totals(presence(Views(self.landmarks))))
         for v, (view, landmarks) in enumerate(zip(views, self.landmarks, strict=True)):
-            near = self._of_view(view.points(), landmarks, v) / counts
+            near = self._of_view(view.points(), landmarks, v) * (self.shares[v] / totals)
             if landmarks.present is not None:
                 near *= landmarks.present
             yield view.keep_present(near)
+
+    def totals(self, has: NDArray) -> NDArray:
+        """c_i of samples that have the views in their rows of `has`, (n, V); of a sample without any view, 1."""
+        totals = has @ self.shares
+        return np.where(totals > 0, totals, 1.0)
+
+    def only(self, v: int, n_landmarks: int) -> "MeanKernel":
+        """The kernel of one view, with the first of the landmarks."""
+        widths = None if self.widths is None else self.widths[[v]]
+        landmarks = Views([self.landmarks[v]]).take(np.arange(n_landmarks))
+        return replace(self, landmarks=list(landmarks), spreads=self.spreads[[v]], widths=widths, weights=None)
+
+    @property
+    def shares(self) -> NDArray:
+        """a_v of all views."""
+        return np.ones(len(self.landmarks)) if self.weights is None else self.weights
 
     def _of_view(self, points: Matrix, landmarks: View, v: int) -> NDArray:
         """k_v between rows and all landmarks."""
@@ -165,9 +185,10 @@ def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks:
     return np.concatenate(threaded_map(of_rows, gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))))
 
 
-def _view_counts(views: Views) -> NDArray:
-    """Number of views that each sample has; a sample without any counts as having one."""
-    return np.maximum(len(views) - views.missing_counts(), 1)
+def presence(views: Views) -> NDArray:
+    """Which views each sample has, of shape (n, V)."""
+    everyone = np.ones(views.n_samples, dtype=bool)
+    return np.stack([everyone if view.present is None else view.present for view in views], axis=1)
 
 
 def _spread(view: View) -> float:

@@ -9,7 +9,7 @@ from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from lmssc.core.mean_kernel import MeanKernel, map_batches
+from lmssc.core.mean_kernel import MeanKernel, map_batches, presence
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 
@@ -26,6 +26,10 @@ CONSTANT = 1.0
 MAX_ABSOLUTE_DIFFERENCES = 200_000_000
 # Standard errors by which a Laplacian kernel has to be better: two are tried, the chance of one is that of one error.
 ERRORS_OF_LAPLACIAN = 1.4
+# Views are weighed by their share of explained variance, or its square: powers that are tried, and standard errors by
+# which the kernel has to be better; the least share; and labels that are enough to measure it.
+POWERS, ERRORS_OF_WEIGHTS = (1.0, 2.0), 1.4
+MIN_EXPLAINED, MAX_WEIGHED = 0.01, 500
 # Eigenvalues of the kernel below this share of the largest are rounding.
 MIN_EIGENVALUE = 1e-12
 # Largest trust: with more, labels would hardly travel over the graph.
@@ -174,7 +178,8 @@ class OpinionRegression:
     It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
     them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear one are smaller by more
     than a standard error, or those of a Laplacian one or of half a Gaussian and half a Laplacian one by more than 1.4.
-    The temperature has the largest leave-one-out likelihood.
+    Views that explain more alone weigh more, if that makes the errors smaller by 1.4 standard errors, too. The
+    temperature has the largest leave-one-out likelihood.
 
     Parameters
     ----------
@@ -212,6 +217,10 @@ class OpinionRegression:
         )
         self._replace_by([linear], 1.0)
         self._replace_by(others, ERRORS_OF_LAPLACIAN)
+        if len(self.fit.kernel.landmarks) > 1:
+            weighed = [replace(self.fit.kernel, weights=one) for one in self._view_weights(rows, weights)]
+            fits = [KernelRidge(kernel, kernel(rows), self.targets, weights) for kernel in weighed]
+            self._replace_by(fits, ERRORS_OF_WEIGHTS)
         self.kernel = self.fit.kernel
         self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
 
@@ -222,6 +231,22 @@ class OpinionRegression:
             best = min(range(len(errors)), key=lambda i: float(np.square(errors[i]).sum()))
             if has_smaller_errors(errors[best], self.fit.errors * self.fit.roots, n_errors):
                 self.fit = others[best]
+
+    def _view_weights(self, rows: Views, weights: NDArray | None) -> list[NDArray]:
+        """Weights of the views, with mean 1: powers of the variance that a regression on each alone explains."""
+        n_some = min(self.fit.kernel.landmarks[0].data.shape[0], MAX_WEIGHED)
+        targets, weights = self.targets[:n_some], None if weights is None else weights[:n_some]
+
+        def left_out(kernel: MeanKernel, values: NDArray) -> float:
+            fit = KernelRidge(kernel, values, targets, weights)
+            return float(np.square(fit.errors * fit.roots).sum())
+
+        alone = [self.fit.kernel.only(v, n_some) for v in range(len(rows))]
+        some = rows.take(np.arange(n_some))
+        errors = np.array([left_out(one, one(Views([view]))) for one, view in zip(alone, some, strict=True)])
+        nothing = left_out(alone[0], np.zeros((n_some, n_some)))
+        explained = np.maximum(1 - errors / max(nothing, np.finfo(float).tiny), MIN_EXPLAINED)
+        return [explained**power / np.mean(explained**power) for power in POWERS]
 
     def _positions(self, samples: NDArray) -> NDArray:
         return np.flatnonzero(np.isin(self.rows, samples))
@@ -343,22 +368,16 @@ class SecondOpinion:
         """
         contributions, has = self.by_view(views), presence(views)
         logs = [np.log(np.maximum(part, np.finfo(float).tiny)) for part in (opinions, self.decide(contributions, has))]
-        shift = self.temperature * (logs[0] - logs[1]) / np.sqrt(np.maximum(has.sum(axis=1), 1))[:, None]
-        return contributions + has.T[:, :, None] * shift
+        shift = self.temperature * (logs[0] - logs[1]) / np.sqrt(self.kernel.totals(has))[:, None]
+        return contributions + (has * self.kernel.shares).T[:, :, None] * shift
 
     def decide(self, contributions: NDArray, has: NDArray) -> NDArray:
         """Q from the contributions of the views, of which each sample has those in its row of `has`, (n, V)."""
-        counts = np.sqrt(np.maximum(has.sum(axis=1), 1))[:, None]
-        scores = np.einsum("vij,iv->ij", contributions, has.astype(float)) / counts
+        totals = np.sqrt(self.kernel.totals(has))[:, None]
+        scores = np.einsum("vij,iv->ij", contributions, has.astype(float)) / totals
         return softmax((scores + CONSTANT * self.coefficients.sum(axis=0)) / self.temperature, axis=1)
 
     def blend(self, scores: NDArray, opinions: NDArray) -> NDArray:
         """Scores of samples from the averages over their neighbours, and Q: the update of F for a single node."""
         share = scores.dtype.type(self.trust)
         return (1 - share) * scores + share * opinions.astype(scores.dtype, copy=False)
-
-
-def presence(views: Views) -> NDArray:
-    """Which views each sample has, of shape (n, V)."""
-    everyone = np.ones(views.n_samples, dtype=bool)
-    return np.stack([everyone if view.present is None else view.present for view in views], axis=1)

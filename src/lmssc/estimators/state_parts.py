@@ -238,6 +238,7 @@ def is_second_opinion(value: Any, sizes: Sizes) -> bool:
         and (kernel.laplacian > 0) == (kernel.widths is not None)
         and optional(array(n_copies * sizes.v, least=TINY)).accepts(kernel.widths, sizes)
         and points(n_landmarks, "c").accepts(value.coefficients, sizes)
+        and optional(array(n_copies * sizes.v, least=TINY)).accepts(kernel.weights, sizes)
         and array(n_copies * sizes.v, least=TINY).accepts(kernel.spreads, sizes)
         and type(kernel.landmarks) is list
         and len(kernel.landmarks) == n_copies * sizes.v
