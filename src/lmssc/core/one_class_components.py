@@ -2,7 +2,8 @@
 
 Propagation predicts that class there, with certainty, and held-out labels cannot tell how often it is wrong: without
 its only label a component is cut off. But labels elsewhere tell how often two samples agree that are as close to each
-other as those of the component.
+other as those of the component. One of the n labels of a class has only n − 1 to agree with, so a pair that disagrees
+counts (n − 1) / n: with one label per class none can agree, however close they are.
 """
 
 from typing import NamedTuple
@@ -234,7 +235,7 @@ def _agreement(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> NDA
 
 
 Pairs = tuple[NDArray, NDArray]
-"""Number of agreeing pairs of labelled samples for each size of a component, and of all pairs."""
+"""Number of agreeing pairs of labelled samples for each size of a component, and weight of all pairs."""
 
 
 def expected_agreement(nearby: Pairs, within: Pairs) -> NDArray:
@@ -290,16 +291,20 @@ def count_within(of_labels: NDArray, targets: Targets, extents: NDArray, sizes: 
     --------
     >>> targets = Targets.from_codes(np.array([0, 0, 1, -1]), 2)
     >>> count_within(np.array([0, 0, 0]), targets, np.array([4]), np.array([1, 3]))
-    (array([0., 2.]), array([0., 6.]))
+    (array([0., 2.]), array([0., 3.]))
     """
     codes, n_components = targets.codes[targets.labelled], len(extents)
+    weights = weights_of_disagreement(targets)
     cells, numbers = np.unique(of_labels.astype(np.int64) * targets.n_classes + codes, return_counts=True)
     owner = cells // targets.n_classes
     agreeing = np.bincount(owner, numbers * (numbers - 1), n_components)
     labels = np.bincount(owner, numbers, n_components)
+    disagreeing = np.bincount(
+        owner, numbers * (labels[owner] - numbers) * weights[cells % targets.n_classes], n_components
+    )
     order = np.argsort(extents, kind="stable")
     last = np.searchsorted(extents[order], MAX_SIZE_RATIO * sizes, side="right")
-    totals = [np.append(0, np.cumsum(part[order])) for part in (agreeing, labels * (labels - 1))]
+    totals = [np.append(0, np.cumsum(part[order])) for part in (agreeing, agreeing + disagreeing)]
     return totals[0][last], totals[1][last]
 
 
@@ -309,13 +314,25 @@ def _count_nearby(graph: sparse.csr_array, targets: Targets, sizes: NDArray) -> 
     # One byte for each edge: only which there are counts.
     edges = sparse.csr_array(((graph.data != 0).astype(np.int8), graph.indices, graph.indptr), shape=graph.shape)
     both_ways = sparse.csr_array(edges + edges.T)
-    ranks, agree = [], []
+    ranks, centres, others = [], [], []
     for centre in choose_centres(targets, largest):
         nearest = _nearest_by_steps(both_ways, int(centre), largest)
         found = np.flatnonzero(targets.codes[nearest] >= 0)[1:]  # the first is the centre
         ranks.append(found)
-        agree.append(targets.codes[nearest[found]] == targets.codes[centre])
-    return count_ranked(np.concatenate(ranks), np.concatenate(agree), sizes)
+        centres.append(np.full(len(found), centre))
+        others.append(nearest[found])
+    return count_ranked(np.concatenate(ranks), np.concatenate(centres), np.concatenate(others), targets, sizes)
+
+
+def weights_of_disagreement(targets: Targets) -> NDArray:
+    """What a pair counts that disagrees, for the class of its first sample: (n − 1) / n with n labels of the class.
+
+    Examples
+    --------
+    >>> weights_of_disagreement(Targets.from_codes(np.array([0, 1, 1, -1]), 2))
+    array([0. , 0.5])
+    """
+    return 1 - 1 / np.maximum(np.bincount(targets.codes[targets.labelled], minlength=targets.n_classes), 1)
 
 
 def choose_centres(targets: Targets, largest: int) -> NDArray:
@@ -331,26 +348,32 @@ def choose_centres(targets: Targets, largest: int) -> NDArray:
     return labelled[np.linspace(0, len(labelled) - 1, min(n_centres, len(labelled))).astype(int)]
 
 
-def count_ranked(rank: NDArray, same: NDArray, sizes: NDArray) -> Pairs:
+def count_ranked(rank: NDArray, centres: NDArray, others: NDArray, targets: Targets, sizes: NDArray) -> Pairs:
     """For each size, count pairs with a rank below it: agreeing ones, and all.
 
     Parameters
     ----------
     rank : ndarray of int of shape (m,)
         Place of the second sample of each pair among those nearest to the first.
-    same : ndarray of bool of shape (m,)
-        Whether the pair agrees.
+    centres, others : ndarray of int of shape (m,)
+        First and second sample of each pair.
+    targets : Targets
+        The labels.
     sizes : ndarray of int
         Sizes of components.
 
     Examples
     --------
-    >>> count_ranked(np.array([1, 3, 1]), np.array([True, True, False]), np.array([1, 2, 4]))
-    (array([0, 1, 2]), array([0, 2, 3]))
+    >>> targets, pairs = Targets.from_codes(np.array([0, 0, 1, 1]), 2), (np.array([0, 2, 1]), np.array([1, 3, 2]))
+    >>> count_ranked(np.array([1, 3, 1]), *pairs, targets, np.array([1, 2, 4]))
+    (array([0, 1, 2]), array([0. , 1.5, 2.5]))
     """
     order = np.argsort(rank, kind="stable")
     n_pairs = np.searchsorted(rank[order], sizes, side="left")
-    return np.append(0, np.cumsum(same[order]))[n_pairs], n_pairs
+    codes = targets.codes[centres[order]]
+    same = codes == targets.codes[others[order]]
+    weights = np.where(same, 1.0, weights_of_disagreement(targets)[codes])
+    return np.append(0, np.cumsum(same))[n_pairs], np.append(0.0, np.cumsum(weights))[n_pairs]
 
 
 def _nearest_by_steps(graph: sparse.csr_array, centre: int, n: int) -> NDArray:

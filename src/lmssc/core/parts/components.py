@@ -56,7 +56,7 @@ def one_class_samples(executor: Executor, targets: Targets, permutation: Permuta
     largest = int(distinct[-1])
     centres = choose_centres(targets, largest)
     centre, number, rank = rank_labelled(executor, positions[centres], largest, order)
-    nearby = count_ranked(rank, targets.codes[number] == targets.codes[centres[centre]], distinct)
+    nearby = count_ranked(rank, centres[centre], number, targets, distinct)
     agreement = expected_agreement(nearby, count_within(of_labels, targets, sizes, distinct))
     return found._replace(agreement=agreement[size])
 
