@@ -133,7 +133,7 @@ class TestObjective:
         assert clf.objective_[-1] == pytest.approx(right, rel=1e-8)
 
     def test_terms_add_up(self, fitted):
-        assert set(fitted.objective_terms_) == {"fit", "smoothness", "graph", "labels"}
+        assert set(fitted.objective_terms_) == {"fit", "smoothness", "graph", "labels", "opinion"}
         np.testing.assert_allclose(sum(fitted.objective_terms_.values()), fitted.objective_)
         assert all((term >= 0).all() for term in fitted.objective_terms_.values())
         data = make_multiview(150, labelled=0.15, missing=0.2, random_state=0)

@@ -14,9 +14,17 @@ from lmssc.core.graph import learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
 from lmssc.core.laplacian import laplacian
 from lmssc.core.mean_kernel import MeanKernel
-from lmssc.core.opinion_trust import GAIN_OF_GRAPH, LABELLED_SHARE, cost_of_trust, evidence_for_graph, unseen_scores
+from lmssc.core.opinion_trust import (
+    GAIN_OF_GRAPH,
+    LABELLED_SHARE,
+    LEAST_WEIGHT,
+    cost_of_trust,
+    evidence_for_graph,
+    least_trust,
+    unseen_scores,
+)
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression
+from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression, anchor_weight
 from lmssc.core.targets import Targets
 from lmssc.data.view import View
 from lmssc.data.views import Views
@@ -399,12 +407,19 @@ def test_it_is_trusted_where_held_out_labels_say_so_and_pays():
 
 
 @pytest.mark.parametrize("labelled", [0.02, 0.1])
-def test_it_is_not_trusted_where_the_graph_knows_better(labelled):
+def test_it_is_hardly_trusted_where_the_graph_knows_better(labelled):
     data = make_multiview(400, labelled=labelled, random_state=0)
     clf = LMSSC().fit(data.views, data.y)
     plain = LMSSC(second_opinion=0.0).fit(data.views, data.y)
-    assert clf.second_opinion_ == 0.0
-    np.testing.assert_array_equal(clf.label_distributions_, plain.label_distributions_)
+    assert 0 < anchor_weight(clf.second_opinion_) <= LEAST_WEIGHT * (data.y >= 0).mean() + 1e-12
+    found, without = ((one.transduction_ == data.target)[data.y < 0].mean() for one in (clf, plain))
+    assert found >= without - 0.01
+
+
+@pytest.mark.parametrize(("n_samples", "weight"), [(50, LEAST_WEIGHT / 5), (5001, 0.0)])
+def test_a_little_trust_remains_with_few_samples(n_samples, weight):
+    codes = np.where(np.arange(n_samples) < n_samples // 5, np.arange(n_samples) % 2, -1)
+    assert anchor_weight(least_trust(Targets.from_codes(codes, 2))) == pytest.approx(weight)
 
 
 def test_a_graph_that_finds_no_held_out_label_is_not_protected(small, monkeypatch):

@@ -28,7 +28,7 @@ from lmssc.core.label_placement import place_labels
 from lmssc.core.links import Links
 from lmssc.core.nystroem import NystroemRows
 from lmssc.core.objective import IterationState, Objective
-from lmssc.core.opinion_trust import judge_opinion
+from lmssc.core.opinion_trust import judge_opinion, least_trust
 from lmssc.core.permutation import Permutation
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import OpinionRegression, SecondOpinion
@@ -317,7 +317,7 @@ def _judge(
     held = hold_out(objective, first, permutation, config, dealt_by)
     view_weight, held = judge_view_graph(held, objective, config)
     objective, warm = _with_view_graph(objective, warm, view_weight, held.view_graph)
-    trust, held_scores, regression, kernel = judge_opinion(held, config.second_opinion)
+    trust, held_scores, regression, kernel = judge_opinion(held, config.second_opinion, least_trust(objective.targets))
     second_opinion = None
     if trust:
         if regression is None or not held.complete:  # there is none, or one on some of the samples

@@ -11,6 +11,7 @@ from lmssc.core.held_out import HeldOutLabels
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 from lmssc.core.self_consistency import has_few_labels
+from lmssc.core.targets import Targets
 
 # Trusts t to choose from, besides 0; and those with which the mixtures are tried.
 TRUSTS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -27,7 +28,12 @@ MIN_HELD_OUT = 40
 # Share of samples with a label above which the cost of trust falls, in inverse proportion: what a graph knows more than
 # a regression, it knows from samples without a label.
 LABELLED_SHARE = 0.15
-# Propagation with the second opinion is not tried if a mere mixture of both predictions gains less than this.
+# The least η, relative to the share of samples with a label; a walk over the graph from a sample without a label ends
+# at one about as often, so that Q decides about a fifth. It helps where labels are far, which few labels cannot tell.
+LEAST_WEIGHT = 0.25
+# With more samples there is no least: the second opinion on all of them would take long.
+MAX_SAMPLES = 5000
+# Propagation with more of the second opinion is not tried if a mere mixture of both predictions gains less than this.
 MIN_MIXTURE_GAIN = 0.5
 # With more classes than this, and fewer than three labels for each, it is not tried: that would take half of a fit, and
 # with so few labels held-out ones choose the regression where it loses.
@@ -57,8 +63,10 @@ class JudgedOpinion(NamedTuple):
     kernel: NDArray | None = None
 
 
-def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpinion:
+def judge_opinion(held: HeldOutLabels, trust: float | None = None, least: float = 0.0) -> JudgedOpinion:
     """Choose the trust that maximises the log-likelihood of the held-out labels minus a cost of trust.
+
+    If none is worth its cost, the least trust remains, unless nearly all held-out labels are found.
 
     Parameters
     ----------
@@ -66,6 +74,8 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
         Labels held out in folds, and the warm start without those of each fold.
     trust : float, optional
         Take this trust instead.
+    least : float, default=0
+        The trust if no more is worth its cost.
 
     Returns
     -------
@@ -80,13 +90,20 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
     if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
         return JudgedOpinion(0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
+    least = least if trust is None else trust
+
+    def accept_least(kernel: NDArray | None = None) -> JudgedOpinion:
+        if not least:
+            return JudgedOpinion(0.0, by_graph, regression, kernel)
+        kernel = regression.kernel(held.views) if kernel is None else kernel
+        return JudgedOpinion(least, held_out_scores(held, regression, kernel, least), regression, kernel)
+
     if trust is not None:
-        kernel = regression.kernel(held.views)
-        return JudgedOpinion(trust, held_out_scores(held, regression, kernel, trust), regression, kernel)
+        return accept_least()
     by_regression = np.concatenate([regression.held_out_distributions(fold.rows) for fold in held.folds])
     mixtures = [(1 - t) * by_graph + t * by_regression for t in MIXTURES]
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
-        return JudgedOpinion(0.0, by_graph, regression)
+        return accept_least()
     kernel = regression.kernel(held.views)
     evidence = evidence_for_graph(held, before)
 
@@ -103,8 +120,23 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None) -> JudgedOpin
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
-        return JudgedOpinion(0.0, by_graph, regression, kernel)
-    return JudgedOpinion(best, unseen_scores(held, gains, scores, evidence, by_graph), regression, kernel)
+        return accept_least(kernel)
+    otherwise = scores(least) if least else by_graph
+    return JudgedOpinion(best, unseen_scores(held, gains, scores, evidence, otherwise), regression, kernel)
+
+
+def least_trust(targets: Targets) -> float:
+    """The trust in the second opinion that remains if held-out labels do not ask for more.
+
+    Its η is `LEAST_WEIGHT` times the share of samples with a label. With more than `MAX_SAMPLES` samples it is 0.
+
+    Examples
+    --------
+    >>> round(least_trust(Targets.from_codes(np.array([0, 1, -1, -1, -1]), 2)), 3)
+    0.091
+    """
+    weight = LEAST_WEIGHT * float(targets.labelled.mean()) if len(targets) <= MAX_SAMPLES else 0.0
+    return weight / (1 + weight)
 
 
 def unseen_scores(
@@ -112,7 +144,7 @@ def unseen_scores(
     gains: dict[float, NDArray],
     scores: Callable[[float], NDArray],
     evidence: float,
-    by_graph: NDArray,
+    otherwise: NDArray,
 ) -> NDArray:
     """Scores of the held-out samples, those of each fold with the trust that the labels of the other folds choose.
 
@@ -128,14 +160,14 @@ def unseen_scores(
         Trust ↦ scores of the held-out samples.
     evidence : float
         As for `cost_of_trust`.
-    by_graph : ndarray of shape (m, c)
-        Scores without trust.
+    otherwise : ndarray of shape (m, c)
+        Scores if they choose none.
 
     Returns
     -------
     ndarray of shape (m, c)
     """
-    result = by_graph.copy()
+    result = otherwise.copy()
     for number in range(len(held.folds)):
         own = held.fold_numbers == number
         of_others = {trust: gain[~own].sum() - cost_of_trust(trust, evidence) for trust, gain in gains.items()}

@@ -37,7 +37,7 @@ from lmssc.core.initialization import start_directions, wanted_components
 from lmssc.core.label_regression import LabelRegressor, Regression
 from lmssc.core.nystroem import MAX_FIT_SAMPLES, MAX_LANDMARKS, NystroemFeatures, NystroemRows, first_of_each
 from lmssc.core.objective import Objective
-from lmssc.core.opinion_trust import judge_opinion
+from lmssc.core.opinion_trust import judge_opinion, least_trust
 from lmssc.core.parts.executor import Executor, Part, collect, forget, gather, total
 from lmssc.core.parts.neighbors import PartedKNN
 from lmssc.core.parts.parted_graph import subgraph
@@ -325,7 +325,7 @@ def _second_opinion(
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
         held = hold_out_of(chosen_objective, first, tol, config.balance, complete=False)
-        trust, scores, _, _ = judge_opinion(held, config.second_opinion)
+        trust, scores, _, _ = judge_opinion(held, config.second_opinion, least_trust(objective.targets))
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration)
         if objective.n_samples <= MAX_CALIBRATION_SAMPLES and len(scores):
