@@ -231,6 +231,27 @@ def test_the_unit_of_a_view_changes_nothing():
     np.testing.assert_array_equal(shuffled.label_distributions_, clf.label_distributions_[order])
 
 
+@pytest.mark.parametrize(
+    ("factor", "column", "n_new", "warning"),
+    [
+        (0.1, slice(None), 60, "nearer to zero in view 'x', columns 0, 1"),
+        (0.001, slice(None), 10, "nearer to zero in view 'x', columns 0, 1"),
+        (0.001, 2, 60, "nearer to zero in view 'x', column 2"),
+        (1000, 2, 60, "far larger values in view 'x', column 2"),
+    ],
+)
+def test_new_samples_in_another_unit_are_found_in_any_form(tmp_path, factor, column, n_new, warning):
+    views, _, y = one_unit(seed=1)
+    LMSSC().fit(views, y).save(tmp_path / "centred.lmssc")
+    clf = lmssc.load(tmp_path / "centred.lmssc")
+    assert clf.scalings_ == {"x": "center"}
+    new = views["x"][:n_new].copy()
+    new[:, column] *= factor
+    for model in (clf, LMSSC(scaling="zscore").fit(views, y)):
+        with pytest.warns(UserWarning, match=warning):
+            model.predict_proba({"x": new})
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_some_of_many_samples_decide(monkeypatch, form):
     if form.keeps_deviations:
