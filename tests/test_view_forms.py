@@ -406,3 +406,24 @@ def test_an_interrupted_fit_resumes_with_the_same_whitening(tmp_path):
     again = LMSSC(max_iter=6, tol=0, checkpoint=path).fit(views, y)
     assert again.whitening_ == whole.whitening_
     np.testing.assert_array_equal(again.label_distributions_, whole.label_distributions_)
+
+
+@pytest.mark.parametrize("limits", [(None, "2GB"), ("2GB", None)])
+def test_an_interrupted_fit_resumes_with_its_form_under_another_memory_limit(monkeypatch, tmp_path, limits):
+    """With a limit, many samples choose no form; but what began in a form goes on in it."""
+    views, target, y = one_unit(n_samples=500)
+    for module in (view_forms, estimator):
+        monkeypatch.setattr(module, "MAX_SAMPLES", 400)
+    path = tmp_path / "fit.checkpoint"
+    whole, other = (LMSSC(max_iter=6, tol=0, memory_limit=limit).fit(views, y) for limit in limits)
+    assert whole.scalings_ != other.scalings_
+
+    def stop(progress):
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        LMSSC(max_iter=6, tol=0, memory_limit=limits[0], checkpoint=path, callback=stop).fit(views, y)
+    again = LMSSC(max_iter=6, tol=0, memory_limit=limits[1], checkpoint=path).fit(views, y)
+    assert again.scalings_ == whole.scalings_
+    np.testing.assert_array_equal(again.label_distributions_, whole.label_distributions_)
+    np.testing.assert_array_equal(again.predict_proba(views), again.label_distributions_)
