@@ -105,6 +105,18 @@ def test_new_samples_are_whitened_too(tmp_path):
     np.testing.assert_array_equal(lmssc.load(tmp_path / "model.lmssc").predict_proba(new), found)
 
 
+def test_a_constant_column_says_nothing():
+    """The rounding of its mean was a deviation: in another unit or with fewer digits it said something else."""
+    views, target, y = weak_views(seed=2)
+    views = {name: np.hstack([view, np.full((len(y), 1), 0.1)]) for name, view in views.items()}
+    clf = LMSSC().fit(views, y)
+    assert clf.whitening_ > 0
+    again = LMSSC().fit({name: 3.7 * view for name, view in views.items()}, y)
+    np.testing.assert_allclose(again.label_distributions_, clf.label_distributions_, atol=1e-9)
+    fewer_digits = {name: view[:60].astype(np.float32).astype(np.float64) for name, view in views.items()}
+    assert (clf.predict(fewer_digits) == target[:60]).mean() > 0.8
+
+
 def test_orders_and_copies_change_nothing():
     views, _, y = weak_views(seed=2)
     clf = LMSSC().fit(views, y)
@@ -411,7 +423,7 @@ def test_an_interrupted_fit_resumes_with_the_same_whitening(tmp_path):
 @pytest.mark.parametrize("limits", [(None, "2GB"), ("2GB", None)])
 def test_an_interrupted_fit_resumes_with_its_form_under_another_memory_limit(monkeypatch, tmp_path, limits):
     """With a limit, many samples choose no form; but what began in a form goes on in it."""
-    views, target, y = one_unit(n_samples=500)
+    views, _, y = one_unit(n_samples=500)
     for module in (view_forms, estimator):
         monkeypatch.setattr(module, "MAX_SAMPLES", 400)
     path = tmp_path / "fit.checkpoint"

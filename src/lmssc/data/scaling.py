@@ -247,8 +247,11 @@ def _moments(raw: RawView, change: Callable[[Matrix], Matrix] = lambda block: bl
     """Mean of each column and 1 over its standard deviation, in float64, after `change`; 0 for a constant column."""
     n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
     mean = sum(map_present(lambda block: _sums(change(block)), raw), zeros) / n
-    variance = sum(map_present(lambda block: _squares(change(block), mean), raw), zeros) / n
-    return mean, _inverse(mean, variance, raw.data.dtype)
+    first, second = sum(map_present(lambda block: _moments_about(change(block), mean), raw), np.zeros((2, len(mean))))
+    # Long sums round: without what they miss of the mean, many values of 0.1 would vary.
+    missed = first / n
+    mean += missed
+    return mean, _inverse(mean, second / n - missed**2, raw.data.dtype)
 
 
 def _inverse(mean: NDArray, variance: NDArray, dtype: np.dtype) -> NDArray:
@@ -290,15 +293,15 @@ def _sums(block: Matrix) -> NDArray:
     return block.sum(axis=0, dtype=np.float64)
 
 
-def _squares(block: Matrix, mean: NDArray) -> NDArray:
-    """Sum over each column of the squared differences from its mean."""
+def _moments_about(block: Matrix, mean: NDArray) -> NDArray:
+    """Sums over each column of the differences from `mean`, and of their squares."""
     if not sparse.issparse(block):
         centred = block - mean
-        return np.einsum("ij,ij->j", centred, centred)
-    stored = np.bincount(block.indices, minlength=len(mean))
+        return np.stack([centred.sum(axis=0), np.einsum("ij,ij->j", centred, centred)])
+    n_zeros = block.shape[0] - np.bincount(block.indices, minlength=len(mean))
     differences = block.data - mean[block.indices]
-    squares = np.bincount(block.indices, weights=differences**2, minlength=len(mean))
-    return squares + (block.shape[0] - stored) * mean**2
+    sums, squares = (np.bincount(block.indices, weights=differences**power, minlength=len(mean)) for power in (1, 2))
+    return np.stack([sums - n_zeros * mean, squares + n_zeros * mean**2])
 
 
 def scaling_by_view(
