@@ -63,7 +63,7 @@ def test_other_classes(clf, data, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "is empty"), (b"id,label\n", "not a model file"), (None, "No such file"), ("folder", "is a folder")],
+    [(b"", "is empty"), (b"id,label\n", "not a model file"), (None, "x y: No such file"), ("folder", "is a folder")],
 )
 def test_what_is_no_model_ends_with_one_line(content, message, tmp_path, capsys):
     path = tmp_path / "x y"

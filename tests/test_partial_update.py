@@ -195,6 +195,13 @@ def test_views_that_samples_lack(data):
     assert (clf.transduction_ == again.transduction_).mean() > 0.95
 
 
+def test_new_samples_in_another_unit_are_told(data, fitted):
+    new = [view[:60] + 0.01 for view in data.views]
+    update(fitted, new, refit="never")  # without a warning
+    with pytest.warns(UserWarning, match="nearer to zero in view 'view1'.*another unit"):
+        update(fitted, [new[0], new[1] / 1000], refit="never")
+
+
 def test_sparse_texts_by_direction():
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(60, 0.1), size=3)

@@ -342,3 +342,19 @@ def test_values_that_are_too_small_are_told(dtype, factor, scaling):
     views = {"a": rng.normal(size=(60, 3)).astype(dtype), "b": (rng.normal(size=(60, 2)) * factor).astype(dtype)}
     with pytest.warns(UserWarning, match=r"view 'b', columns 0, 1 \(counted from 0\): values too small"):
         LMSSC(max_iter=1, scaling={"b": scaling}).fit(views, np.where(np.arange(60) < 20, np.arange(60) % 2, -1))
+
+
+@pytest.mark.parametrize("value", [0.1, 3.7, -7.3, 1 / 3, 1e15 / 7])
+@pytest.mark.parametrize("n_samples", [30, 240, 3000, 100_000])
+def test_a_constant_column_is_constant_however_long(value, n_samples):
+    """The rounding of a long sum made it vary: new samples with fewer digits were thought far from all others."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.full(n_samples, value), rng.normal(size=n_samples)])
+    present = rng.random(n_samples) < 0.7
+    for raw in (RawView("a", X, None), RawView("a", X, present), RawView("a", sparse.csr_array(X), None)):
+        scaling = fit_scaling(raw, "zscore")
+        assert scaling.column_scale[0] == 0
+        assert scaling.mean[0] == pytest.approx(value, rel=1e-15)
+        assert scaling.column_scale[1] == pytest.approx(
+            1 / X[present if raw.present is not None else ..., 1].std(), rel=1e-12
+        )

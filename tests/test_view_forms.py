@@ -105,6 +105,18 @@ def test_new_samples_are_whitened_too(tmp_path):
     np.testing.assert_array_equal(lmssc.load(tmp_path / "model.lmssc").predict_proba(new), found)
 
 
+def test_a_constant_column_says_nothing():
+    """The rounding of its mean was a deviation: in another unit or with fewer digits it said something else."""
+    views, target, y = weak_views(seed=2)
+    views = {name: np.hstack([view, np.full((len(y), 1), 0.1)]) for name, view in views.items()}
+    clf = LMSSC().fit(views, y)
+    assert clf.whitening_ > 0
+    again = LMSSC().fit({name: 3.7 * view for name, view in views.items()}, y)
+    np.testing.assert_allclose(again.label_distributions_, clf.label_distributions_, atol=1e-9)
+    fewer_digits = {name: view[:60].astype(np.float32).astype(np.float64) for name, view in views.items()}
+    assert (clf.predict(fewer_digits) == target[:60]).mean() > 0.8
+
+
 def test_orders_and_copies_change_nothing():
     views, _, y = weak_views(seed=2)
     clf = LMSSC().fit(views, y)
@@ -229,6 +241,27 @@ def test_the_unit_of_a_view_changes_nothing():
     order = np.random.default_rng(0).permutation(len(y))
     shuffled = LMSSC().fit({"x": views["x"][order]}, y[order])
     np.testing.assert_array_equal(shuffled.label_distributions_, clf.label_distributions_[order])
+
+
+@pytest.mark.parametrize(
+    ("factor", "column", "n_new", "warning"),
+    [
+        (0.1, slice(None), 60, "nearer to zero in view 'x', columns 0, 1"),
+        (0.001, slice(None), 10, "nearer to zero in view 'x', columns 0, 1"),
+        (0.001, 2, 60, "nearer to zero in view 'x', column 2"),
+        (1000, 2, 60, "far larger values in view 'x', column 2"),
+    ],
+)
+def test_new_samples_in_another_unit_are_found_in_any_form(tmp_path, factor, column, n_new, warning):
+    views, _, y = one_unit(seed=1)
+    LMSSC().fit(views, y).save(tmp_path / "centred.lmssc")
+    clf = lmssc.load(tmp_path / "centred.lmssc")
+    assert clf.scalings_ == {"x": "center"}
+    new = views["x"][:n_new].copy()
+    new[:, column] *= factor
+    for model in (clf, LMSSC(scaling="zscore").fit(views, y)):
+        with pytest.warns(UserWarning, match=warning):
+            model.predict_proba({"x": new})
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -385,3 +418,24 @@ def test_an_interrupted_fit_resumes_with_the_same_whitening(tmp_path):
     again = LMSSC(max_iter=6, tol=0, checkpoint=path).fit(views, y)
     assert again.whitening_ == whole.whitening_
     np.testing.assert_array_equal(again.label_distributions_, whole.label_distributions_)
+
+
+@pytest.mark.parametrize("limits", [(None, "2GB"), ("2GB", None)])
+def test_an_interrupted_fit_resumes_with_its_form_under_another_memory_limit(monkeypatch, tmp_path, limits):
+    """With a limit, many samples choose no form; but what began in a form goes on in it."""
+    views, _, y = one_unit(n_samples=500)
+    for module in (view_forms, estimator):
+        monkeypatch.setattr(module, "MAX_SAMPLES", 400)
+    path = tmp_path / "fit.checkpoint"
+    whole, other = (LMSSC(max_iter=6, tol=0, memory_limit=limit).fit(views, y) for limit in limits)
+    assert whole.scalings_ != other.scalings_
+
+    def stop(progress):
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        LMSSC(max_iter=6, tol=0, memory_limit=limits[0], checkpoint=path, callback=stop).fit(views, y)
+    again = LMSSC(max_iter=6, tol=0, memory_limit=limits[1], checkpoint=path).fit(views, y)
+    assert again.scalings_ == whole.scalings_
+    np.testing.assert_array_equal(again.label_distributions_, whole.label_distributions_)
+    np.testing.assert_array_equal(again.predict_proba(views), again.label_distributions_)

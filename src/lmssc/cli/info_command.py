@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         facts = describe_model(*read_model(args.model))
+    except OSError as error:
+        raise CommandError(f"{args.model}: {error.strerror or error}") from error
     except ValueError as error:
         raise CommandError(error) from error
     if args.format == "json":

@@ -33,6 +33,8 @@ class FitConfig:
         Whether all views are text, whose singular values have no gap between signal and noise.
     deviations : mapping of int to ndarray
         Standard deviations of the columns of each view of measurements, whose form held-out labels may change.
+    chooses_form : bool
+        Whether they do. A fit that resumes keeps the form that it began with.
     by_direction : bool
         Whether samples are compared by the direction of their latent position.
     balance : float
@@ -67,6 +69,7 @@ class FitConfig:
     label_weight: float = 1.5
     text: bool = False
     deviations: Mapping[int, NDArray] = field(default_factory=dict)
+    chooses_form: bool = True
     by_direction: bool = False
     balance: float = 0.5
     calibrate: bool = True

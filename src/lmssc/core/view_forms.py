@@ -187,7 +187,7 @@ def begin_formed(
     start : Start
     """
     if formed.views.n_samples > MAX_SAMPLES:
-        form = _form_of_sample(formed, targets, config, groups)
+        form = _form_of_sample(formed, targets, config, groups) if config.chooses_form else STANDARDISED
         return form, begin(formed.at(form), targets, config, formed.context(context, form), groups)
     plain = begin(formed.views, targets, config, context, groups)
     losses = plain.confidence.losses

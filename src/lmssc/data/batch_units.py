@@ -35,8 +35,6 @@ class UnitCriteria:
 
 
 CRITERIA = UnitCriteria()
-# Scalings that know the standard deviation of each column.
-STANDARDISED = ("zscore", "mixed")
 
 
 def columns_near_zero(raw: RawView, scaling: ViewScaling) -> NDArray:
@@ -53,8 +51,8 @@ def columns_near_zero(raw: RawView, scaling: ViewScaling) -> NDArray:
     >>> columns_near_zero(RawView("a", X * [1, 0.001], None), scaling)
     array([1])
     """
-    scale, mean, n_samples = scaling.column_scale, scaling.mean, present_count(raw)
-    if scaling.kind not in STANDARDISED or scale is None or mean is None or n_samples < CRITERIA.min_few:
+    scale, mean, n_samples = scaling.inverse_deviations, scaling.mean, present_count(raw)
+    if scale is None or mean is None or n_samples < CRITERIA.min_few:
         return np.empty(0, dtype=np.intp)
     smallest, largest, counts, squares = zip(*map_present(_range_of_sizes, raw), strict=True)
     least, most = np.min(smallest, axis=0), np.max(largest, axis=0)
@@ -151,12 +149,13 @@ def columns_far_larger(raw: RawView, scaling: ViewScaling) -> NDArray:
     >>> columns_far_larger(RawView("a", X * [1, 1000], None), fit_scaling(RawView("a", X, None), "zscore"))
     array([1])
     """
-    if scaling.kind not in STANDARDISED or scaling.column_scale is None or scaling.mean is None:
+    scale = scaling.inverse_deviations
+    if scale is None or scaling.mean is None:
         return np.empty(0, dtype=np.intp)
     block = read_rows(raw.data, _some_rows(raw, np.arange(raw.data.shape[0])))
     values = np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        sizes = np.median(np.abs((values - scaling.mean) * scaling.column_scale), axis=0)
+        sizes = np.median(np.abs((values - scaling.mean) * scale), axis=0)
     return np.flatnonzero(~(sizes <= CRITERIA.max_growth))
 
 

@@ -24,6 +24,8 @@ SCALINGS = ("none", "zscore", "mixed", "unit", "tfidf", "sample", "center", "sqr
 CENTRED = ("zscore", "mixed", "center", "sqrt")
 # Those of them that multiply all columns by the same factor, so that their variances stay in proportion.
 ONE_FACTOR = ("center", "sqrt")
+# Those whose factors are 1 over the standard deviation of each column.
+STANDARDISED = ("zscore", "mixed")
 # Factor for columns of 0 and 1 in "mixed". With it, samples of different categories are at distance 1, the standard
 # deviation of a number. Standardised they would be at least 2 apart, and never neighbours, however alike otherwise.
 INDICATOR = 0.5**0.5
@@ -50,7 +52,7 @@ class ViewScaling:
     `apply` replaces values beyond the `outliers` of fit, takes the root ("sqrt") or ln(1 + x) ("log", "logidf"),
     subtracts `mean`, multiplies the columns by `column_scale`, normalises the rows (words and "sample"), multiplies all
     by `factor`, and applies `whitening`. `reason` says why this kind was chosen, and `limits` how far the columns reach
-    in fit, if they are centred.
+    in fit, if they are centred. `standard_scale` would standardise columns that were given back their variances.
     """
 
     kind: str
@@ -61,6 +63,12 @@ class ViewScaling:
     reason: str = ""
     limits: ColumnLimits | None = None
     whitening: Whitening | None = None
+    standard_scale: NDArray | None = None
+
+    @property
+    def inverse_deviations(self) -> NDArray | None:
+        """1 over the standard deviation of each column in fit, 0 for a constant one; None if it is not known."""
+        return self.column_scale if self.kind in STANDARDISED else self.standard_scale
 
     def changed(self, change: Whitening | KeptDeviations | None) -> "ViewScaling":
         """The same scaling, which standardises, and then this change."""
@@ -70,7 +78,8 @@ class ViewScaling:
             return replace(self, whitening=change, reason=reason)
         if change is not None and self.column_scale is not None:
             scale = (self.column_scale.astype(np.float64) * change.weights).astype(self.column_scale.dtype)
-            return replace(self, kind="center", column_scale=scale, reason=f"{better} the variances of columns kept")
+            reason = f"{better} the variances of columns kept"
+            return replace(self, kind="center", column_scale=scale, standard_scale=self.column_scale, reason=reason)
         return self
 
     def reach(self, raw: RawView) -> Reach:
@@ -238,8 +247,11 @@ def _moments(raw: RawView, change: Callable[[Matrix], Matrix] = lambda block: bl
     """Mean of each column and 1 over its standard deviation, in float64, after `change`; 0 for a constant column."""
     n, zeros = present_count(raw), np.zeros(raw.data.shape[1])
     mean = sum(map_present(lambda block: _sums(change(block)), raw), zeros) / n
-    variance = sum(map_present(lambda block: _squares(change(block), mean), raw), zeros) / n
-    return mean, _inverse(mean, variance, raw.data.dtype)
+    first, second = sum(map_present(lambda block: _moments_about(change(block), mean), raw), np.zeros((2, len(mean))))
+    # Long sums round: without what they miss of the mean, many values of 0.1 would vary.
+    missed = first / n
+    mean += missed
+    return mean, _inverse(mean, second / n - missed**2, raw.data.dtype)
 
 
 def _inverse(mean: NDArray, variance: NDArray, dtype: np.dtype) -> NDArray:
@@ -281,15 +293,15 @@ def _sums(block: Matrix) -> NDArray:
     return block.sum(axis=0, dtype=np.float64)
 
 
-def _squares(block: Matrix, mean: NDArray) -> NDArray:
-    """Sum over each column of the squared differences from its mean."""
+def _moments_about(block: Matrix, mean: NDArray) -> NDArray:
+    """Sums over each column of the differences from `mean`, and of their squares."""
     if not sparse.issparse(block):
         centred = block - mean
-        return np.einsum("ij,ij->j", centred, centred)
-    stored = np.bincount(block.indices, minlength=len(mean))
+        return np.stack([centred.sum(axis=0), np.einsum("ij,ij->j", centred, centred)])
+    n_zeros = block.shape[0] - np.bincount(block.indices, minlength=len(mean))
     differences = block.data - mean[block.indices]
-    squares = np.bincount(block.indices, weights=differences**2, minlength=len(mean))
-    return squares + (block.shape[0] - stored) * mean**2
+    sums, squares = (np.bincount(block.indices, weights=differences**power, minlength=len(mean)) for power in (1, 2))
+    return np.stack([sums - n_zeros * mean, squares + n_zeros * mean**2])
 
 
 def scaling_by_view(

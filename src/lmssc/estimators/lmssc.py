@@ -370,9 +370,9 @@ class LMSSC(
         """The parameters as the method needs them, with "auto" resolved as far as it can be without a fit."""
         text = all(scaling.kind in WORDS for scaling in self._scalings)
         config = make_config(vars(self), views, problem.targets, len(self._nodes), text=text)
-        if self.memory_limit is not None and views.n_samples > MAX_SAMPLES:
-            return config  # as in parts, so that the limit does not change the answers
-        return replace(config, deviations=self._deviations())
+        # Not with a limit, as in parts, so that the limit does not change the answers.
+        chooses_form = self.memory_limit is None or views.n_samples <= MAX_SAMPLES
+        return replace(config, deviations=self._deviations(), chooses_form=chooses_form)
 
     def _open_checkpoint(
         self, problem: Problem, path: str | os.PathLike[str] | None, *, in_parts: bool

@@ -1,11 +1,12 @@
 """Input after `fit`: the views of other samples, which must match those of `fit`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from lmssc.data.column_names import name_columns
 from lmssc.data.dataset import frame_columns_by_view
 from lmssc.data.imputation import fill_gaps
 from lmssc.data.layout import Layout
@@ -70,4 +71,29 @@ class NewInputMixin(OriginMixin):
             fitted = getattr(self, "_view_columns", {}).get(name, columns)
             one_hot = len(set(fitted)) < len(fitted)  # several features of one column of a file
             if columns != fitted and not one_hot:
-                raise ValueError(f"view {name!r} has the columns {columns}, but fit had {fitted}, in this order")
+                raise ValueError(f"view {name!r} {_how_columns_differ(columns, fitted)}")
+
+
+def _how_columns_differ(columns: Sequence[str], fitted: Sequence[str]) -> str:
+    """What is wrong with columns that are not those of fit, for a message.
+
+    Examples
+    --------
+    >>> _how_columns_differ(["b", "a"], ["a", "b"])
+    "has the columns of fit in another order: the first is 'b', but fit had 'a' there. Put them in the order of fit"
+    >>> _how_columns_differ(["age", "size"], ["mass", "age"])
+    "does not have the columns of fit: it lacks column 'mass', and fit did not have column 'size'"
+    """
+    here, there = set(columns), set(fitted)
+    lacking = [i for i, column in enumerate(fitted) if column not in here]
+    new = [i for i, column in enumerate(columns) if column not in there]
+    if not lacking and not new:
+        place = next(i for i, pair in enumerate(zip(columns, fitted, strict=True)) if pair[0] != pair[1])
+        which = f"column {place} (counted from 0)" if place else "the first"
+        return (
+            f"has the columns of fit in another order: {which} is {columns[place]!r}, but fit had {fitted[place]!r} "
+            "there. Put them in the order of fit"
+        )
+    parts = [f"it lacks {name_columns(lacking, fitted)}"] if lacking else []
+    parts += [f"fit did not have {name_columns(new, columns)}"] if new else []
+    return f"does not have the columns of fit: {', and '.join(parts)}"

@@ -148,6 +148,9 @@ def _update(model: Any, X_new: Any, y_new: Any, present: Masks, refit: str, earl
     """Update a model, or fit it again."""
     _refuse(model)
     given = _read(model, X_new, y_new, present)
+    if given.raws is not None:
+        for v, raw, scaling in zip(model._order.views, given.raws, model._scalings, strict=True):
+            model._warn_of_units(v, raw, scaling)
     why = _only_a_refit_can(model, given)
     if refit == "always" or (why and refit == "auto"):
         _refit(model, given, earlier, why or ["refit='always'"], avoidable=False)

@@ -57,7 +57,11 @@ def is_scaling(value: Any, width: int, sizes: Sizes) -> bool:
     by_column = array(width)
     return number(least=0).accepts(value.factor, sizes) and all(
         (name not in needed if part is None else by_column.accepts(part, sizes))
-        for name, part in (("column_scale", value.column_scale), ("mean", value.mean))
+        for name, part in (
+            ("column_scale", value.column_scale),
+            ("mean", value.mean),
+            ("standard_scale", value.standard_scale),
+        )
     )
 
 
