@@ -505,6 +505,17 @@ def test_new_samples_that_lack_a_view_are_answered_by_the_other(trusted):
     assert found.max(axis=1).mean() < whole.max(axis=1).mean()
 
 
+def test_new_samples_may_be_stored_otherwise_than_those_of_fit():
+    """A view of mostly zeros is not centred in memory, and dense new samples are."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=120)
+    X = (rng.random((120, 400)) < 0.01 + 0.03 * (np.arange(400) // 134 == target[:, None])).astype(float)
+    clf = LMSSC(second_opinion=0.5).fit([X], np.where(np.arange(120) < 40, target, -1))
+    assert clf.scalings_ == {"view0": "zscore"}
+    new = X[:5] + X[5:10]
+    np.testing.assert_allclose(clf.predict_proba([new]), clf.predict_proba([sparse.csr_array(new)]), rtol=1e-9)
+
+
 def test_the_order_of_samples_views_and_classes_changes_no_digit(trusted):
     views, _, y, clf = trusted
     order = np.random.default_rng(4).permutation(len(y))

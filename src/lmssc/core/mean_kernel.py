@@ -81,7 +81,7 @@ class MeanKernel:
         """Kernel of each view between samples and landmarks, times a_v and divided by √c_j of the landmark."""
         totals = np.sqrt(self.totals(presence(Views(self.landmarks))))
         for v, (view, landmarks) in enumerate(zip(views, self.landmarks, strict=True)):
-            near = self._of_view(view.points(), landmarks, v) * (self.shares[v] / totals)
+            near = self._of_view(_points_like(view, landmarks), landmarks, v) * (self.shares[v] / totals)
             if landmarks.present is not None:
                 near *= landmarks.present
             yield view.keep_present(near)
@@ -114,6 +114,15 @@ class MeanKernel:
         if self.laplacian < 1:
             near += (1 - self.laplacian) * gaussian(points, landmarks.points(), spread)
         return near
+
+
+def _points_like(view: View, landmarks: View) -> Matrix:
+    """The points of a view, shifted as those of the landmarks are: sparse views are not centred, dense ones are."""
+    points = view.points()
+    if (view.offset is None) == (landmarks.offset is None):
+        return points
+    shift = landmarks.offset if view.offset is None else -view.offset
+    return (points.toarray() if sparse.issparse(points) else points) + shift
 
 
 def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
