@@ -216,7 +216,7 @@ def test_features_of_new_cells_are_brought_into_the_order_of_the_model(tmp_path)
 @pytest.fixture(scope="module")
 def clf():
     cells = lmssc.read_anndata(like(), ["X", "obsm:X_pca"], labels="kind")
-    return lmssc.LMSSC().fit(cells.views, cells.labels)
+    return lmssc.LMSSC(calibrate=False).fit(cells.views, cells.labels)  # as with `quick_fits`
 
 
 def test_annotate_aligns_by_name(clf):

@@ -20,7 +20,7 @@ def read_rows(path):
 def folder(tmp_path_factory):
     """Views, labels of half of the samples with some wrong, and what `classify` makes of them."""
     path = tmp_path_factory.mktemp("explain")
-    data = make_multiview(120, labelled=0.5, noise=0.5, random_state=2)
+    data = make_multiview(120, labelled=0.5, noise=0.5, random_state=6)
     names = np.array(["red", "green", "blue"])
     for number, view in enumerate(data.views):
         lines = [",".join(["id", *(f"f{j}" for j in range(view.shape[1]))])]

@@ -40,7 +40,7 @@ class Explanation:
         Weight of each sample of `fit`: not negative, only on labelled ones. With `regression` rows sum to 1, or to 0 if
         no label reaches the sample.
     regression : ndarray of shape (m,)
-        Weight of what does not come from labels over the graph.
+        Weight of what does not come from labels over the graph: of the second opinion, a regression on all features.
     strongest : ndarray of int of shape (m, n_strongest)
         Samples of `fit` with most weight, −1 where there are fewer.
     given : ndarray of shape (n,)
@@ -61,7 +61,7 @@ class Explanation:
     >>> data = make_multiview(100, labelled=0.1, random_state=0)
     >>> clf = LMSSC().fit(data.views, data.y)
     >>> why = clf.explain([3, 4], n=2)
-    >>> why.strongest.shape, why.weights.sum(axis=1).round(6)
+    >>> why.strongest.shape, (why.weights.sum(axis=1) + why.regression).round(6)
     ((2, 2), array([1., 1.]))
     >>> list(why.to_frame().columns)
     ['row', 'id', 'label', 'confidence', 'because', 'because_id', 'because_label', 'weight']
