@@ -19,6 +19,7 @@ from lmssc.data.view import RawView, View
 from lmssc.data.whitening import PrincipalVariances
 from lmssc.datasets import make_multiview
 from lmssc.estimators import lmssc as estimator
+from lmssc.estimators.view_scaling import describe_scalings
 
 
 def weak_views(n_samples=240, n_views=5, seed=0):
@@ -304,6 +305,7 @@ def test_only_measurements_that_auto_found_are_whitened():
     assert clf.whitening_ > 0
     whitened = {name for name, reason in clf.scaling_reasons_.items() if "whitened" in reason}
     assert whitened == {"v1", "v2", "v4"}
+    assert {name for name, scaling in describe_scalings(clf).items() if scaling == "zscore, whitened"} == whitened
     plain = LMSSC(scaling=clf.scalings_, second_opinion=0.0).fit(views, y)
     right, before = ((one.transduction_ == target)[y == -1].mean() for one in (clf, plain))
     assert right > before + 0.05, (right, before)

@@ -115,9 +115,10 @@ class LMSSC(
         "auto" chooses by the values of each view, without labels: "log" or "logidf" for word counts, "unit" for
         weighted words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and
         "zscore", robust against outliers, for other measurements. These are only centred or also whitened
-        (`whitening_`) if held-out labels are found better. `scaling_reasons_` says why. Other names are "tfidf";
-        "mixed", which standardises numbers and reduces the weight of columns of 0 and 1; and "sample", which
-        standardises the rows. Scaled views are then given equal mean squared row norms. None does not scale.
+        (`whitening_`) if held-out labels are found better (not without `calibrate`). `scaling_reasons_` says why.
+        Other names are "tfidf"; "mixed", which standardises numbers and reduces the weight of columns of 0 and 1; and
+        "sample", which standardises the rows. Scaled views are then given equal mean squared row norms. None does not
+        scale.
     impute : {"median", "mean"} or None, default=None
         What replaces single missing values (NaN in a row that has other numbers): the median or the mean of the column,
         learned in `fit`. With None, they are an error.

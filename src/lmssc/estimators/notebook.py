@@ -4,6 +4,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from lmssc.estimators.view_scaling import describe_scalings
+
 _CELL = Markup("<td style='text-align: {}; padding: 0 1em 0 0'>{}</td>")
 
 
@@ -47,7 +49,7 @@ def views_as_html(clf: Any) -> str:
     """
     if not hasattr(clf, "view_names_"):
         return ""
-    scalings = getattr(clf, "scalings_", {})
+    scalings = describe_scalings(clf)
     rows = [
         (name, f"{width:,}", scalings.get(name) or "")
         for name, width in zip(clf.view_names_, clf._layout.widths, strict=True)

@@ -12,6 +12,7 @@ from lmssc.estimators.lmssc import LMSSC
 from lmssc.estimators.lmssc_cv import LMSSCCV
 from lmssc.estimators.mlan import MLAN
 from lmssc.estimators.serializable import SERIALIZABLE_TYPES
+from lmssc.estimators.view_scaling import describe_scalings
 from lmssc.estimators.worker_results import local_model
 from lmssc.persistence.codec import RUNTIME_PARAMS, TypeTable
 from lmssc.persistence.model_file import read_model_file, write_model
@@ -122,7 +123,7 @@ def describe_model(clf: Any, about: dict[str, Any]) -> dict[str, Any]:
         and parameters; None for what is not known.
     """
     labelled = getattr(clf, "_labelled", None)
-    scalings = getattr(clf, "scalings_", {})
+    scalings = describe_scalings(clf)
     return {
         "class": type(clf).__name__,
         "format_version": about["format_version"],

@@ -53,8 +53,9 @@ class TrustMixin:
     ) -> Explanation:
         """Why samples have their labels: the labelled samples that count most, with their weights.
 
-        With the graph fixed, the scores of a sample are exactly a weighted mean of the given labels. The prior
-        correction and the calibration turn these scores into the final answer.
+        With the graph fixed, the scores of a sample are exactly a weighted mean of the given labels and, with the
+        weight `regression`, of the second opinion. The prior correction and the calibration turn these scores into the
+        final answer.
 
         Parameters
         ----------

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,6 +187,16 @@ class ViewScalingMixin:
             replace(raw, data=stored_like(example, raw.data)) for raw, example in zip(raws, self._storage, strict=True)
         ]
         return scale_views(alike, self._scalings)
+
+
+def describe_scalings(clf: Any) -> dict[str, str]:
+    """Scaling of each view of a fitted classifier, by name; whitened ones say so."""
+    scalings = dict(getattr(clf, "scalings_", {}))
+    if getattr(clf, "whitening_", 0.0):
+        for v, scaling in zip(clf._order.views, clf._scalings, strict=True):
+            if scaling.whitening is not None:
+                scalings[clf.view_names_[v]] += ", whitened"
+    return scalings
 
 
 def _reach_in_batches(raw: RawView, scaling: ViewScaling) -> Reach:
