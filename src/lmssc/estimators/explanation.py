@@ -23,8 +23,8 @@ SAME_WEIGHT = 1e-3
 class Explanation:
     """Why samples have their labels, as `LMSSC.explain` returns it.
 
-    With the graph fixed, the class scores of a sample are a weighted mean of the given labels and of the second opinion.
-    Before the prior correction and the calibration, F is `weights @ Y` plus `regression` times Q.
+    With the graph fixed, the class scores of a sample are a weighted mean of the given labels and of the second
+    opinion: F is `weights @ Y` plus `regression` times Q, before the prior correction and the calibration.
 
     Attributes
     ----------
