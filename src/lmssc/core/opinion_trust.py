@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmssc.core.held_out import HeldOutLabels
+from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, HeldOutLabels
 from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 from lmssc.core.self_consistency import has_few_labels
@@ -31,8 +31,8 @@ LABELLED_SHARE = 0.15
 # The least η, relative to the share of samples with a label; a walk over the graph from a sample without a label ends
 # at one about as often, so that Q decides about a fifth. It helps where labels are far, which few labels cannot tell.
 LEAST_WEIGHT = 0.25
-# With more samples there is no least: the second opinion on all of them would take long.
-MAX_SAMPLES = 5000
+# With more samples there is no least: beyond those that judge, the second opinion takes as long as all else.
+MAX_SAMPLES = MAX_CALIBRATION_SAMPLES
 # Propagation with more of the second opinion is not tried if a mere mixture of both predictions gains less than this.
 MIN_MIXTURE_GAIN = 0.5
 # With more classes than this, and fewer than three labels for each, it is not tried: that would take half of a fit, and
