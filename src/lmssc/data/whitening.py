@@ -82,8 +82,7 @@ class PrincipalVariances:
         rows = view.data if view.present is None else view.data[view.present]
         rows = rows.astype(np.float64, copy=False)
         n_rows, width = rows.shape
-        gram = rows.T @ rows if width <= n_rows else rows @ rows.T
-        values, vectors = linalg.eigh(gram, overwrite_a=True, driver="evd")  # all vectors: faster than the default
+        values, vectors = linalg.eigh(rows.T @ rows if width <= n_rows else rows @ rows.T)
         variances = np.maximum(values, 0) / n_rows
         floor = max(float(np.median(variances)), MIN_FLOOR * float(variances.sum()) / width)
         kept = values > MIN_EIGENVALUE * max(values[-1], np.finfo(float).tiny)
