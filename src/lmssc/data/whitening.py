@@ -89,7 +89,8 @@ class PrincipalVariances:
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
         if width > n_rows:
             vectors = rows.T @ vectors / np.sqrt(values)
-        return cls(vectors.astype(view.data.dtype, copy=False), values / n_rows, floor)
+        # In the order in which a saved model has them: some versions of BLAS round other orders differently.
+        return cls(np.ascontiguousarray(vectors, dtype=view.data.dtype), values / n_rows, floor)
 
     def whitening(self, strength: float) -> Whitening:
         """The whitening that multiplies each direction by (λ + m)^(−strength / 2), with λ its variance.
