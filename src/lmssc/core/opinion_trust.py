@@ -90,20 +90,19 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None, least: float 
     if trust is None and -before < MIN_MIXTURE_GAIN:  # no mixture can gain as much
         return JudgedOpinion(0.0, by_graph)
     regression = OpinionRegression(held.views, held.targets, laplacian=held.complete)
-    least = least if trust is None else trust
 
-    def accept_least(kernel: NDArray | None = None) -> JudgedOpinion:
-        if not least:
+    def settle_for(trust: float, kernel: NDArray | None = None) -> JudgedOpinion:
+        if not trust:
             return JudgedOpinion(0.0, by_graph, regression, kernel)
         kernel = regression.kernel(held.views) if kernel is None else kernel
-        return JudgedOpinion(least, held_out_scores(held, regression, kernel, least), regression, kernel)
+        return JudgedOpinion(trust, held_out_scores(held, regression, kernel, trust), regression, kernel)
 
     if trust is not None:
-        return accept_least()
+        return settle_for(trust)
     by_regression = np.concatenate([regression.held_out_distributions(fold.rows) for fold in held.folds])
     mixtures = [(1 - t) * by_graph + t * by_regression for t in MIXTURES]
     if max(map(held.log_likelihood, mixtures)) < before + MIN_MIXTURE_GAIN:
-        return accept_least()
+        return settle_for(least)
     kernel = regression.kernel(held.views)
     evidence = evidence_for_graph(held, before)
 
@@ -120,7 +119,7 @@ def judge_opinion(held: HeldOutLabels, trust: float | None = None, least: float 
 
     best = climb(TRUSTS, gain)
     if gain(best) <= 0:
-        return accept_least(kernel)
+        return settle_for(least, kernel)
     otherwise = scores(least) if least else by_graph
     return JudgedOpinion(best, unseen_scores(held, gains, scores, evidence, otherwise), regression, kernel)
 

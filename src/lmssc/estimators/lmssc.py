@@ -63,7 +63,7 @@ class LMSSC(
     They are part of the distance, so that directions that separate the classes count more. A warm start sets P in up to
     three rounds of propagation, regression and graph; after that P is fixed, so that J never rises. Q is a second
     opinion, the prediction of a kernel ridge regression on all features. Held-out labels choose its weight η, which is
-    often 0.
+    often small.
 
     Parameters
     ----------
@@ -109,8 +109,9 @@ class LMSSC(
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
         Trust in a second opinion besides the graph: a kernel ridge regression of the labels on all features. 0 leaves
         it out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the value that
-        makes the held-out labels most likely, or 0 without clear evidence or without `calibrate`. Used with
-        `init="svd"` only.
+        makes the held-out labels most likely. Without clear evidence, a little remains with up to 3,000 samples, in
+        proportion to the share of labels; it is 0 with more samples, without `calibrate`, or if nearly all held-out
+        labels are found. Used with `init="svd"` only.
     scaling : "auto", None or the name of a scaling, or a list or dict of these by view
         "auto" chooses by the values of each view, without labels: "log" or "logidf" for word counts, "unit" for
         weighted words, "sqrt" for amounts that are mostly zero, "center" for components such as those of PCA, and
