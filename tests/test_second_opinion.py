@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import softmax
 
 import oracles
@@ -12,8 +13,10 @@ from lmssc import LMSSC, load, paper_settings
 from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
+from lmssc.core.kernel_ridge import RIDGES
 from lmssc.core.laplacian import laplacian
-from lmssc.core.mean_kernel import MeanKernel
+from lmssc.core.mean_kernel import MeanKernel, kernel_values
+from lmssc.core.mixture_shares import PRIOR_SAMPLES, mixture_shares
 from lmssc.core.opinion_trust import (
     GAIN_OF_GRAPH,
     LABELLED_SHARE,
@@ -24,7 +27,7 @@ from lmssc.core.opinion_trust import (
     unseen_scores,
 )
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression, anchor_weight
+from lmssc.core.second_opinion import Opinion, OpinionRegression, SecondOpinion, anchor_weight, explained_variances
 from lmssc.core.targets import Targets
 from lmssc.data.view import View
 from lmssc.data.views import Views
@@ -72,6 +75,17 @@ def kind(kernel):
     return {"linear": kernel.linear, "laplacian": kernel.laplacian}
 
 
+def kernels_of(regression, Xs, present, rows):
+    """The kernels of a mixture, by the oracle."""
+    return [oracles.mean_kernel(Xs, present, rows, **kind(one), weights=one.weights) for one in regression.kernels]
+
+
+def mixture(regression, scores):
+    """The distributions of a mixture, given the scores of its regressions."""
+    parts = zip(regression.shares, regression.temperatures, scores, strict=True)
+    return sum(share * softmax(one / temperature, axis=1) for share, temperature, one in parts)
+
+
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lacking", [False, True])
@@ -98,33 +112,32 @@ def test_kernel_of_centred_sparse_views_is_that_of_dense_ones(small, kind):
     assert np.isfinite(MeanKernel.of(Views([dense]).take(rows), **kind)(Views([far]))).all()
 
 
+@pytest.mark.parametrize("lacking", [False, True])
+def test_kernels_are_the_same_alone_and_together(small, lacking):
+    Xs, present, _ = small
+    views = as_views(Xs, present if lacking else None)
+    landmarks = views.take(np.arange(14))
+    kernels = [
+        replace(MeanKernel.of(landmarks, **kind), weights=weights) for kind in KINDS for weights in (None, WEIGHTS)
+    ]
+    for kernel, found in zip(kernels, kernel_values(kernels, views), strict=True):
+        np.testing.assert_array_equal(found, kernel(views))
+
+
 def leave_one_out(K, Y, ridge):
-    """Squared errors of each labelled sample, predicted without its own label."""
-    errors = []
+    """Scores of each labelled sample, predicted without its own label."""
+    found = []
     for i in range(len(Y)):
         order = np.r_[np.delete(np.arange(len(Y)), i), i]
-        errors.append(((oracles.second_opinion(K[np.ix_(order, order)], Y[order[:-1]], ridge)[-1] - Y[i]) ** 2).sum())
-    return np.array(errors)
+        found.append(oracles.second_opinion(K[np.ix_(order, order)], Y[order[:-1]], ridge)[-1])
+    return np.array(found)
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_kernel_is_linear_where_that_finds_left_out_labels_better(linear):
-    rng = np.random.default_rng(0)
-    if linear:  # the sum of all features, below factors of no interest
-        codes, factors = rng.integers(0, 2, 60), rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40))
-        X = codes[:, None] * rng.normal(size=40) + 3 * factors + rng.normal(size=(60, 40))
-    else:
-        X = rng.normal(size=(60, 2))
-        codes = ((X**2).sum(axis=1) > 1.4).astype(int)
-    regression = OpinionRegression(as_views([X]), Targets.from_codes(codes, 2))
-    assert regression.kernel.linear == linear
-    losses = []
-    for one in (False, True):
-        K = oracles.mean_kernel([X], None, np.arange(60), one)
-        losses.append(min((leave_one_out(K, np.eye(2)[codes], ridge) for ridge in RIDGES), key=np.sum))
-    gain = losses[0] - losses[1]
-    assert linear == (gain.mean() > gain.std(ddof=1) / np.sqrt(60))
-    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[linear], rtol=1e-5)
+def best_left_out(K, Y):
+    """The scores of `leave_one_out` with the ridge that has the smallest errors, and the sum of their squares."""
+    found = [leave_one_out(K, Y, ridge) for ridge in RIDGES]
+    errors = [float(np.square(one - Y).sum()) for one in found]
+    return found[int(np.argmin(errors))], min(errors)
 
 
 def thresholds(n=200):
@@ -150,25 +163,47 @@ def samples_of(case):
 
 
 @pytest.mark.parametrize(
-    ("case", "expected"), [("thresholds", {"laplacian": 1.0}), ("sum", {"linear": True}), ("circles", {})]
+    ("case", "expected"), [("thresholds", "Laplacian"), ("sum", "linear"), ("circles", "Gaussian")]
 )
-def test_kernel_is_gaussian_unless_another_finds_left_out_labels_better(case, expected, monkeypatch):
-    monkeypatch.setattr(second_opinion, "POWERS", ())
+def test_kernels_that_find_left_out_labels_better_have_a_larger_share(case, expected):
     Xs, codes = samples_of(case)
     Y = np.eye(codes.max() + 1)[codes]
     regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, len(Y[0])), laplacian=True)
-    losses = []
-    for one in KINDS:
-        K = oracles.mean_kernel(Xs, None, np.arange(80), **one)
-        losses.append(min((leave_one_out(K, Y, ridge) for ridge in RIDGES), key=np.sum))
-    chosen = 0
-    for others, n_errors in (([1], 1.0), ([2, 3], 1.4)):
-        best = min(others, key=lambda i: losses[i].sum())
-        gain = losses[chosen] - losses[best]
-        chosen = best if gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(80) else chosen
-    assert KINDS[chosen] == expected
-    assert kind(regression.kernel) == {"linear": False, "laplacian": 0.0} | KINDS[chosen]
-    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[chosen], rtol=1e-5)
+    names = ["linear" if one.linear else "Laplacian" if one.laplacian else "Gaussian" for one in regression.kernels]
+    assert names[int(np.argmax(regression.shares))] == expected
+    for fit, K in zip(regression.fits, kernels_of(regression, Xs, None, np.arange(80)), strict=True):
+        np.testing.assert_allclose(np.square(fit.errors).sum(), best_left_out(K, Y)[1], rtol=1e-5)
+
+
+def test_shares_maximise_the_left_out_likelihood(small):
+    """With two more samples that all regressions explain alike; those with less than a twentieth are left out."""
+    Xs, _, codes = small
+    Y, rows, likelihoods = np.eye(3)[codes[:14]], np.arange(14), []
+    views, targets = as_views(Xs), Targets.from_codes(codes, 3)
+    for one in KINDS[:3]:
+        kernel = MeanKernel.of(views.take(rows), **one)
+        weights = explained_variances(kernel, views.take(rows), Y, None)
+        scores = best_left_out(oracles.mean_kernel(Xs, None, rows, **one, weights=weights / weights.mean()), Y)[0]
+        temperature = second_opinion.fit_temperature(scores, Y)
+        likelihoods.append(softmax(scores / temperature, axis=1)[rows, codes[:14]])
+    likelihoods = np.array(likelihoods)
+
+    def loss(logits):
+        shares = softmax(np.append(logits, 0.0))
+        return -np.log(shares @ likelihoods).sum() - PRIOR_SAMPLES / 3 * np.log(shares).sum()
+
+    shares = softmax(np.append(minimize(loss, np.zeros(2), tol=1e-12).x, 0.0))
+    np.testing.assert_allclose(mixture_shares(likelihoods), shares, atol=1e-3)
+    kept = shares >= second_opinion.MIN_SHARE
+    regression = OpinionRegression(views, targets, laplacian=True)
+    np.testing.assert_allclose(regression.shares, shares[kept] / shares[kept].sum(), atol=2e-3)
+
+
+def test_a_sample_with_twice_the_weight_counts_as_two():
+    likelihoods = np.random.default_rng(0).random((3, 8))
+    weights = np.array([2.0, 1, 1, 3, 1, 1, 1, 1])
+    repeated = np.repeat(likelihoods, weights.astype(int), axis=1)
+    np.testing.assert_allclose(mixture_shares(likelihoods, weights), mixture_shares(repeated))
 
 
 def unequal_views(n=300):
@@ -180,32 +215,22 @@ def unequal_views(n=300):
 
 
 @pytest.mark.parametrize("lacking", [False, True])
-def test_views_that_explain_more_weigh_more_where_left_out_labels_say_so(lacking):
+def test_views_weigh_by_what_they_explain_alone(lacking):
     Xs, codes = unequal_views(80)
     present = np.random.default_rng(0).random((4, 80)) < 0.8 if lacking else None
     regression = OpinionRegression(as_views(Xs, present), Targets.from_codes(codes, 5))
-    kernel = regression.kernel
-    Y, rows, losses, alone = np.eye(5)[codes], np.arange(80), [], []
-    for v, X in enumerate(Xs):
-        K = oracles.mean_kernel([X], None if present is None else present[[v]], rows, kernel.linear)
-        alone.append(min(leave_one_out(K, Y, ridge).sum() for ridge in RIDGES))
-    nothing = min(leave_one_out(np.zeros((80, 80)), Y, ridge).sum() for ridge in RIDGES)
-    explained = np.maximum(1 - np.array(alone) / nothing, second_opinion.MIN_EXPLAINED)
-    candidates = [None, *(explained**power / np.mean(explained**power) for power in second_opinion.POWERS)]
-    for weights in candidates:
-        K = oracles.mean_kernel(Xs, present, rows, kernel.linear, weights=weights)
-        losses.append(min((leave_one_out(K, Y, ridge) for ridge in RIDGES), key=np.sum))
-    best = min((1, 2), key=lambda i: losses[i].sum())
-    gain = losses[0] - losses[best]
-    assert gain.mean() > second_opinion.ERRORS_OF_WEIGHTS * gain.std(ddof=1) / np.sqrt(80)
-    np.testing.assert_allclose(kernel.weights, candidates[best], rtol=1e-6)
-    np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[best], rtol=1e-5)
-
-
-def test_views_weigh_alike_where_they_explain_as_much():
-    views, _, y = spread_thinly()
-    for Xs in (views, views[:1]):
-        assert OpinionRegression(as_views(Xs), Targets.from_codes(y, 4)).kernel.weights is None
+    Y, rows = np.eye(5)[codes], np.arange(80)
+    nothing = best_left_out(np.zeros((80, 80)), Y)[1]
+    for kernel in regression.kernels:
+        alone = [
+            best_left_out(oracles.mean_kernel([X], None if present is None else present[[v]], rows, kernel.linear), Y)[
+                1
+            ]
+            for v, X in enumerate(Xs)
+        ]
+        explained = np.maximum(1 - np.array(alone) / nothing, second_opinion.MIN_EXPLAINED)
+        np.testing.assert_allclose(kernel.weights, explained / explained.mean(), rtol=1e-4)
+        assert kernel.weights[0] > 2 * kernel.weights[1:].max()
 
 
 def test_fit_with_views_that_weigh_differently(tmp_path):
@@ -213,7 +238,6 @@ def test_fit_with_views_that_weigh_differently(tmp_path):
     Xs, truth = unequal_views()
     y = np.where(np.arange(300) < 100, truth, -1)
     clf = LMSSC(second_opinion=0.9).fit(Xs, y)
-    assert clf._second_opinion.kernel.weights is not None
     np.testing.assert_array_equal(
         LMSSC(second_opinion=0.9).fit(Xs[::-1], y).label_distributions_, clf.label_distributions_
     )
@@ -224,13 +248,17 @@ def test_fit_with_views_that_weigh_differently(tmp_path):
     assert np.isfinite(clf.predict_proba(new)).all()
 
 
-def test_laplacian_kernels_are_not_tried_if_they_would_take_long(monkeypatch):
+def test_a_laplacian_kernel_is_not_tried_if_it_would_take_long(monkeypatch):
     Xs, codes = thresholds(80)
     views, targets = as_views(Xs), Targets.from_codes(codes, 2)
-    assert OpinionRegression(views, targets).kernel.widths is None
+
+    def has_laplacian(**options):
+        return any(kernel.laplacian for kernel in OpinionRegression(views, targets, **options).kernels)
+
+    assert not has_laplacian()
     for limit, tried in ((80 * 80 * 10, True), (80 * 80 * 10 - 1, False)):
         monkeypatch.setattr(second_opinion, "MAX_ABSOLUTE_DIFFERENCES", limit)
-        assert (OpinionRegression(views, targets, laplacian=True).kernel.widths is not None) == tried
+        assert has_laplacian(laplacian=True) == tried
 
 
 def test_fit_with_a_laplacian_kernel(tmp_path):
@@ -238,7 +266,7 @@ def test_fit_with_a_laplacian_kernel(tmp_path):
     views, truth = thresholds()
     y = np.where(np.arange(200) < 80, truth, -1)
     clf = LMSSC(second_opinion=0.9, scaling=None).fit(views, y)
-    assert clf._second_opinion.kernel.laplacian > 0
+    assert any(kernel.laplacian for kernel in clf._second_opinion.kernels)
     order = np.random.default_rng(4).permutation(200)
     again = LMSSC(second_opinion=0.9, scaling=None).fit([views[1][order], views[0][order]], y[order])
     np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order])
@@ -304,31 +332,29 @@ def test_signal_spread_over_all_features_is_found():
         for _ in range(3)
     ]
     clf = LMSSC().fit(views, np.where(np.arange(300) < 90, truth, -1))
-    assert clf._second_opinion.kernel.linear
+    assert clf._second_opinion.kernels[int(np.argmax(clf._second_opinion.shares))].linear
     assert (clf.transduction_ == truth)[90:].mean() > 0.8
 
 
 @pytest.mark.parametrize("laplacian", [False, True])
 @pytest.mark.parametrize("lacking", [False, True])
-def test_regression_and_held_out_labels_are_those_of_the_dense_formula(small, lacking, laplacian):
+def test_regressions_and_held_out_labels_are_those_of_the_dense_formula(small, lacking, laplacian):
     Xs, present, codes = small
     present = present if lacking else None
-    targets = Targets.from_codes(codes, 3)
-    regression = OpinionRegression(as_views(Xs, present), targets, laplacian=laplacian)
-    chosen = kind(regression.kernel) | {"weights": regression.kernel.weights}
-    K, Y = oracles.mean_kernel(Xs, present, np.arange(14), **chosen), np.eye(3)[codes[:14]]
-    ridge = min(RIDGES, key=lambda ridge: leave_one_out(K, Y, ridge).sum())
-    assert regression.fit.ridge == ridge
-    right = softmax(oracles.second_opinion(K, Y, ridge) / regression.temperature, axis=1)
-    opinion = regression.finish(0.5)
-    np.testing.assert_allclose(opinion(as_views(Xs, present)), right, atol=1e-6)
+    targets, views = Targets.from_codes(codes, 3), as_views(Xs, present)
+    regression = OpinionRegression(views, targets, laplacian=laplacian)
+    Ks, Y = kernels_of(regression, Xs, present, np.arange(14)), np.eye(3)[codes[:14]]
+    errors = [[np.square(leave_one_out(K, Y, ridge) - Y).sum() for ridge in RIDGES] for K in Ks]
+    ridges = [fit.ridge for fit in regression.fits]
+    assert ridges == [RIDGES[np.argmin(one)] for one in errors]
+    right = mixture(regression, [oracles.second_opinion(K, Y, ridge) for K, ridge in zip(Ks, ridges, strict=True)])
+    np.testing.assert_allclose(regression.finish(0.5)(views), right, atol=1e-6)
     held = np.array([1, 5, 6])
     rest = np.delete(np.arange(14), held)
     order = np.r_[rest, held, np.arange(14, 30)]
-    scores = oracles.second_opinion(K[order][:, rest], Y[rest], ridge)
-    right = softmax(scores / regression.temperature, axis=1)
-    found = regression.distributions(regression.kernel(as_views(Xs, present)), regression.coefficients(held))
-    np.testing.assert_allclose(found[order], right, atol=1e-6)
+    scores = [oracles.second_opinion(K[order][:, rest], Y[rest], ridge) for K, ridge in zip(Ks, ridges, strict=True)]
+    found = regression.distributions(regression.kernel(views), regression.coefficients(held))
+    np.testing.assert_allclose(found[order], mixture(regression, scores), atol=1e-6)
     np.testing.assert_allclose(regression.held_out_distributions(held), found[held], atol=1e-9)
 
 
@@ -337,33 +363,36 @@ def test_labels_that_are_not_certain_weigh_less(small):
     right = np.linspace(0.1, 0.95, 14)
     targets = Targets.from_codes(codes, 3).doubt(np.arange(14), right)
     regression = OpinionRegression(as_views(Xs), targets)
-    K, Y = oracles.mean_kernel(Xs, None, np.arange(14), regression.kernel.linear) + 1, np.eye(3)[codes[:14]]
+    Ks, Y = kernels_of(regression, Xs, None, np.arange(14)), np.eye(3)[codes[:14]]
 
-    def scores(kept):
+    def distributions(kept):
         """Weighted kernel ridge regression: k·(K + λ·W⁻¹)⁻¹·Y."""
-        system = K[kept][:, kept] + regression.fit.ridge * np.diag(1 / right[kept])
-        return softmax(K[:, kept] @ np.linalg.solve(system, Y[kept]) / regression.temperature, axis=1)
+        scores = []
+        for K, fit in zip(Ks, regression.fits, strict=True):
+            system = K[kept][:, kept] + 1 + fit.ridge * np.diag(1 / right[kept])
+            scores.append((K[:, kept] + 1) @ np.linalg.solve(system, Y[kept]))
+        return mixture(regression, scores)
 
-    np.testing.assert_allclose(regression.finish(0.5)(as_views(Xs)), scores(np.arange(14)), atol=1e-6)
+    np.testing.assert_allclose(regression.finish(0.5)(as_views(Xs)), distributions(np.arange(14)), atol=1e-6)
     held = np.array([1, 5, 6])
     rest = np.delete(np.arange(14), held)
-    np.testing.assert_allclose(regression.held_out_distributions(held), scores(rest)[held], atol=1e-6)
+    np.testing.assert_allclose(regression.held_out_distributions(held), distributions(rest)[held], atol=1e-6)
     for one, left_out in enumerate(regression.left_out_distributions()):
-        np.testing.assert_allclose(left_out, scores(np.delete(np.arange(14), one))[one], atol=1e-6)
+        np.testing.assert_allclose(left_out, distributions(np.delete(np.arange(14), one))[one], atol=1e-6)
 
 
 def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, monkeypatch):
     Xs, _, codes = small
     monkeypatch.setattr(second_opinion, "MAX_LANDMARKS", 8)
     regression = OpinionRegression(as_views(Xs), Targets.from_codes(codes, 3))
-    K = oracles.mean_kernel(Xs, None, np.arange(8), regression.kernel.linear) + 1
-    values, vectors = np.linalg.eigh(K[:8])
-    features = K @ vectors / np.sqrt(values)
-    Y = np.eye(3)[codes[:14]]
-    gram = features[:14].T @ features[:14] + regression.fit.ridge * np.eye(8)
-    scores = features @ np.linalg.solve(gram, features[:14].T @ Y)
+    Y, scores = np.eye(3)[codes[:14]], []
+    for K, fit in zip(kernels_of(regression, Xs, None, np.arange(8)), regression.fits, strict=True):
+        values, vectors = np.linalg.eigh(K[:8] + 1)
+        features = (K + 1) @ vectors / np.sqrt(values)
+        gram = features[:14].T @ features[:14] + fit.ridge * np.eye(8)
+        scores.append(features @ np.linalg.solve(gram, features[:14].T @ Y))
     found = regression.finish(0.5)(as_views(Xs))
-    np.testing.assert_allclose(found, softmax(scores / regression.temperature, axis=1), atol=1e-6)
+    np.testing.assert_allclose(found, mixture(regression, scores), atol=1e-6)
 
 
 @pytest.mark.parametrize("direct", [True, False])
@@ -491,7 +520,19 @@ def test_labelled_samples_have_the_opinion_that_does_not_know_their_label(small)
     for i in range(14):
         np.testing.assert_allclose(found[i], regression.held_out_distributions(np.array([i]))[0], atol=1e-9)
     second = regression.finish(0.5)
-    np.testing.assert_allclose(second.decide(second.by_view_given(views, found), present.T), found, atol=1e-9)
+    parts = second.by_view(views)
+    logs = np.log(second.decide(parts, present.T)) + second.log_correction(views, parts, found)
+    np.testing.assert_allclose(np.exp(logs), found, atol=1e-9)
+
+
+def test_models_with_a_single_regression_can_be_read(small):
+    """As earlier versions saved them."""
+    views = as_views(small[0])
+    kernel, coefficients = MeanKernel.of(views.take(np.arange(14))), np.random.default_rng(0).normal(size=(14, 3))
+    fields = {"kernel": kernel, "coefficients": coefficients, "temperature": 0.3, "trust": 0.5}
+    opinion = SecondOpinion(**SecondOpinion.upgraded(fields))
+    right = softmax((kernel(views) @ coefficients + coefficients.sum(axis=0)) / 0.3, axis=1)
+    np.testing.assert_allclose(opinion(views), right, atol=1e-9)
 
 
 def test_new_samples_that_lack_a_view_are_answered_by_the_other(trusted):

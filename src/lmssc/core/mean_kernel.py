@@ -1,7 +1,8 @@
 """Mean of the views' kernels between samples and landmarks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,20 +72,7 @@ class MeanKernel:
 
     def __call__(self, views: Views) -> NDArray:
         """Kernel between samples and landmarks, of shape (n, m)."""
-
-        def of_batch(batch: Views) -> NDArray:
-            return np.sum(list(self.by_view(batch)), axis=0) / np.sqrt(self.totals(presence(batch)))[:, None]
-
-        return map_batches(of_batch, views, self.landmarks[0].data.shape[0])
-
-    def by_view(self, views: Views) -> Iterator[NDArray]:
-        """Kernel of each view between samples and landmarks, times a_v and divided by √c_j of the landmark."""
-        totals = np.sqrt(self.totals(presence(Views(self.landmarks))))
-        for v, (view, landmarks) in enumerate(zip(views, self.landmarks, strict=True)):
-            near = self._of_view(_points_like(view, landmarks), landmarks, v) * (self.shares[v] / totals)
-            if landmarks.present is not None:
-                near *= landmarks.present
-            yield view.keep_present(near)
+        return kernel_values([self], views)[0]
 
     def totals(self, has: NDArray) -> NDArray:
         """c_i of samples that have the views in their rows of `has`, (n, V); of a sample without any view, 1."""
@@ -102,18 +90,143 @@ class MeanKernel:
         """a_v of all views."""
         return np.ones(len(self.landmarks)) if self.weights is None else self.weights
 
-    def _of_view(self, points: Matrix, landmarks: View, v: int) -> NDArray:
-        """k_v between rows and all landmarks."""
+    def of_view(self, pairs: "Pairs", v: int) -> NDArray:
+        """k_v between the rows of view v and all landmarks."""
         spread = float(self.spreads[v])
         if self.linear:
-            near = centred_products(points, landmarks.points(), _mean_row(landmarks)) / spread
-            return np.clip(near, -MAX_LINEAR, MAX_LINEAR, out=near)
+            return np.clip(pairs.products / spread, -MAX_LINEAR, MAX_LINEAR)
         if self.widths is None:
-            return gaussian(points, landmarks.points(), spread)
-        near = self.laplacian * laplacian(points, landmarks.points(), float(self.widths[v]))
+            return falling(pairs.squares, 2 * spread)
+        near = self.laplacian * falling(pairs.absolute, float(self.widths[v]))
         if self.laplacian < 1:
-            near += (1 - self.laplacian) * gaussian(points, landmarks.points(), spread)
+            near += (1 - self.laplacian) * falling(pairs.squares, 2 * spread)
         return near
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of a view and its landmarks, and what the kernels of these pairs are made of, computed when it is asked for.
+
+    Attributes
+    ----------
+    points, landmarks : ndarray or sparse array
+        The rows, in the same units.
+    centre : ndarray of shape (d,)
+        m, the mean of the landmarks.
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([[0.0], [3.0]]), np.array([[2.0]]), np.array([1.0]))
+    >>> pairs.products, pairs.squares, pairs.absolute
+    (array([[-1.],
+           [ 2.]]), array([[4.],
+           [1.]]), array([[2.],
+           [1.]]))
+    """
+
+    points: Matrix
+    landmarks: Matrix
+    centre: NDArray
+
+    @classmethod
+    def of(cls, view: View, landmarks: View) -> "Pairs":
+        """In double precision, because rows may be close to each other; dense ones from their centre."""
+        points, others = _points_like(view, landmarks).astype(np.float64, copy=False), landmarks.points()
+        others, centre = others.astype(np.float64, copy=False), _mean_row(landmarks)
+        if sparse.issparse(points) or sparse.issparse(others):
+            return cls(points, others, centre)
+        return cls(points - centre, others - centre, np.zeros_like(centre))
+
+    @cached_property
+    def _uncentred(self) -> NDArray:
+        products = self.points @ self.landmarks.T
+        return products.toarray() if sparse.issparse(products) else np.asarray(products)
+
+    @cached_property
+    def products(self) -> NDArray:
+        """(a − m)·(b − m)."""
+        if not self.centre.any():
+            return np.nan_to_num(self._uncentred)
+        with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
+            shift = self.landmarks @ self.centre - self.centre @ self.centre
+            return np.nan_to_num(self._uncentred - (self.points @ self.centre)[:, None] - shift)
+
+    @cached_property
+    def squares(self) -> NDArray:
+        """‖a − b‖²."""
+        squares = -2 * self._uncentred
+        squares += View(self.points).row_energies()[:, None]
+        squares += View(self.landmarks).row_energies()
+        return np.maximum(squares, 0, out=squares)
+
+    @cached_property
+    def absolute(self) -> NDArray:
+        """‖a − b‖₁."""
+        return cdist(_dense(self.points), _dense(self.landmarks), "cityblock")
+
+
+def falling(distances: NDArray, width: float) -> NDArray:
+    """exp(−d / w).
+
+    Examples
+    --------
+    >>> falling(np.array([0.0, 1.0]), 0.5).round(3)
+    array([1.   , 0.135])
+    """
+    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
+        exponents = distances * (-1 / width)
+    return np.exp(exponents, out=exponents)
+
+
+def kernels_by_view(kernels: Sequence[MeanKernel], views: Views) -> Iterator[list[NDArray]]:
+    """For each view, kernels with the same landmarks between samples and these: a_v·k_v / √c_j of the landmark.
+
+    Parameters
+    ----------
+    kernels : sequence of MeanKernel
+        They may differ in all but their landmarks. Those that differ in their weights alone take the time of one.
+    views : Views
+        The samples.
+
+    Yields
+    ------
+    list of ndarray of shape (n, m)
+    """
+    landmarks = kernels[0].landmarks
+    has = presence(Views(landmarks))
+    totals = [np.sqrt(kernel.totals(has)) for kernel in kernels]
+    for v, (view, known) in enumerate(zip(views, landmarks, strict=True)):
+        pairs, found, values = Pairs.of(view, known), {}, []
+        for kernel, total in zip(kernels, totals, strict=True):
+            kind = kernel.linear, kernel.laplacian
+            if kind not in found:
+                found[kind] = kernel.of_view(pairs, v)
+            factor = kernel.shares[v] / total
+            near = found[kind] * (factor if known.present is None else factor * known.present)
+            values.append(view.keep_present(near))
+        yield values
+
+
+def kernel_values(kernels: Sequence[MeanKernel], views: Views) -> NDArray:
+    """Several kernels with the same landmarks between samples and these, of shape (M, n, m).
+
+    Examples
+    --------
+    >>> views = Views.from_arrays([np.array([[0.0], [2.0]])])
+    >>> kernel_values([MeanKernel.of(views), MeanKernel.of(views, linear=True)], views).round(3)
+    array([[[ 1.   ,  0.135],
+            [ 0.135,  1.   ]],
+    <BLANKLINE>
+           [[ 1.   , -1.   ],
+            [-1.   ,  1.   ]]])
+    """
+
+    def of_batch(batch: Views) -> NDArray:
+        totals = [np.sqrt(kernel.totals(presence(batch)))[:, None] for kernel in kernels]
+        sums = [sum(values) for values in zip(*kernels_by_view(kernels, batch), strict=True)]
+        return np.stack([one / total for one, total in zip(sums, totals, strict=True)])
+
+    return map_batches(of_batch, views, kernels[0].landmarks[0].data.shape[0], axis=1)
 
 
 def _points_like(view: View, landmarks: View) -> Matrix:
@@ -125,73 +238,18 @@ def _points_like(view: View, landmarks: View) -> Matrix:
     return (points.toarray() if sparse.issparse(points) else points) + shift
 
 
-def gaussian(points: Matrix, landmarks: Matrix, spread: float) -> NDArray:
-    """exp(−‖a − b‖² / 2s) between the rows of two arrays, dense or sparse.
-
-    Examples
-    --------
-    >>> gaussian(np.array([[0.0], [1.0]]), np.array([[1.0]]), 0.5).round(3)
-    array([[0.368],
-           [1.   ]])
-    """
-    # In double precision: rows may be far from the origin, and close to each other.
-    products = points.astype(np.float64, copy=False) @ landmarks.astype(np.float64, copy=False).T
-    squares = -2 * (products if isinstance(products, np.ndarray) else products.toarray())
-    squares += View(points).row_energies()[:, None]
-    squares += View(landmarks).row_energies()
-    np.maximum(squares, 0, out=squares)
-    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
-        squares *= -1 / (2 * spread)
-    return np.exp(squares, out=squares)
-
-
-def laplacian(points: Matrix, landmarks: Matrix, width: float) -> NDArray:
-    """exp(−‖a − b‖₁ / w) between the rows of two arrays, dense or sparse.
-
-    Examples
-    --------
-    >>> laplacian(np.array([[0.0], [1.0]]), np.array([[1.0]]), 0.5).round(3)
-    array([[0.135],
-           [1.   ]])
-    """
-    distances = cdist(_dense(points), _dense(landmarks), "cityblock")
-    with np.errstate(over="ignore"):  # far away the exponent is −∞ and the result 0
-        distances *= -1 / width
-    return np.exp(distances, out=distances)
-
-
 def _dense(points: Matrix) -> NDArray:
-    """The same numbers as an array in double precision."""
-    return np.asarray(points.toarray() if sparse.issparse(points) else points, dtype=np.float64)
+    return np.asarray(points.toarray() if sparse.issparse(points) else points)
 
 
-def centred_products(points: Matrix, landmarks: Matrix, centre: NDArray) -> NDArray:
-    """(a − m)·(b − m) between the rows of two arrays, dense or sparse.
-
-    Examples
-    --------
-    >>> centred_products(np.array([[0.0], [3.0]]), np.array([[2.0]]), np.array([1.0]))
-    array([[-1.],
-           [ 2.]])
-    """
-    points, landmarks = points.astype(np.float64, copy=False), landmarks.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
-        if not sparse.issparse(points) and not sparse.issparse(landmarks):
-            return np.nan_to_num((points - centre) @ (landmarks - centre).T)
-        products = points @ landmarks.T
-        dense = products.toarray() if sparse.issparse(products) else np.asarray(products)
-        dense -= (points @ centre)[:, None]
-        dense -= landmarks @ centre - centre @ centre
-        return np.nan_to_num(dense)
-
-
-def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks: int) -> NDArray:
-    """Rows that `function` makes of some samples at a time, which are read if they are on disk."""
+def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks: int, axis: int = 0) -> NDArray:
+    """What `function` makes of some samples at a time, read if they are on disk; `axis` is that of the samples."""
 
     def of_rows(rows: slice) -> NDArray:
         return function(views.take(np.arange(rows.start, rows.stop)))
 
-    return np.concatenate(threaded_map(of_rows, gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))))
+    batches = gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))
+    return np.concatenate(threaded_map(of_rows, batches), axis=axis)
 
 
 def presence(views: Views) -> NDArray:

@@ -157,8 +157,10 @@ class NewSampleProbe:
         Which views each sample has.
     ridge : ndarray of shape (r, r)
         R, with which samples that lack views are embedded: see `embed_views`.
-    opinions : ndarray of shape (V, m, c), or None
-        What each view contributes to the second opinion on the samples; None without one.
+    opinions : ndarray of shape (M, V, m, c), or None
+        What each view contributes to the regressions of the second opinion on the samples; None without one.
+    corrections : ndarray of shape (m, c), or None
+        What is added to the logarithms of that opinion on a sample with all its views: see `SecondOpinion`.
     held_out : ndarray of shape (m, c), or None
         Probabilities of labelled samples, found without their labels; rows of other samples are zero. The labels
         themselves flatter the probe: P, by which its neighbours are found, was fitted to them.
@@ -171,6 +173,7 @@ class NewSampleProbe:
     ridge: NDArray
     opinions: NDArray | None = None
     held_out: NDArray | None = None
+    corrections: NDArray | None = None
 
     @classmethod
     def of(
@@ -189,10 +192,11 @@ class NewSampleProbe:
         present = np.empty(energies.shape, dtype=bool)
         for rows, has in some.patterns():
             present[:, rows] = has[:, None]
-        parts = None
+        parts = corrections = None
         if second_opinion is not None and opinions is not None:
-            parts = second_opinion.by_view_given(some, opinions[samples])
-        return cls(samples, products, energies, present, ridge, parts)
+            parts = second_opinion.by_view(some)
+            corrections = second_opinion.log_correction(some, parts, opinions[samples])
+        return cls(samples, products, energies, present, ridge, parts, corrections=corrections)
 
     def judged_by(self, held_out: tuple[NDArray, NDArray] | None) -> "NewSampleProbe":
         """The probe with the held-out probabilities of its labelled samples, given as for `StartConfidence`."""
@@ -249,8 +253,8 @@ class NewSampleProbe:
         scores, distances = predict(probed.latent, samples)
         predicted = scores.sum(axis=1) > 0
         if second_opinion is not None and self.opinions is not None:
-            opinions = second_opinion.decide(self.opinions[:, probed.rows], probed.shown)
-            scores = second_opinion.blend(scores, opinions)
+            opinions = second_opinion.decide(self.opinions[:, :, probed.rows], probed.shown)
+            scores = second_opinion.blend(scores, self._corrected(opinions, probed))
         calibration = Calibration()
         if shown is not None:
             fit = fit_sparse_calibration if sparse.issparse(scores) else fit_calibration
@@ -263,6 +267,14 @@ class NewSampleProbe:
         # If no sample has another one as neighbour, the distances are those to the origin.
         usual = np.quantile(distances[predicted] if predicted.any() else distances, PROBE.quantile)
         return Trust(calibration, float(np.sqrt(usual)), float(np.sqrt(largest)))
+
+    def _corrected(self, opinions: NDArray, probed: "_Probed") -> NDArray:
+        """Q of samples of the probe by the views that are shown; with fewer views it knows less of a sample's label."""
+        if self.corrections is None:
+            return opinions
+        share = np.sqrt(probed.shown.sum(axis=1) / self.present[:, probed.rows].sum(axis=0))
+        corrected = opinions * np.exp(self.corrections[probed.rows] * share[:, None])
+        return corrected / corrected.sum(axis=1, keepdims=True)
 
     def _targets(self, distributions: NDArray, rows: NDArray) -> NDArray:
         """What is known about some samples of the probe: held-out probabilities, else the distributions of fit."""

@@ -1,42 +1,31 @@
-"""A second opinion beside the graph: kernel ridge regression of the labels on all features of all views."""
+"""A second opinion beside the graph: kernel ridge regressions of the labels on all features of all views, averaged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
-from lmssc.core.mean_kernel import MeanKernel, map_batches, presence
+from lmssc.core.kernel_ridge import CONSTANT, KernelRidge, fit_temperature
+from lmssc.core.mean_kernel import MeanKernel, kernel_values, kernels_by_view, map_batches, presence
+from lmssc.core.mixture_shares import mixture_shares
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
 
-# Labelled samples whose kernel functions are the features (Nyström); with fewer labels the regression is exact.
+# Labelled samples whose kernel functions are the features (Nyström); with fewer labels the regressions are exact.
 MAX_LANDMARKS = 1000
-# The regression is fitted to at most this many labelled samples: enough for a thousand coefficients.
+# The regressions are fitted to at most this many labelled samples: enough for a thousand coefficients.
 MAX_FIT_SAMPLES = 20_000
-# Ridges to choose from, for a kernel that is 1 on the diagonal.
-RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
-# The kernel is this much larger than the mean of the Gaussians, which lets the regression fit a constant. Centring the
-# kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
-CONSTANT = 1.0
-# Laplacian kernels are tried up to this many absolute differences of numbers, which take a quarter of a second.
+# A Laplacian kernel is tried up to this many absolute differences of numbers, which take a quarter of a second.
 MAX_ABSOLUTE_DIFFERENCES = 200_000_000
-# Standard errors by which a Laplacian kernel has to be better: two are tried, the chance of one is that of one error.
-ERRORS_OF_LAPLACIAN = 1.4
-# Views are weighed by their share of explained variance, or its square: powers that are tried, and standard errors by
-# which the kernel has to be better; the least share; and labels that are enough to measure it.
-POWERS, ERRORS_OF_WEIGHTS = (1.0, 2.0), 1.4
+# The least share of the variance that a view is taken to explain, and labels that are enough to measure it.
 MIN_EXPLAINED, MAX_WEIGHED = 0.01, 500
-# Eigenvalues of the kernel below this share of the largest are rounding.
-MIN_EIGENVALUE = 1e-12
+# Regressions with a smaller share of the mixture are left out, to save time.
+MIN_SHARE = 0.05
 # Largest trust: with more, labels would hardly travel over the graph.
 MAX_TRUST = 0.99
-# Prior of log T, and limits of T.
-TEMPERATURE, LOG_TEMPERATURE_STD = 0.2, 0.7
-MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 5.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class Opinion:
     Attributes
     ----------
     scores : ndarray of shape (n, c)
-        Q; rows sum to 1. That of a labelled sample does not use its own label, if the regression is fitted to it.
+        Q; rows sum to 1. That of a labelled sample does not use its own label, if the regressions are fitted to it.
     weight : float
         η, positive.
     """
@@ -70,116 +59,54 @@ def anchor_weight(trust: float) -> float:
     return trust / (1 - trust)
 
 
-class KernelRidge:
-    """Ridge regression of the labels on features that a kernel with landmarks gives, for one kernel.
+def base_kernels(landmarks: Views, *, laplacian: bool) -> Iterator[MeanKernel]:
+    """The kernels of the regressions; all views weigh alike."""
+    yield MeanKernel.of(landmarks)
+    yield MeanKernel.of(landmarks, linear=True)
+    if laplacian:
+        yield MeanKernel.of(landmarks, laplacian=1.0)
 
-    The ridge has the least squared leave-one-out error.
+
+def explained_variances(kernel: MeanKernel, rows: Views, targets: NDArray, weights: NDArray | None) -> NDArray:
+    """Share of the variance of the labels that a regression on each view alone explains, by leave-one-out errors.
 
     Parameters
     ----------
     kernel : MeanKernel
-        The kernel; its landmarks are the first of the labelled samples.
-    values : ndarray of shape (l, m)
-        Kernel between the labelled samples and the landmarks.
+        Its landmarks are the first of the rows.
+    rows : Views
+        The labelled samples.
     targets : ndarray of shape (l, c)
         Y of these.
     weights : ndarray of shape (l,), optional
-        Weight of each; by default all are equal. The rows of Φ and Y are multiplied by their roots.
+        As for `KernelRidge`.
 
-    Attributes
-    ----------
-    ridge : float
-        λ.
-    errors : ndarray of shape (l, c)
-        Y minus the leave-one-out predictions.
+    Returns
+    -------
+    ndarray of shape (V,)
+        At least `MIN_EXPLAINED`.
     """
+    n_some = min(kernel.landmarks[0].data.shape[0], MAX_WEIGHED)
+    some = rows.take(np.arange(n_some))
+    targets, weights = targets[:n_some], None if weights is None else weights[:n_some]
 
-    def __init__(self, kernel: MeanKernel, values: NDArray, targets: NDArray, weights: NDArray | None = None) -> None:
-        self.kernel = kernel
-        self.roots = np.ones((len(targets), 1)) if weights is None else np.sqrt(weights)[:, None]
-        self.targets = targets * self.roots
-        values = values + CONSTANT
-        n_landmarks = values.shape[1]
-        self.gram, vectors = linalg.eigh(values[:n_landmarks])
-        kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
-        self.gram, self.whitening = self.gram[kept], vectors[:, kept] / np.sqrt(self.gram[kept])
-        self.features = values @ self.whitening * self.roots
-        if len(values) > n_landmarks or weights is not None:  # otherwise the features are orthogonal already
-            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
-            self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
-        self.cross = self.features.T @ self.targets
-        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
-        self.errors = self._left_out_errors(self.ridge) / self.roots
+    def left_out(one: MeanKernel, values: NDArray) -> float:
+        fit = KernelRidge(one, values, targets, weights)
+        return float(np.square(fit.errors * fit.roots).sum())
 
-    def _coefficients(self, ridge: float) -> NDArray:
-        return self.cross / (self.gram + ridge)[:, None]
-
-    def _left_out_errors(self, ridge: float) -> NDArray:
-        """Leave-one-out errors, times the roots of the weights."""
-        leverage = np.square(self.features) @ (1 / (self.gram + ridge))
-        errors = self.targets - self.features @ self._coefficients(ridge)
-        return errors / np.maximum(1 - leverage, np.finfo(float).eps)[:, None]
-
-    def errors_without(self, positions: NDArray) -> NDArray:
-        """Y minus the predictions for some labelled samples, from the labels of the others: (I − A)⁻¹·(Y − ΦB).
-
-        A is the block of these samples in the hat matrix Φ·(ΦᵀΦ + λ)⁻¹·Φᵀ.
-        """
-        return self._errors_without(positions) / self.roots[positions]
-
-    def _errors_without(self, positions: NDArray) -> NDArray:
-        features = self.features[positions]
-        hat = (features / (self.gram + self.ridge)) @ features.T
-        errors = self.targets[positions] - features @ self._coefficients(self.ridge)
-        return np.linalg.solve(np.eye(len(hat)) - hat, errors)
-
-    def coefficients(self, left_out: NDArray | None = None) -> NDArray:
-        """Coefficients of the landmarks, of shape (m, c), without the labels of the rows at some positions.
-
-        If e are their errors without their labels, the other labels have the coefficients B − (ΦᵀΦ + λ)⁻¹·Φᵀe.
-        """
-        coefficients = self._coefficients(self.ridge)
-        if left_out is not None:
-            scaled = self.features[left_out] / (self.gram + self.ridge)
-            coefficients = coefficients - scaled.T @ self._errors_without(left_out)
-        return self.whitening @ coefficients
-
-
-def has_smaller_errors(one: NDArray, other: NDArray, n_errors: float = 1.0) -> bool:
-    """Whether squared errors are smaller, by more than some standard errors of the mean difference.
-
-    Examples
-    --------
-    >>> has_smaller_errors(np.full((9, 2), 0.1), np.full((9, 2), 0.2))
-    True
-    >>> has_smaller_errors(np.array([[0.1], [0.2]]), np.array([[0.2], [0.1]]))
-    False
-    """
-    gain = np.square(other).sum(axis=1) - np.square(one).sum(axis=1)
-    return len(gain) > 1 and bool(gain.mean() > n_errors * gain.std(ddof=1) / np.sqrt(len(gain)))
-
-
-def kernels(rows: Views, landmarks: Views, *, laplacian: bool) -> Iterator[tuple[MeanKernel, NDArray]]:
-    """Kernels to choose from, and their values between labelled samples and landmarks; the Gaussian one comes first."""
-    gaussian, linear = MeanKernel.of(landmarks), MeanKernel.of(landmarks, linear=True)
-    values = gaussian(rows)
-    yield gaussian, values
-    yield linear, linear(rows)
-    if laplacian:
-        absolute = MeanKernel.of(landmarks, laplacian=1.0)
-        found = absolute(rows)
-        yield absolute, found
-        yield replace(absolute, laplacian=0.5), (values + found) / 2
+    alone = [kernel.only(v, n_some) for v in range(len(rows))]
+    errors = np.array([left_out(one, one(Views([view]))) for one, view in zip(alone, some, strict=True)])
+    nothing = left_out(alone[0], np.zeros((n_some, n_some)))
+    return np.maximum(1 - errors / max(nothing, np.finfo(float).tiny), MIN_EXPLAINED)
 
 
 class OpinionRegression:
-    """Ridge regression of the labels on kernel features of the labelled samples.
+    """A mixture of ridge regressions of the labels, on kernels of several kinds between the labelled samples.
 
-    It is exact kernel ridge regression with up to `MAX_LANDMARKS` labels; with more, the kernel functions of some of
-    them are the features. The kernel is Gaussian, unless the leave-one-out errors of a linear one are smaller by more
-    than a standard error, or those of a Laplacian one or of half a Gaussian and half a Laplacian one by more than 1.4.
-    Views that explain more alone weigh more, if that makes the errors smaller by 1.4 standard errors, too. The
-    temperature has the largest leave-one-out likelihood.
+    The kernels are Gaussian, linear and, if the samples and features are few enough, Laplacian. In each, views weigh by
+    the share of the variance of the labels that they explain alone. A regression is exact with up to `MAX_LANDMARKS`
+    labels; with more, the kernel functions of some of them are the features. Its temperature has the largest
+    leave-one-out likelihood, and the shares of the regressions that of the mixture: see `mixture_shares`.
 
     Parameters
     ----------
@@ -190,7 +117,14 @@ class OpinionRegression:
     order : ndarray of int of shape (n,), optional
         Random order of the samples, if their own is not random: the first labelled ones are the landmarks.
     laplacian : bool, default=False
-        Whether Laplacian kernels are tried, if the samples and features are few enough.
+        Whether a Laplacian kernel is tried.
+
+    Attributes
+    ----------
+    fits : list of KernelRidge
+        The regressions that have a share.
+    temperatures, shares : ndarray of shape (M,)
+        Of each.
 
     Examples
     --------
@@ -210,70 +144,63 @@ class OpinionRegression:
         landmarks = rows.take(np.arange(min(len(self.rows), MAX_LANDMARKS)))
         weights = None if targets.trust is None else targets.weights[self.rows]
         n_differences = views.n_samples * landmarks.n_samples * views.n_features
-        laplacian = laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES
-        self.fit, linear, *others = (
-            KernelRidge(kernel, values, self.targets, weights)
-            for kernel, values in kernels(rows, landmarks, laplacian=laplacian)
+        kernels = list(base_kernels(landmarks, laplacian=laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES))
+        if len(rows) > 1:
+            explained = [explained_variances(kernel, rows, self.targets, weights) for kernel in kernels]
+            kernels = [replace(one, weights=own / own.mean()) for one, own in zip(kernels, explained, strict=True)]
+        values = kernel_values(kernels, rows)
+        self.fits = [KernelRidge(*one, self.targets, weights) for one in zip(kernels, values, strict=True)]
+        self.temperatures = np.array(
+            [fit_temperature(self.targets - fit.errors, self.targets * fit.roots**2) for fit in self.fits]
         )
-        self._replace_by([linear], 1.0)
-        self._replace_by(others, ERRORS_OF_LAPLACIAN)
-        if len(self.fit.kernel.landmarks) > 1:
-            weighed = [replace(self.fit.kernel, weights=one) for one in self._view_weights(rows, weights)]
-            fits = [KernelRidge(kernel, kernel(rows), self.targets, weights) for kernel in weighed]
-            self._replace_by(fits, ERRORS_OF_WEIGHTS)
-        self.kernel = self.fit.kernel
-        self.temperature = fit_temperature(self.targets - self.fit.errors, self.targets * self.fit.roots**2)
+        found = softmax(self._left_out() / self.temperatures[:, None, None], axis=2)
+        shares = mixture_shares(np.einsum("mij,ij->mi", found, self.targets), weights)
+        kept = np.flatnonzero(shares >= MIN_SHARE)
+        self.fits, self.temperatures = [self.fits[m] for m in kept], self.temperatures[kept]
+        self.shares = shares[kept] / shares[kept].sum()
 
-    def _replace_by(self, others: Sequence[KernelRidge], n_errors: float) -> None:
-        """Take the best of other kernels if its errors are smaller by more than some standard errors."""
-        errors = [one.errors * one.roots for one in others]
-        if errors:
-            best = min(range(len(errors)), key=lambda i: float(np.square(errors[i]).sum()))
-            if has_smaller_errors(errors[best], self.fit.errors * self.fit.roots, n_errors):
-                self.fit = others[best]
+    def _left_out(self) -> NDArray:
+        return np.array([self.targets - fit.errors for fit in self.fits])
 
-    def _view_weights(self, rows: Views, weights: NDArray | None) -> list[NDArray]:
-        """Weights of the views, with mean 1: powers of the variance that a regression on each alone explains."""
-        n_some = min(self.fit.kernel.landmarks[0].data.shape[0], MAX_WEIGHED)
-        targets, weights = self.targets[:n_some], None if weights is None else weights[:n_some]
+    @property
+    def kernels(self) -> list[MeanKernel]:
+        """The kernels of the regressions."""
+        return [fit.kernel for fit in self.fits]
 
-        def left_out(kernel: MeanKernel, values: NDArray) -> float:
-            fit = KernelRidge(kernel, values, targets, weights)
-            return float(np.square(fit.errors * fit.roots).sum())
-
-        alone = [self.fit.kernel.only(v, n_some) for v in range(len(rows))]
-        some = rows.take(np.arange(n_some))
-        errors = np.array([left_out(one, one(Views([view]))) for one, view in zip(alone, some, strict=True)])
-        nothing = left_out(alone[0], np.zeros((n_some, n_some)))
-        explained = np.maximum(1 - errors / max(nothing, np.finfo(float).tiny), MIN_EXPLAINED)
-        return [explained**power / np.mean(explained**power) for power in POWERS]
+    def kernel(self, views: Views) -> NDArray:
+        """The kernels between samples and the landmarks, of shape (M, n, m)."""
+        return kernel_values(self.kernels, views)
 
     def _positions(self, samples: NDArray) -> NDArray:
         return np.flatnonzero(np.isin(self.rows, samples))
 
     def coefficients(self, held_out: NDArray | None = None) -> NDArray:
-        """Coefficients of the landmarks, of shape (m, c), without the labels of some samples."""
-        return self.fit.coefficients(None if held_out is None else self._positions(held_out))
+        """Coefficients of the landmarks, of shape (M, m, c), without the labels of some samples."""
+        left_out = None if held_out is None else self._positions(held_out)
+        return np.array([fit.coefficients(left_out) for fit in self.fits])
 
     def distributions(self, kernel: NDArray, coefficients: NDArray) -> NDArray:
-        """Q of samples, given their kernel with the landmarks."""
-        return softmax((kernel @ coefficients + CONSTANT * coefficients.sum(axis=0)) / self.temperature, axis=1)
+        """Q of samples, given their kernels with the landmarks."""
+        return self._mix(kernel @ coefficients + CONSTANT * coefficients.sum(axis=1, keepdims=True))
 
     def held_out_distributions(self, held_out: NDArray) -> NDArray:
-        """Q of some of the labelled samples that the regression is fitted to, in its order, without their labels."""
+        """Q of some of the labelled samples of the regressions, in their order, without the labels of these."""
         positions = self._positions(held_out)
-        return softmax((self.targets[positions] - self.fit.errors_without(positions)) / self.temperature, axis=1)
+        return self._mix(np.array([self.targets[positions] - fit.errors_without(positions) for fit in self.fits]))
 
     def left_out_distributions(self) -> NDArray:
-        """Q of all labelled samples that the regression is fitted to, each without its own label."""
-        return softmax((self.targets - self.fit.errors) / self.temperature, axis=1)
+        """Q of all labelled samples of the regressions, each without its own label."""
+        return self._mix(self._left_out())
+
+    def _mix(self, scores: NDArray) -> NDArray:
+        return mixed(scores, self.temperatures, self.shares)
 
     def finish(self, trust: float) -> "SecondOpinion":
         """What predicts Q, fitted to all labels."""
-        return SecondOpinion(self.kernel, self.coefficients(), self.temperature, trust)
+        return SecondOpinion(self.kernels, self.coefficients(), self.temperatures, self.shares, trust)
 
     def opinion(self, views: Views, trust: float, kernel: NDArray | None = None) -> Opinion:
-        """Q of all samples of fit, and η; `kernel` is that between the samples and the landmarks, if it is known."""
+        """Q of all samples of fit, and η; `kernel` has the kernels between the samples and the landmarks, if known."""
         if kernel is None:
             scores = self.finish(trust)(views)
         else:
@@ -282,72 +209,60 @@ class OpinionRegression:
         return Opinion(scores, anchor_weight(trust))
 
 
-def left_out_error(views: Views, targets: Targets) -> float:
-    """Mean squared leave-one-out error of the regression with Gaussian kernels.
-
-    Parameters
-    ----------
-    views : Views
-        All scaled views of labelled samples.
-    targets : Targets
-        Y. Labels that are not certain weigh less.
-
-    Returns
-    -------
-    float
+def mixed(scores: NDArray, temperatures: NDArray, shares: NDArray) -> NDArray:
+    """Distributions of a mixture, from the scores of its regressions, of shape (M, n, c).
 
     Examples
     --------
-    >>> targets = Targets.from_codes(np.array([0, 0, 1, 1]), 2)
-    >>> near, far = (Views.from_arrays([np.array([[0.0], [0.1], [gap], [gap + 0.1]])]) for gap in (0.2, 2.0))
-    >>> left_out_error(near, targets) > left_out_error(far, targets)
-    True
+    >>> mixed(np.array([[[0.0, 0.0]], [[0.0, 9.0]]]), np.array([1.0, 0.1]), np.array([0.5, 0.5]))
+    array([[0.25, 0.75]])
     """
-    kernel = MeanKernel.of(views)
-    weights = None if targets.trust is None else targets.weights
-    fit = KernelRidge(kernel, kernel(views), targets.matrix(np.dtype(float)), weights)
-    return float(np.square(fit.errors * fit.roots).sum(axis=1).mean())
-
-
-def fit_temperature(scores: NDArray, targets: NDArray) -> float:
-    """T at which softmax(scores / T) has the largest likelihood, with a normal prior of log T.
-
-    Examples
-    --------
-    >>> round(fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.array([[1.0, 0.0], [0.0, 1.0]] * 20)), 2)
-    0.14
-    >>> fit_temperature(np.array([[0.9, 0.1], [0.1, 0.9]] * 20), np.full((40, 2), 0.5)) > 1
-    True
-    """
-
-    def loss(log_temperature: float) -> float:
-        away = (log_temperature - np.log(TEMPERATURE)) / LOG_TEMPERATURE_STD
-        return -float((targets * log_softmax(scores / np.exp(log_temperature), axis=1)).sum()) + away**2 / 2
-
-    bounds = np.log([MIN_TEMPERATURE, MAX_TEMPERATURE])
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    return np.tensordot(shares, softmax(scores / temperatures[:, None, None], axis=2), axes=1)
 
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """Class distributions as a function of the views: softmax of kernel ridge scores.
+    """Class distributions as a function of the views: a mixture of softmaxes of kernel ridge scores.
 
     Attributes
     ----------
-    kernel : MeanKernel
-        Kernel between samples and landmarks, views in canonical order.
-    coefficients : ndarray of shape (m, c)
+    kernels : list of MeanKernel
+        Kernels of the M regressions between samples and landmarks, views in canonical order.
+    coefficients : ndarray of shape (M, m, c)
         Of the landmarks.
-    temperature : float
-        T of the softmax.
+    temperatures : ndarray of shape (M,)
+        T of each softmax.
+    shares : ndarray of shape (M,)
+        Share of each regression; they sum to 1.
     trust : float
         t: how much it counts beside the neighbours of a sample.
     """
 
-    kernel: MeanKernel
+    kernels: list[MeanKernel]
     coefficients: NDArray
-    temperature: float
+    temperatures: NDArray
+    shares: NDArray
     trust: float
+
+    @staticmethod
+    def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields, given those of earlier versions, which had a single regression.
+
+        Examples
+        --------
+        >>> earlier = {"kernel": None, "coefficients": np.ones((5, 2)), "temperature": 0.1, "trust": 0.5}
+        >>> SecondOpinion.upgraded(earlier)["coefficients"].shape
+        (1, 5, 2)
+        """
+        if "kernel" not in fields:
+            return fields
+        return {
+            "kernels": [fields["kernel"]],
+            "coefficients": fields["coefficients"][None],
+            "temperatures": np.array([fields["temperature"]]),
+            "shares": np.ones(1),
+            "trust": fields["trust"],
+        }
 
     def __call__(self, views: Views) -> NDArray:
         """Q of samples, of shape (n, c)."""
@@ -355,27 +270,36 @@ class SecondOpinion:
         def of_batch(batch: Views) -> NDArray:
             return self.decide(self.by_view(batch), presence(batch)).astype(views.dtype, copy=False)
 
-        return map_batches(of_batch, views, len(self.coefficients))
+        return map_batches(of_batch, views, self.coefficients.shape[1])
 
     def by_view(self, views: Views) -> NDArray:
-        """What each view contributes to the scores of samples, of shape (V, n, c)."""
-        return np.array([near @ self.coefficients for near in self.kernel.by_view(views)])
-
-    def by_view_given(self, views: Views, opinions: NDArray) -> NDArray:
-        """`by_view` of samples of fit, shifted so that all views together give the Q that is known.
-
-        Otherwise the contributions of a labelled sample would know its label, as those of a new sample never do.
-        """
-        contributions, has = self.by_view(views), presence(views)
-        logs = [np.log(np.maximum(part, np.finfo(float).tiny)) for part in (opinions, self.decide(contributions, has))]
-        shift = self.temperature * (logs[0] - logs[1]) / np.sqrt(self.kernel.totals(has))[:, None]
-        return contributions + (has * self.kernel.shares).T[:, :, None] * shift
+        """What each view contributes to the scores of each regression, of shape (M, V, n, c)."""
+        parts = [
+            [near @ own for near, own in zip(values, self.coefficients, strict=True)]
+            for values in kernels_by_view(self.kernels, views)
+        ]
+        return np.swapaxes(np.array(parts), 0, 1)
 
     def decide(self, contributions: NDArray, has: NDArray) -> NDArray:
         """Q from the contributions of the views, of which each sample has those in its row of `has`, (n, V)."""
-        totals = np.sqrt(self.kernel.totals(has))[:, None]
-        scores = np.einsum("vij,iv->ij", contributions, has.astype(float)) / totals
-        return softmax((scores + CONSTANT * self.coefficients.sum(axis=0)) / self.temperature, axis=1)
+        scores = np.array(
+            [
+                np.einsum("vij,iv->ij", own, has.astype(float)) / np.sqrt(kernel.totals(has))[:, None]
+                for own, kernel in zip(contributions, self.kernels, strict=True)
+            ]
+        )
+        scores += CONSTANT * self.coefficients.sum(axis=1, keepdims=True)
+        return mixed(scores, self.temperatures, self.shares)
+
+    def log_correction(self, views: Views, contributions: NDArray, opinions: NDArray) -> NDArray:
+        """What has to be added to the logarithms of `decide` for the Q that is known, of shape (n, c).
+
+        That of a labelled sample of fit does not know its label, as that of a new sample never does; its contributions
+        do.
+        """
+        tiny = np.finfo(np.float32).tiny
+        logs = [np.log(np.maximum(part, tiny)) for part in (opinions, self.decide(contributions, presence(views)))]
+        return logs[0] - logs[1]
 
     def blend(self, scores: NDArray, opinions: NDArray) -> NDArray:
         """Scores of samples from the averages over their neighbours, and Q: the update of F for a single node."""

@@ -16,7 +16,7 @@ from lmssc.core.calibration import calibration_sample
 from lmssc.core.drawn_order import draw_samples, project_views
 from lmssc.core.fit_config import FitConfig, FitContext
 from lmssc.core.held_out import MAX_CALIBRATION_SAMPLES, MIN_CALIBRATION_LABELS
-from lmssc.core.second_opinion import left_out_error
+from lmssc.core.kernel_ridge import left_out_error
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.data.kept_deviations import KeptDeviations

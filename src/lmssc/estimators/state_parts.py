@@ -216,7 +216,8 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array(n_views, count, least=0).accepts(value.energies, sizes)
         and array(n_views, count, kinds="b").accepts(value.present, sizes)
         and array("r", "r").accepts(value.ridge, sizes)
-        and optional(points(n_views, count, "c")).accepts(value.opinions, sizes)
+        and optional(points(None, n_views, count, "c")).accepts(value.opinions, sizes)
+        and optional(points(count, "c")).accepts(value.corrections, sizes)
         and optional(array(count, "c", least=0)).accepts(value.held_out, sizes)
     )
 
@@ -232,16 +233,27 @@ def is_opinion(value: Any, sizes: Sizes) -> bool:
 
 def is_second_opinion(value: Any, sizes: Sizes) -> bool:
     """A `SecondOpinion` of c scores on all views in canonical order."""
-    kernel = value.kernel
-    n_landmarks, n_copies = len(value.coefficients), 1 + sizes.n_smoothed // sizes.v
+    if not isinstance(value, SecondOpinion) or type(value.kernels) is not list or not value.kernels:
+        return False
+    n_models, n_landmarks = len(value.kernels), value.coefficients.shape[1]
     return (
-        isinstance(value, SecondOpinion)
-        and isinstance(kernel, MeanKernel)
+        all(_is_kernel(kernel, n_landmarks, sizes) for kernel in value.kernels)
+        and points(n_models, n_landmarks, "c").accepts(value.coefficients, sizes)
+        and array(n_models, least=TINY).accepts(value.temperatures, sizes)
+        and array(n_models, least=0, most=1 + ROUNDING).accepts(value.shares, sizes)
+        and number(least=0, most=MAX_TRUST).accepts(value.trust, sizes)
+    )
+
+
+def _is_kernel(kernel: Any, n_landmarks: int, sizes: Sizes) -> bool:
+    """A `MeanKernel` with the landmarks of all views."""
+    n_copies = 1 + sizes.n_smoothed // sizes.v
+    return (
+        isinstance(kernel, MeanKernel)
         and type(kernel.linear) is bool
         and number(least=0, most=1).accepts(kernel.laplacian, sizes)
         and (kernel.laplacian > 0) == (kernel.widths is not None)
         and optional(array(n_copies * sizes.v, least=TINY)).accepts(kernel.widths, sizes)
-        and points(n_landmarks, "c").accepts(value.coefficients, sizes)
         and optional(array(n_copies * sizes.v, least=TINY)).accepts(kernel.weights, sizes)
         and array(n_copies * sizes.v, least=TINY).accepts(kernel.spreads, sizes)
         and type(kernel.landmarks) is list
@@ -250,8 +262,6 @@ def is_second_opinion(value: Any, sizes: Sizes) -> bool:
             _is_view(view, n_landmarks, width, sizes)
             for view, width in zip(kernel.landmarks, n_copies * sizes.content_widths, strict=True)
         )
-        and number(least=TINY).accepts(value.temperature, sizes)
-        and number(least=0, most=MAX_TRUST).accepts(value.trust, sizes)
     )
 
 
