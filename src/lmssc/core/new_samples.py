@@ -14,6 +14,7 @@ from lmssc.core.second_opinion import SecondOpinion
 from lmssc.core.sparse_scores import calibrate_sparsely, fit_sparse_calibration, scale_rows
 from lmssc.data.presence import presence_patterns
 from lmssc.data.views import Views
+from lmssc.numerics.matrices import pseudo_inverse
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class ProbeLimits:
     free_factor: float = 2.0
     decay: float = 0.5
     """Confidence starts to fall at `free_factor` times the usual distance, as a Gaussian of width `decay`."""
+    max_leverage: float = 0.9
+    """Larger leverages count as this: residuals are divided by their distance from 1."""
 
 
 PROBE = ProbeLimits()
@@ -161,6 +164,9 @@ class NewSampleProbe:
         What each view contributes to the regressions of the second opinion on the samples; None without one.
     corrections : ndarray of shape (m, c), or None
         What is added to the logarithms of that opinion on a sample with all its views: see `SecondOpinion`.
+    leverages : ndarray of shape (m,), or None
+        Leverage of each sample in H: the loadings were fitted to it, too, so that its residual is too small by about
+        this share.
     held_out : ndarray of shape (m, c), or None
         Probabilities of labelled samples, found without their labels; rows of other samples are zero. The labels
         themselves flatter the probe: P, by which its neighbours are found, was fitted to them.
@@ -174,6 +180,7 @@ class NewSampleProbe:
     opinions: NDArray | None = None
     held_out: NDArray | None = None
     corrections: NDArray | None = None
+    leverages: NDArray | None = None
 
     @classmethod
     def of(
@@ -197,6 +204,13 @@ class NewSampleProbe:
             parts = second_opinion.by_view(some)
             corrections = second_opinion.log_correction(some, parts, opinions[samples])
         return cls(samples, products, energies, present, ridge, parts, corrections=corrections)
+
+    def with_leverages(self, latent: NDArray) -> "NewSampleProbe":
+        """The probe with the leverages of its samples, given H of all samples of fit."""
+        inverse = pseudo_inverse(latent.T @ latent)
+        own = latent[self.samples]
+        found = np.einsum("ij,jk,ik->i", own, inverse, own, dtype=np.float64)
+        return replace(self, leverages=np.clip(found, 0, PROBE.max_leverage))
 
     def judged_by(self, held_out: tuple[NDArray, NDArray] | None) -> "NewSampleProbe":
         """The probe with the held-out probabilities of its labelled samples, given as for `StartConfidence`."""
@@ -260,8 +274,11 @@ class NewSampleProbe:
             fit = fit_sparse_calibration if sparse.issparse(scores) else fit_calibration
             targets = self._targets(distributions, probed.rows)
             calibration = fit(scores[predicted], targets[predicted], prior_temperature=1.0, penalise=False)
+        residuals = probed.residuals
+        if self.leverages is not None:
+            residuals = residuals / (1 - self.leverages[probed.rows]) ** 2
         largest = max(
-            np.quantile(probed.residuals, PROBE.quantile),
+            np.quantile(residuals, PROBE.quantile),
             PROBE.min_residual_share * np.quantile(probed.energies, PROBE.quantile),
         )
         # If no sample has another one as neighbour, the distances are those to the origin.

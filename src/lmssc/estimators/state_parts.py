@@ -218,6 +218,7 @@ def is_probe(value: Any, sizes: Sizes) -> bool:
         and array("r", "r").accepts(value.ridge, sizes)
         and optional(points(None, n_views, count, "c")).accepts(value.opinions, sizes)
         and optional(points(count, "c")).accepts(value.corrections, sizes)
+        and optional(array(count, least=0, most=1)).accepts(value.leverages, sizes)
         and optional(array(count, "c", least=0)).accepts(value.held_out, sizes)
     )
 
