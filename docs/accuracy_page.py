@@ -250,7 +250,7 @@ def gains_markdown(path: Path) -> str:
         (name, *(f"{gains[name, rate]:+.1f}" if (name, rate) in gains else "" for rate in shares))
         for name in dict.fromkeys(name for name, _ in gains)
     ]
-    lines.append((f"mean of all {len(gains)}", f"{np.mean(list(gains.values())):+.1f}", *("" for _ in shares[1:])))
+    lines.append((f"mean of all {len(gains)}: {np.mean(list(gains.values())):+.1f}", *("" for _ in shares)))
     return markdown_table(("data", *map(_percent, shares)), lines)
 
 
