@@ -23,9 +23,10 @@ FRESH_SETS = f"{FOLDER}/fresh.csv"
 # Further methods on the same splits of these and other sets.
 PEERS = f"{FOLDER}/peers.csv"
 SUMMARY = ("accuracy", "balanced_accuracy", "calibration_error", "log_loss")
-# What has its parameters chosen by the labels, and its runs.
+# What has its parameters chosen by the labels.
 CHOSEN = "LMSSCCV"
-CHOSEN_RUNS = f"{FOLDER}/chosen.csv"
+# Points that count as level.
+LEVEL = 0.25
 # Not a method of its own: the same model, or none.
 NOT_PEERS = ("LMSSC", "LMSSC (paper settings)", "constant answer")
 
@@ -71,49 +72,65 @@ def read_csv(path: Path, metric: str, name: str | None = None) -> Values:
     return values
 
 
-def leaders_markdown(values: Values, chosen: Values | None = None) -> str:
-    r"""LMSSC and the best other method of each cell, in percent, with the paired test.
+def leaders_markdown(values: Values) -> str:
+    r"""LMSSC and how far it is ahead of the best other method, in percent: data sets by shares of labels.
 
     Parameters
     ----------
     values : dict
         The runs of all methods.
-    chosen : dict, optional
-        Runs of `LMSSCCV`, and of LMSSC on the same splits: a column of their means and how they differ.
 
     Returns
     -------
     str
+        Mean ± standard deviation of LMSSC, then the difference to the best other method; bold if the paired test gives
+        p < 0.05.
 
     Examples
     --------
     >>> values = {"a": {0.1: {"LMSSC": {0: 0.9, 1: 0.8}, "1-NN": {0: 0.7, 1: 0.7}, "SVC": {0: 0.6, 1: 0.7}}}}
-    >>> print(leaders_markdown(values).splitlines()[2].replace("\xa0", " "))
-    | a | 10 % | 85.0 ± 7.1 | 70.0 (1-NN) | +15.0 | 0.2 |
-    >>> chosen = {"a": {0.1: {"LMSSC": {0: 0.9}, "LMSSCCV": {0: 0.8}}}}
-    >>> print(leaders_markdown(values, chosen).splitlines()[2].replace("\xa0", " "))
-    | a | 10 % | 85.0 ± 7.1 | 80.0 (-10.0) | 70.0 (1-NN) | +15.0 | 0.2 |
+    >>> print(leaders_markdown(values).replace("\xa0", " "))
+    | data | 10 % |
+    | --- | --- |
+    | a | 85.0 ± 7.1 <br>+15.0 1-NN |
+    >>> values["a"][0.1]["1-NN"] = {0: 0.7, 1: 0.601}
+    >>> "<br>**+20.0** 1-NN" in leaders_markdown(values)
+    True
     """
-    lines = []
-    for name, rates in values.items():
-        for rate, methods in sorted(rates.items()):
-            ours = methods["LMSSC"]
-            best, best_mean = best_peer(methods)
-            numbers = 100 * np.array(list(ours.values()))
-            gain = numbers.mean() - 100 * best_mean
-            lines.append(
-                (
-                    name,
-                    f"{rate:.0%}".replace("%", " %"),
-                    f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f}",
-                    *(() if chosen is None else (_chosen(chosen.get(name, {}).get(rate, {})),)),
-                    f"{100 * best_mean:.1f} ({best})",
-                    f"{gain:+.1f}",
-                    f"{paired_p_value(ours, methods[best]):.2g}" if abs(gain) > 1e-9 else "1",
-                )
-            )
-    extra = () if chosen is None else (f"{CHOSEN} (difference on its splits)",)
-    return markdown_table(("data", "labels", "LMSSC", *extra, "best other method", "difference", "p"), lines)
+    shares = sorted({rate for rates in values.values() for rate in rates})
+    lines = [
+        (name, *(_lead(rates[rate]) if rate in rates else "" for rate in shares)) for name, rates in values.items()
+    ]
+    return markdown_table(("data", *map(_percent, shares)), lines)
+
+
+def _lead(methods: Mapping[str, Mapping[int, float]]) -> str:
+    """A cell of `leaders_markdown`."""
+    ours = methods["LMSSC"]
+    best, best_mean = best_peer(methods)
+    numbers = 100 * np.array(list(ours.values()))
+    gain = numbers.mean() - 100 * best_mean
+    shown = f"{gain:+.1f}"
+    if abs(gain) > 1e-9 and paired_p_value(ours, methods[best]) < 0.05:
+        shown = f"**{shown}**"
+    return f"{numbers.mean():.1f} ± {numbers.std(ddof=1):.1f} <br>{shown} {shortened(best)}"
+
+
+def shortened(method: str) -> str:
+    """Name of a method without its library, and without what holds of all methods that take one table.
+
+    Examples
+    --------
+    >>> shortened("GFHF (concatenated)"), shortened("Poisson (graphlearning)"), shortened("SVC (RBF)")
+    ('GFHF', 'Poisson', 'SVC (RBF)')
+    """
+    for ending in (" (concatenated)", " (graphlearning)", " (scikit-network)"):
+        method = method.removesuffix(ending)
+    return method
+
+
+def _percent(rate: float) -> str:
+    return f"{rate:.0%}".replace("%", " %")
 
 
 def best_peer(methods: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
@@ -127,14 +144,6 @@ def best_peer(methods: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
     means = {name: float(np.mean(list(v.values()))) for name, v in methods.items() if name not in NOT_PEERS}
     best = max(means, key=means.__getitem__)
     return best, means[best]
-
-
-def _chosen(methods: Mapping[str, Mapping[int, float]]) -> str:
-    """Mean of `LMSSCCV` and how it differs from LMSSC on the same splits, if there are any."""
-    if CHOSEN not in methods:
-        return "–"
-    chosen, fixed = (100 * np.mean(list(methods[method].values())) for method in (CHOSEN, "LMSSC"))
-    return f"{chosen:.1f} ({chosen - fixed:+.1f})"
 
 
 def summary_markdown(metrics: Mapping[str, Values]) -> str:
@@ -194,24 +203,6 @@ def joined(one: Values, other: Values) -> Values:
     }
 
 
-def peers_markdown(values: Values, names: Iterable[str]) -> str:
-    """Mean accuracy of some methods over the cells in which each ran, and of LMSSC in the same cells, in percent.
-
-    Examples
-    --------
-    >>> values = {"a": {0.1: {"LMSSC": {0: 0.9}, "Ridge": {0: 0.8}}, 0.3: {"LMSSC": {0: 0.9}}}}
-    >>> print(peers_markdown(values, ["Ridge"]).splitlines()[2])
-    | Ridge | 1 | 80.0 | 90.0 | 0 |
-    """
-    lines = []
-    for name in names:
-        cells = [cell for rates in values.values() for cell in rates.values() if name in cell]
-        own, ours = (100 * _cell_means({"": dict(enumerate(cells))}, [method])[:, 0] for method in (name, "LMSSC"))
-        ahead = int((own > ours + 1e-9).sum())
-        lines.append((name, f"{len(cells)}", f"{own.mean():.1f}", f"{ours.mean():.1f}", f"{ahead}"))
-    return markdown_table(("", "cells", "accuracy", "LMSSC in these cells", "ahead of LMSSC in"), lines)
-
-
 def _cell_means(values: Values, methods: Sequence[str]) -> NDArray:
     """Means over the splits, cells by methods."""
     cells = [rates[rate] for rates in values.values() for rate in sorted(rates)]
@@ -244,19 +235,36 @@ def parts_markdown(path: Path) -> str:
         means = {(r["dataset"], float(r["rate"])): 100 * float(r["mean"]) for r in rows if r["method"] == method}
         numbers = [means[cell] for cell in cells]
         lines.append((method, *(f"{number:.1f}" for number in numbers), f"{np.mean(numbers):.2f}"))
-    return markdown_table(("", *(f"{name} {rate:.0%}".replace("%", " %") for name, rate in cells), "mean"), lines)
+    return markdown_table(("", *(f"{name} {_percent(rate)}" for name, rate in cells), "mean"), lines)
+
+
+def gains_markdown(path: Path) -> str:
+    """By how many points the first method of a CSV of means is ahead of the second: data sets by shares of labels."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    first, second = dict.fromkeys(row["method"] for row in rows)
+    means = {(row["dataset"], float(row["rate"]), row["method"]): 100 * float(row["mean"]) for row in rows}
+    gains = {(name, rate): means[name, rate, first] - means[name, rate, second] for name, rate, _ in means}
+    shares = sorted({rate for _, rate in gains})
+    lines = [
+        (name, *(f"{gains[name, rate]:+.1f}" if (name, rate) in gains else "" for rate in shares))
+        for name in dict.fromkeys(name for name, _ in gains)
+    ]
+    lines.append((f"mean of all {len(gains)}: {np.mean(list(gains.values())):+.1f}", *("" for _ in shares)))
+    return markdown_table(("data", *map(_percent, shares)), lines)
 
 
 def scaling_markdown(path: Path) -> str:
     """What each rule of scaling is worth: gains in points by share of labels, from the CSV of benchmarks/scaling.py.
 
-    Sets that a rule does not touch, and whose gain is zero whatever its threshold, are counted in one line.
+    A rule is named in the first of its lines. Sets that it does not touch, and whose gain is zero whatever its
+    threshold, are in one line.
     """
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     lines = []
     for rule in dict.fromkeys(row["rule"] for row in rows):
-        untouched = []
+        label, untouched = rule, []
         for name in dict.fromkeys(row["dataset"] for row in rows if row["rule"] == rule):
             cells = [row for row in rows if (row["rule"], row["dataset"]) == (rule, name)]
             gain, without = ([float(row[column]) for row in cells] for column in ("gain", "gain_without"))
@@ -264,30 +272,36 @@ def scaling_markdown(path: Path) -> str:
                 untouched.append(name)
                 continue
             errors = [float(row["error"] or "nan") for row in cells]
-            found = " / ".join(
+            found = ", ".join(
                 f"{one:+.1f}" if np.isnan(error) else f"{one:+.1f} ± {error:.1f}"
                 for one, error in zip(gain, errors, strict=True)
             )
-            lines.append((rule, name, cells[0]["n"], found, " / ".join(f"{one:+.1f}" for one in without)))
+            other = ", ".join(f"{one:+.1f}" for one in without)
+            same = other == ", ".join(f"{one:+.1f}" for one in gain)
+            lines.append((label, name, cells[0]["n"], found, "same" if same else other))
+            label = ""
         if untouched:
-            lines.append((rule, f"not touched: {', '.join(untouched)}", "", "0", "0"))
-    head = ("rule", "data", "splits", "gain with 5 / 10 / 30 % labels", "with a threshold chosen without this set")
+            lines.append((label, f"not touched: {', '.join(untouched)}", "", "0", ""))
+    head = ("rule", "data", "splits", "gain with 5, 10, 30 % labels", "with a threshold chosen without this set")
     return markdown_table(head, lines)
 
 
 def opinion_markdown(path: Path) -> str:
-    """Gains of a rule on sets that had no part in choosing its costs, from second_opinion.py or view_graph.py."""
+    """Gains of a rule on sets that had no part in choosing its costs, from second_opinion.py or view_graph.py.
+
+    Sets that hardly change are counted in one line.
+    """
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     shares = [column for column in rows[0] if column.startswith("at ")]
     gains = np.array([[float(row[column]) for column in shares] for row in rows])
-    touched = gains.any(axis=1)
+    touched = (np.abs(gains) > LEVEL).any(axis=1)
     lines = [
         (row["dataset"], *(f"{gain:+.1f}" for gain in one))
         for row, one, changes in zip(rows, gains, touched, strict=True)
         if changes
     ]
-    lines.append((f"{int((~touched).sum())} other sets", *("0" for _ in shares)))
+    lines.append((f"{int((~touched).sum())} sets within ±{LEVEL}", *("" for _ in shares)))
     lines.append((f"mean of all {len(rows)}", *(f"{mean:+.2f}" for mean in gains.mean(axis=0))))
     return markdown_table(("data", *(f"{column.removeprefix('at ')} labels" for column in shares)), lines)
 
@@ -310,7 +324,7 @@ def floor_markdown(path: Path, names: Iterable[str]) -> str:
             chance = sum(float(row["calibration_error"]) <= float(row["floor_95"]) for cell in cells for row in cell)
             total = sum(map(len, cells))
             numbers = (f"{error:.3f}", f"{floor:.3f}", f"{sure - right:+.3f}", f"{chance} of {total}")
-            lines.append((f"{float(rate):.0%}".replace("%", " %"), str(len(group)), *numbers))
+            lines.append((_percent(float(rate)), str(len(group)), *numbers))
     head = ("labels", "sets", "measured", "floor", "confidence − accuracy", "fits within chance")
     return markdown_table(head, lines)
 
@@ -387,15 +401,12 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     compared = ("LMSSC", "LabelSpreading", "SVC (RBF)", "SVC (linear)", "LogisticRegression", "GFHF (concatenated)")
     fresh = {metric: read_csv(root / FRESH_SETS, metric) for metric in SUMMARY}
     peers = read_csv(root / PEERS, "accuracy")
-    further = sorted({method for name in fresh["accuracy"] for cell in peers.get(name, {}).values() for method in cell})
-    everyone = joined(fresh["accuracy"], peers)
     blocks = {
-        "leaders": leaders_markdown(read_runs(root, "accuracy"), read_csv(root / CHOSEN_RUNS, "accuracy")),
+        "leaders": leaders_markdown(read_runs(root, "accuracy")),
         "leaders in balanced accuracy": leaders_markdown(_only(read_runs(root, "balanced_accuracy"), ["bbc"])),
         "fresh data": leaders_markdown(comparisons(root, FRESH, "accuracy")),
         "fresh summary": summary_markdown(fresh),
-        "fresh peers": peers_markdown(everyone, further),
-        "fresh cells": leaders_markdown(everyone),
+        "fresh cells": leaders_markdown(joined(fresh["accuracy"], peers)),
         "calibration": calibration_markdown(read_runs(root, "calibration_error"), compared),
     }
     blocks["calibration floor"] = floor_markdown(root / FOLDER / "calibration_floor.csv", fresh["accuracy"])
@@ -403,8 +414,8 @@ def accuracy_blocks(root: Path) -> dict[str, str]:
     blocks["second opinion"] = opinion_markdown(root / FOLDER / "second_opinion_loso.csv")
     blocks["view graph"] = opinion_markdown(root / FOLDER / "view_graph_loso.csv")
     blocks["view forms"] = opinion_markdown(root / FOLDER / "view_forms_loso.csv")
-    for name in ("alternation", "ablation"):
-        blocks[name] = parts_markdown(root / FOLDER / f"{name}.csv")
+    blocks["alternation"] = gains_markdown(root / FOLDER / "alternation.csv")
+    blocks["ablation"] = parts_markdown(root / FOLDER / "ablation.csv")
     return blocks
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from accuracy_page import FRESH, FRESH_SETS, NOT_PEERS, PEERS, Values, comparisons, joined, read_csv, read_runs
+from accuracy_page import FRESH, FRESH_SETS, LEVEL, NOT_PEERS, PEERS, Values, comparisons, joined, read_csv, read_runs
 
 from lmssc.paper.markdown import markdown_table
 
@@ -13,8 +13,10 @@ from lmssc.paper.markdown import markdown_table
 FILES = ("cora", "3sources", "movies")
 STAND_INS = ("digits", "handwritten_pca", "msrc_pca", "mnist_pca", "thin_signal", "weak_views")
 WITHOUT_TABLE = (*FILES, *STAND_INS)
-# Points behind the best that count as level, and points that a cell may be behind, beyond two standard errors.
-LEVEL, FAR = 0.25, 1.5
+# Points that a cell may be behind, beyond two standard errors.
+FAR = 1.5
+# Cells that a method needs for a line of its own.
+MIN_CELLS = 20
 
 
 class Cell(NamedTuple):
@@ -154,13 +156,31 @@ def behind_markdown(values: Values) -> str:
     return markdown_table(("data", "labels", "LMSSC", "ahead", "difference"), lines)
 
 
-def single_peers(values: Values) -> dict[str, tuple[int, float]]:
-    """Each other method: in how many cells it ran, and by how many points LMSSC is ahead of it there, the best first.
+class Peer(NamedTuple):
+    """Another method beside LMSSC.
+
+    Attributes
+    ----------
+    cells : int
+        Cells in which it ran.
+    lead : float
+        Mean difference of LMSSC to it in these cells, in points.
+    ahead : int
+        Cells in which it is ahead of LMSSC.
+    """
+
+    cells: int
+    lead: float
+    ahead: int
+
+
+def single_peers(values: Values) -> dict[str, Peer]:
+    """Each other method, the best first.
 
     Examples
     --------
     >>> single_peers({"a": {0.1: {"LMSSC": {0: 0.75}, "1-NN": {0: 0.5}}}})
-    {'1-NN': (1, 25.0)}
+    {'1-NN': Peer(cells=1, lead=25.0, ahead=0)}
     """
     gains: dict[str, list[float]] = {}
     for rates in values.values():
@@ -168,15 +188,21 @@ def single_peers(values: Values) -> dict[str, tuple[int, float]]:
             for peer in methods.keys() - {*NOT_PEERS}:
                 one = closest("", 0.0, {"LMSSC": methods["LMSSC"], peer: methods[peer]})
                 gains.setdefault("GFHF (a single view)" if peer.startswith("GFHF (view") else peer, []).append(one.gain)
-    means = {peer: (len(found), float(np.mean(found))) for peer, found in gains.items()}
-    return dict(sorted(means.items(), key=lambda item: item[1][1]))
+    peers = {
+        name: Peer(len(found), float(np.mean(found)), sum(gain < -1e-9 for gain in found))
+        for name, found in gains.items()
+    }
+    return dict(sorted(peers.items(), key=lambda item: item[1].lead))
 
 
 def single_peers_markdown(values: Values) -> str:
-    """`single_peers` as a table, of those that ran in every cell."""
-    n_cells = sum(map(len, values.values()))
-    lines = [(peer, f"{gain:+.1f}") for peer, (n, gain) in single_peers(values).items() if n == n_cells]
-    return markdown_table(("method", "LMSSC is ahead by, on average"), lines)
+    """`single_peers` as a table, of those that ran in at least `MIN_CELLS` cells."""
+    lines = [
+        (name, str(peer.cells), f"{peer.lead:+.1f}", str(peer.ahead))
+        for name, peer in single_peers(values).items()
+        if peer.cells >= MIN_CELLS
+    ]
+    return markdown_table(("method", "cells", "LMSSC is ahead by, on average", "it is ahead of LMSSC in"), lines)
 
 
 def all_cells_blocks(root: Path) -> dict[str, str]:

@@ -126,7 +126,7 @@ def test_methods_are_compared_on_the_splits_that_both_ran_on():
     cell = {"LMSSC": {0: 0.9, 1: 0.5}, "SVC": {1: 0.5, 2: 0.1}, "1-NN": {0: 0.8}}
     found = closest("a", 0.1, cell)
     assert (found.peer, found.gain, found.ours) == ("SVC", 0.0, pytest.approx(70))
-    assert {peer: n for peer, (n, _) in single_peers({"a": {0.1: cell}}).items()} == {"SVC": 1, "1-NN": 1}
+    assert {name: peer.cells for name, peer in single_peers({"a": {0.1: cell}}).items()} == {"SVC": 1, "1-NN": 1}
 
 
 def test_the_page_says_how_many_cells_are_level():
