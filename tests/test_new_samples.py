@@ -279,3 +279,25 @@ def test_probes_with_held_out_labels_survive_saving(tmp_path):
     np.testing.assert_array_equal(again._probe.held_out, held_out)
     partial = [new[0], np.full_like(new[1], np.nan), new[2]]
     np.testing.assert_array_equal(again.predict_proba(partial), clf.predict_proba(partial))
+
+
+def test_residuals_of_samples_of_fit_are_judged_as_if_they_had_no_part_in_the_loadings():
+    """Divided by (1 − h)², with the leverages h in H, they are nearer to those of samples that are left out."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 12)) @ np.diag(np.linspace(3, 1, 12))
+    views = [X]
+    clf = LMSSC(scaling=None, n_components=6).fit(views, np.where(np.arange(60) < 20, np.arange(60) % 2, -1))
+    H = clf.latent_
+    leverages = np.einsum("ij,jk,ik->i", H, np.linalg.inv(H.T @ H), H)
+    np.testing.assert_allclose(clf._probe.leverages, leverages[clf._order.samples[clf._probe.samples]], atol=1e-6)
+    outside = []
+    for i in range(60):
+        rest = np.delete(X, i, axis=0)
+        W = np.linalg.svd(rest, full_matrices=False)[2][:6]
+        outside.append(((X[i] - X[i] @ W.T @ W) ** 2).sum())
+    W = np.linalg.svd(X, full_matrices=False)[2][:6]
+    inside = ((X - X @ W.T @ W) ** 2).sum(axis=1)
+    corrected = inside / (1 - leverages) ** 2
+    right, plain, better = (np.quantile(one, 0.9) for one in (outside, inside, corrected))
+    assert right - plain > 0.3 * right
+    assert right - plain > 1.5 * abs(right - better)

@@ -106,6 +106,25 @@ def test_new_samples_are_whitened_too(tmp_path):
     np.testing.assert_array_equal(lmssc.load(tmp_path / "model.lmssc").predict_proba(new), found)
 
 
+@pytest.mark.parametrize(("n_samples", "width"), [(240, 60), (150, 300)])
+def test_new_samples_of_the_same_kind_are_not_called_distant(n_samples, width):
+    """Whitening and components fit the samples of fit by heart; new samples all had larger residuals."""
+    rng = np.random.default_rng(0)
+    truth, views = rng.integers(4, size=n_samples + 200), []
+    for _ in range(2):
+        factors = rng.normal(size=(len(truth), 8)) @ rng.normal(size=(8, width))
+        views.append(0.35 * rng.normal(size=(4, width))[truth] + factors + rng.normal(size=(len(truth), width)))
+    y = np.where(np.arange(n_samples) < n_samples // 2, truth[:n_samples], -1)
+    clf = LMSSC(n_components=n_samples // 4).fit([view[:n_samples] for view in views], y)
+    if width < n_samples:
+        assert clf.whitening_ == 1.0
+    new = [view[n_samples:] for view in views]
+    found = clf.predict_proba(new)  # a warning would be an error
+    assert abs((found.argmax(axis=1) == truth[n_samples:]).mean() - found.max(axis=1).mean()) < 0.15
+    with pytest.warns(UserWarning, match="farther|larger"):
+        clf.predict_proba([3 * view for view in new])
+
+
 def test_a_constant_column_says_nothing():
     """The rounding of its mean was a deviation: in another unit or with fewer digits it said something else."""
     views, target, y = weak_views(seed=2)

@@ -62,7 +62,7 @@ class LMSSC(
     itself, or its directions if all views are text. P are the class scores that a ridge regression of F on Z predicts.
     They are part of the distance, so that directions that separate the classes count more. A warm start sets P in up to
     three rounds of propagation, regression and graph; after that P is fixed, so that J never rises. Q is a second
-    opinion, the prediction of a kernel ridge regression on all features. Held-out labels choose its weight η, which is
+    opinion, the prediction of kernel ridge regressions on all features. Held-out labels choose its weight η, which is
     often small.
 
     Parameters
@@ -107,7 +107,7 @@ class LMSSC(
         if the labels are more likely without noise. With 0.0, given labels are certain, as in the paper. Other values
         need `init="svd"`.
     second_opinion : "auto" or float from 0 to 0.99, default="auto"
-        Trust in a second opinion besides the graph: a kernel ridge regression of the labels on all features. 0 leaves
+        Trust in a second opinion besides the graph: kernel ridge regressions of the labels on all features. 0 leaves
         it out, as in the paper; with 0.5 it counts as much as the neighbours of a sample. "auto" takes the value that
         makes the held-out labels most likely. Without clear evidence, a little remains with up to 3,000 samples, in
         proportion to the share of labels; it is 0 with more samples, without `calibrate`, or if nearly all held-out
