@@ -94,7 +94,7 @@ class MeanKernel:
     def only(self, v: int, n_landmarks: int) -> "MeanKernel":
         """The kernel of one view, with the first of the landmarks."""
         widths = None if self.widths is None else self.widths[[v]]
-        landmarks = Views([self.landmarks[v]]).take(np.arange(n_landmarks))
+        landmarks = Views([self.landmarks[v]]).take(slice(n_landmarks))
         return replace(self, landmarks=list(landmarks), spreads=self.spreads[[v]], widths=widths, weights=None)
 
     @property
@@ -177,7 +177,10 @@ def centred_products(points: Matrix, landmarks: Matrix, centre: NDArray) -> NDAr
     points, landmarks = points.astype(np.float64, copy=False), landmarks.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
         if not sparse.issparse(points) and not sparse.issparse(landmarks):
-            return np.nan_to_num((points - centre) @ (landmarks - centre).T)
+            landmarks = landmarks - centre
+            products = points @ landmarks.T  # there may be many points: centred ones would be a large copy
+            products -= landmarks @ centre
+            return np.nan_to_num(products, copy=False)
         products = points @ landmarks.T
         dense = products.toarray() if sparse.issparse(products) else np.asarray(products)
         dense -= (points @ centre)[:, None]
@@ -189,7 +192,7 @@ def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks:
     """Rows that `function` makes of some samples at a time, which are read if they are on disk."""
 
     def of_rows(rows: slice) -> NDArray:
-        return function(views.take(np.arange(rows.start, rows.stop)))
+        return function(views.take(rows))
 
     return np.concatenate(threaded_map(of_rows, gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))))
 
