@@ -24,7 +24,7 @@ from lmssc.core.opinion_trust import (
     unseen_scores,
 )
 from lmssc.core.propagation import propagate
-from lmssc.core.second_opinion import RIDGES, Opinion, OpinionRegression, anchor_weight
+from lmssc.core.second_opinion import RIDGES, KernelRidge, Opinion, OpinionRegression, anchor_weight
 from lmssc.core.targets import Targets
 from lmssc.data.view import View
 from lmssc.data.views import Views
@@ -202,6 +202,16 @@ def test_views_that_explain_more_weigh_more_where_left_out_labels_say_so(lacking
     np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[best], rtol=1e-5)
 
 
+def test_a_constant_alone_explains_as_much_as_a_kernel_of_zeros(small):
+    """The shares of variance that views explain are relative to it; one landmark is enough."""
+    _, _, y = small
+    targets = Targets.from_codes(y, 3).matrix(np.dtype(float))[y >= 0]
+    fits = [KernelRidge(None, np.zeros((len(targets), width)), targets) for width in (1, len(targets))]
+    np.testing.assert_allclose(fits[0].errors, fits[1].errors, atol=1e-9)
+    others = targets.sum(axis=0) - targets
+    np.testing.assert_allclose(fits[0].errors, targets - others / (len(targets) - 1 + fits[0].ridge), atol=1e-9)
+
+
 def test_views_weigh_alike_where_they_explain_as_much():
     views, _, y = spread_thinly()
     for Xs in (views, views[:1]):
@@ -366,18 +376,25 @@ def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, 
     np.testing.assert_allclose(found, softmax(scores / regression.temperature, axis=1), atol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [0.7, 0.02])
 @pytest.mark.parametrize("direct", [True, False])
-def test_scores_are_the_minimiser_with_the_opinion(direct, monkeypatch):
+def test_scores_are_the_minimiser_with_the_opinion(direct, weight, monkeypatch):
     """Components without a label included: there the opinion decides alone."""
-    monkeypatch.setattr(propagation, "MAX_DIRECT_WITH_OPINION", 400 if direct else 0)
+    limits = {"MAX_DIRECT_WITH_OPINION": weight > propagation.LITTLE_WEIGHT, "MAX_DIRECT_WITH_LITTLE": True}
+    for name, used in limits.items():
+        monkeypatch.setattr(propagation, name, 400 if direct and used else 0)
+    calls = []
+    real = propagation.solve_directly
+    monkeypatch.setattr(propagation, "solve_directly", lambda *args: calls.append(args) or real(*args))
     rng = np.random.default_rng(3)
     Z = rng.normal(size=(60, 2)) + 50 * (np.arange(60) >= 50)[:, None]
     S, _ = learn_graph(Z, 4, 1.0)
     codes = np.where(np.arange(60) < 8, np.arange(60) % 3, -1)
     Q = rng.dirichlet(np.ones(3), 60)
-    found = propagate(laplacian(S), Targets.from_codes(codes, 3), opinion=Opinion(Q, 0.7))
+    found = propagate(laplacian(S), Targets.from_codes(codes, 3), opinion=Opinion(Q, weight))
+    assert bool(calls) == direct
     labels = np.where(codes[:, None] >= 0, np.eye(3)[codes], 0.0)
-    anchor = np.where(codes < 0, 0.7, 0.0)
+    anchor = np.where(codes < 0, weight, 0.0)
     L = oracles.dense_laplacian(S.toarray())
     right = oracles.dense_system_scores(L, labels, np.where(codes >= 0, np.inf, 0.0), anchor, Q)
     np.testing.assert_allclose(found.scores, right, atol=1e-7)

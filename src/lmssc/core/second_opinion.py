@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
@@ -100,12 +99,12 @@ class KernelRidge:
         self.targets = targets * self.roots
         values = values + CONSTANT
         n_landmarks = values.shape[1]
-        self.gram, vectors = linalg.eigh(values[:n_landmarks])
+        self.gram, vectors = np.linalg.eigh(values[:n_landmarks])
         kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
         self.gram, self.whitening = self.gram[kept], vectors[:, kept] / np.sqrt(self.gram[kept])
         self.features = values @ self.whitening * self.roots
         if len(values) > n_landmarks or weights is not None:  # otherwise the features are orthogonal already
-            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
+            self.gram, rotation = np.linalg.eigh(self.features.T @ self.features)
             self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
         self.cross = self.features.T @ self.targets
         self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
@@ -242,9 +241,9 @@ class OpinionRegression:
             return float(np.square(fit.errors * fit.roots).sum())
 
         alone = [self.fit.kernel.only(v, n_some) for v in range(len(rows))]
-        some = rows.take(np.arange(n_some))
+        some = rows.take(slice(n_some))
         errors = np.array([left_out(one, one(Views([view]))) for one, view in zip(alone, some, strict=True)])
-        nothing = left_out(alone[0], np.zeros((n_some, n_some)))
+        nothing = left_out(alone[0], np.zeros((n_some, 1)))  # all that is left is a constant
         explained = np.maximum(1 - errors / max(nothing, np.finfo(float).tiny), MIN_EXPLAINED)
         return [explained**power / np.mean(explained**power) for power in POWERS]
 
