@@ -11,13 +11,14 @@ from scipy.special import log_softmax, softmax
 from lmssc.core.mean_kernel import MeanKernel, map_batches, presence
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
+from lmssc.numerics.climb import climb
 
 # Labelled samples whose kernel functions are the features (Nyström); with fewer labels the regression is exact.
 MAX_LANDMARKS = 1000
 # The regression is fitted to at most this many labelled samples: enough for a thousand coefficients.
 MAX_FIT_SAMPLES = 20_000
 # Ridges to choose from, for a kernel that is 1 on the diagonal.
-RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
+RIDGES = [10.0**power for power in np.arange(-4, 2.5, 0.5)]
 # The kernel is this much larger than the mean of the Gaussians, which lets the regression fit a constant. Centring the
 # kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
 CONSTANT = 1.0
@@ -72,7 +73,7 @@ def anchor_weight(trust: float) -> float:
 class KernelRidge:
     """Ridge regression of the labels on features that a kernel with landmarks gives, for one kernel.
 
-    The ridge has the least squared leave-one-out error.
+    The ridge has the least squared leave-one-out error, which falls up to some ridge and then rises.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ class KernelRidge:
             self.gram, rotation = np.linalg.eigh(self.features.T @ self.features)
             self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
         self.cross = self.features.T @ self.targets
-        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
+        self.ridge = climb(RIDGES, lambda ridge: -float(np.square(self._left_out_errors(ridge)).sum()))
         self.errors = self._left_out_errors(self.ridge) / self.roots
 
     def _coefficients(self, ridge: float) -> NDArray:
