@@ -33,7 +33,7 @@ class SVDLimits:
     min_samples: int = 30_000
     samples_per_feature: int = 20
     """The directions come from an even subset of the samples: at least so many, and so many for each feature."""
-    noise_size: int = 1000
+    noise_size: int = 700
     noise_length: int = 4000
     """Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
     most so many of the others."""
