@@ -13,7 +13,7 @@ from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
 from lmssc.core.laplacian import laplacian
-from lmssc.core.mean_kernel import MeanKernel
+from lmssc.core.mean_kernel import MeanKernel, centred_products
 from lmssc.core.opinion_trust import (
     GAIN_OF_GRAPH,
     LABELLED_SHARE,
@@ -200,6 +200,22 @@ def test_views_that_explain_more_weigh_more_where_left_out_labels_say_so(lacking
     assert gain.mean() > second_opinion.ERRORS_OF_WEIGHTS * gain.std(ddof=1) / np.sqrt(80)
     np.testing.assert_allclose(kernel.weights, candidates[best], rtol=1e-6)
     np.testing.assert_allclose((regression.fit.errors**2).sum(axis=1), losses[best], rtol=1e-5)
+
+
+def test_products_of_rows_far_from_the_origin(small):
+    """Only the landmarks are centred, because there may be many rows."""
+    X = small[0][0] + 1e6
+    centred = X - X[:14].mean(axis=0)
+    found = centred_products(X, X[:14], X[:14].mean(axis=0))
+    np.testing.assert_allclose(found, centred @ centred[:14].T, atol=1e-7)
+
+
+def test_a_slice_of_views_is_their_rows_without_a_copy(small):
+    views = as_views(*small[:2])
+    for view, found, right in zip(views, views.take(slice(4, 9)), views.take(np.arange(4, 9)), strict=True):
+        np.testing.assert_array_equal(found.data, right.data)
+        np.testing.assert_array_equal(found.present, right.present)
+        assert np.shares_memory(found.data, view.data)
 
 
 def test_a_constant_alone_explains_as_much_as_a_kernel_of_zeros(small):
