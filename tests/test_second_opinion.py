@@ -13,9 +13,9 @@ from lmssc import LMSSC, load, paper_settings
 from lmssc.core import opinion_trust, propagation, second_opinion
 from lmssc.core.graph import learn_graph
 from lmssc.core.held_out import Fold, HeldOutLabels
-from lmssc.core.kernel_ridge import RIDGES
+from lmssc.core.kernel_ridge import RIDGES, KernelRidge
 from lmssc.core.laplacian import laplacian
-from lmssc.core.mean_kernel import MeanKernel, kernel_values
+from lmssc.core.mean_kernel import MeanKernel, Pairs, kernel_values
 from lmssc.core.mixture_shares import PRIOR_SAMPLES, mixture_shares
 from lmssc.core.opinion_trust import (
     GAIN_OF_GRAPH,
@@ -233,6 +233,33 @@ def test_views_weigh_by_what_they_explain_alone(lacking):
         assert kernel.weights[0] > 2 * kernel.weights[1:].max()
 
 
+def test_kernels_of_rows_far_from_the_origin(small):
+    """Only the landmarks are centred, because there may be many rows."""
+    X = small[0][0] + 1e6
+    centred = X - X[:14].mean(axis=0)
+    pairs = Pairs.of(View(X), View(X[:14]))
+    np.testing.assert_allclose(pairs.products, centred @ centred[:14].T, atol=1e-7)
+    np.testing.assert_allclose(pairs.squares, oracles.squared_distances(X)[:, :14], atol=0.02)
+
+
+def test_a_slice_of_views_is_their_rows_without_a_copy(small):
+    views = as_views(*small[:2])
+    for view, found, right in zip(views, views.take(slice(4, 9)), views.take(np.arange(4, 9)), strict=True):
+        np.testing.assert_array_equal(found.data, right.data)
+        np.testing.assert_array_equal(found.present, right.present)
+        assert np.shares_memory(found.data, view.data)
+
+
+def test_a_constant_alone_explains_as_much_as_a_kernel_of_zeros(small):
+    """The shares of variance that views explain are relative to it; one landmark is enough."""
+    _, _, y = small
+    targets = Targets.from_codes(y, 3).matrix(np.dtype(float))[y >= 0]
+    fits = [KernelRidge(None, np.zeros((len(targets), width)), targets) for width in (1, len(targets))]
+    np.testing.assert_allclose(fits[0].errors, fits[1].errors, atol=1e-9)
+    others = targets.sum(axis=0) - targets
+    np.testing.assert_allclose(fits[0].errors, targets - others / (len(targets) - 1 + fits[0].ridge), atol=1e-9)
+
+
 def test_fit_with_views_that_weigh_differently(tmp_path):
     """They pay, whatever the order of the views, and a sample without the best one has the opinion of the others."""
     Xs, truth = unequal_views()
@@ -395,18 +422,25 @@ def test_more_labels_than_landmarks_are_regressed_on_the_kernels_of_some(small, 
     np.testing.assert_allclose(found, mixture(regression, scores), atol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [0.7, 0.02])
 @pytest.mark.parametrize("direct", [True, False])
-def test_scores_are_the_minimiser_with_the_opinion(direct, monkeypatch):
+def test_scores_are_the_minimiser_with_the_opinion(direct, weight, monkeypatch):
     """Components without a label included: there the opinion decides alone."""
-    monkeypatch.setattr(propagation, "MAX_DIRECT_WITH_OPINION", 400 if direct else 0)
+    limits = {"MAX_DIRECT_WITH_OPINION": weight > propagation.LITTLE_WEIGHT, "MAX_DIRECT_WITH_LITTLE": True}
+    for name, used in limits.items():
+        monkeypatch.setattr(propagation, name, 400 if direct and used else 0)
+    calls = []
+    real = propagation.solve_directly
+    monkeypatch.setattr(propagation, "solve_directly", lambda *args: calls.append(args) or real(*args))
     rng = np.random.default_rng(3)
     Z = rng.normal(size=(60, 2)) + 50 * (np.arange(60) >= 50)[:, None]
     S, _ = learn_graph(Z, 4, 1.0)
     codes = np.where(np.arange(60) < 8, np.arange(60) % 3, -1)
     Q = rng.dirichlet(np.ones(3), 60)
-    found = propagate(laplacian(S), Targets.from_codes(codes, 3), opinion=Opinion(Q, 0.7))
+    found = propagate(laplacian(S), Targets.from_codes(codes, 3), opinion=Opinion(Q, weight))
+    assert bool(calls) == direct
     labels = np.where(codes[:, None] >= 0, np.eye(3)[codes], 0.0)
-    anchor = np.where(codes < 0, 0.7, 0.0)
+    anchor = np.where(codes < 0, weight, 0.0)
     L = oracles.dense_laplacian(S.toarray())
     right = oracles.dense_system_scores(L, labels, np.where(codes >= 0, np.inf, 0.0), anchor, Q)
     np.testing.assert_allclose(found.scores, right, atol=1e-7)

@@ -92,7 +92,7 @@ def count_above_own_noise(views: Views, directions: NDArray) -> int | None:
     if any(isinstance(view.data, MappedRows) for view in views):  # rows that are on disk stay there, but for a few
         row_bytes = sum(stored_bytes(view.data) for view in views) / views.n_samples
         n_rows = min(n_rows, max(COMPONENTS.min_components, int(BATCH_BYTES / row_bytes)))
-    some = views.take(np.arange(n_rows))
+    some = views.take(slice(n_rows))
     inside = some.dot(some.split(directions[:, : COMPONENTS.min_components]))
     energies = np.sum([view.row_energies() for view in some], axis=0)
     left = energies - np.einsum("ij,ij->i", inside, inside, dtype=np.float64)

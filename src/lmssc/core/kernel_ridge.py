@@ -2,16 +2,16 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from lmssc.core.mean_kernel import MeanKernel
 from lmssc.core.targets import Targets
 from lmssc.data.views import Views
+from lmssc.numerics.climb import climb
 
 # Ridges to choose from, for a kernel that is 1 on the diagonal.
-RIDGES = 10.0 ** np.arange(-4, 2.5, 0.5)
+RIDGES = [10.0**power for power in np.arange(-4, 2.5, 0.5)]
 # The kernel is this much larger than the mean of the views' kernels, which lets the regression fit a constant. Centring
 # the kernel instead would make the constant direction singular, and leave-one-out residuals vanish with the ridge.
 CONSTANT = 1.0
@@ -25,7 +25,7 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 5.0
 class KernelRidge:
     """Ridge regression of the labels on features that a kernel with landmarks gives, for one kernel.
 
-    The ridge has the least squared leave-one-out error.
+    The ridge has the least squared leave-one-out error, which falls up to some ridge and then rises.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ class KernelRidge:
         self.targets = targets * self.roots
         values = values + CONSTANT
         n_landmarks = values.shape[1]
-        self.gram, vectors = linalg.eigh(values[:n_landmarks])
+        self.gram, vectors = np.linalg.eigh(values[:n_landmarks])
         kept = self.gram > MIN_EIGENVALUE * self.gram[-1]
         self.gram, self.whitening = self.gram[kept], vectors[:, kept] / np.sqrt(self.gram[kept])
         self.features = values @ self.whitening * self.roots
         if len(values) > n_landmarks or weights is not None:  # otherwise the features are orthogonal already
-            self.gram, rotation = linalg.eigh(self.features.T @ self.features)
+            self.gram, rotation = np.linalg.eigh(self.features.T @ self.features)
             self.features, self.whitening = self.features @ rotation, self.whitening @ rotation
         self.cross = self.features.T @ self.targets
-        self.ridge = float(min(RIDGES, key=lambda ridge: float(np.square(self._left_out_errors(ridge)).sum())))
+        self.ridge = climb(RIDGES, lambda ridge: -float(np.square(self._left_out_errors(ridge)).sum()))
         self.errors = self._left_out_errors(self.ridge) / self.roots
 
     def _coefficients(self, ridge: float) -> NDArray:

@@ -82,7 +82,7 @@ class MeanKernel:
     def only(self, v: int, n_landmarks: int) -> "MeanKernel":
         """The kernel of one view, with the first of the landmarks."""
         widths = None if self.widths is None else self.widths[[v]]
-        landmarks = Views([self.landmarks[v]]).take(np.arange(n_landmarks))
+        landmarks = Views([self.landmarks[v]]).take(slice(n_landmarks))
         return replace(self, landmarks=list(landmarks), spreads=self.spreads[[v]], widths=widths, weights=None)
 
     @property
@@ -130,32 +130,43 @@ class Pairs:
 
     @classmethod
     def of(cls, view: View, landmarks: View) -> "Pairs":
-        """In double precision, because rows may be close to each other; dense ones from their centre."""
-        points, others = _points_like(view, landmarks).astype(np.float64, copy=False), landmarks.points()
-        others, centre = others.astype(np.float64, copy=False), _mean_row(landmarks)
-        if sparse.issparse(points) or sparse.issparse(others):
-            return cls(points, others, centre)
-        return cls(points - centre, others - centre, np.zeros_like(centre))
+        """In double precision, because rows may be close to each other."""
+        points, others = _points_like(view, landmarks), landmarks.points()
+        points, others = points.astype(np.float64, copy=False), others.astype(np.float64, copy=False)
+        return cls(points, others, _mean_row(landmarks))
 
     @cached_property
-    def _uncentred(self) -> NDArray:
-        products = self.points @ self.landmarks.T
+    def _is_dense(self) -> bool:
+        return not sparse.issparse(self.points) and not sparse.issparse(self.landmarks)
+
+    @cached_property
+    def _others(self) -> Matrix:
+        """Of dense landmarks, b − m; there may be many points, and a − m would be a large copy."""
+        return self.landmarks - self.centre if self._is_dense else self.landmarks
+
+    @cached_property
+    def _products(self) -> NDArray:
+        """a·(b − m), or a·b if they are sparse."""
+        products = self.points @ self._others.T
         return products.toarray() if sparse.issparse(products) else np.asarray(products)
 
     @cached_property
     def products(self) -> NDArray:
         """(a − m)·(b − m)."""
-        if not self.centre.any():
-            return np.nan_to_num(self._uncentred)
         with np.errstate(over="ignore", invalid="ignore"):  # of samples that are extremely far away
-            shift = self.landmarks @ self.centre - self.centre @ self.centre
-            return np.nan_to_num(self._uncentred - (self.points @ self.centre)[:, None] - shift)
+            products = self._products - self._others @ self.centre
+            if not self._is_dense:
+                products -= (self.points @ self.centre)[:, None] - self.centre @ self.centre
+        return np.nan_to_num(products, copy=False)
 
     @cached_property
     def squares(self) -> NDArray:
         """‖a − b‖²."""
-        squares = -2 * self._uncentred
-        squares += View(self.points).row_energies()[:, None]
+        energies = View(self.points).row_energies()
+        if self._is_dense:
+            energies = energies - 2 * (self.points @ self.centre)
+        squares = -2 * self._products
+        squares += energies[:, None]
         squares += View(self.landmarks).row_energies()
         return np.maximum(squares, 0, out=squares)
 
@@ -246,7 +257,7 @@ def map_batches(function: Callable[[Views], NDArray], views: Views, n_landmarks:
     """What `function` makes of some samples at a time, read if they are on disk; `axis` is that of the samples."""
 
     def of_rows(rows: slice) -> NDArray:
-        return function(views.take(np.arange(rows.start, rows.stop)))
+        return function(views.take(rows))
 
     batches = gen_batches(views.n_samples, max(1, BATCH_NUMBERS // n_landmarks))
     return np.concatenate(threaded_map(of_rows, batches), axis=axis)

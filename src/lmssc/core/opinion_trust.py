@@ -1,6 +1,6 @@
 """How far to trust the second opinion: labels that are held out from it and from the graph decide."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from lmssc.core.propagation import propagate
 from lmssc.core.second_opinion import Opinion, OpinionRegression, anchor_weight
 from lmssc.core.self_consistency import has_few_labels
 from lmssc.core.targets import Targets
+from lmssc.numerics.climb import climb
 
 # Trusts t to choose from, besides 0; and those with which the mixtures are tried.
 TRUSTS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -217,21 +218,6 @@ def cost_of_trust(trust: float, evidence: float) -> float:
     (5.0, 2.5, 0.5)
     """
     return max(MIN_MIXTURE_GAIN, evidence * (MIN_GAIN + GAIN_OF_FULL_TRUST * trust))
-
-
-def climb(choices: Sequence[float], value: Callable[[float], float]) -> float:
-    """The choice with the largest value, if values first rise and then fall: from the middle, uphill.
-
-    Examples
-    --------
-    >>> climb([1, 2, 3, 4, 5], lambda x: -abs(x - 2))
-    2
-    """
-    place = len(choices) // 2
-    for step in (-1, 1):
-        while 0 <= place + step < len(choices) and value(choices[place + step]) > value(choices[place]):
-            place += step
-    return choices[place]
 
 
 def held_out_scores(held: HeldOutLabels, regression: OpinionRegression, kernel: NDArray, trust: float) -> NDArray:

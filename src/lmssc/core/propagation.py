@@ -29,9 +29,10 @@ from lmssc.numerics.matrices import Matrix
 from lmssc.numerics.sparse_ops import threaded_product
 from lmssc.numerics.two_level_preconditioner import coarse_correction
 
-# Largest number of samples without a label for which a dense factor is used with a second opinion, with which conjugate
-# gradients need few steps.
-MAX_DIRECT_WITH_OPINION = 300
+# Largest number of samples without a label for which a factor is used with a second opinion, with which conjugate
+# gradients need few steps; and where it counts as little as this, or less, and all digits are wanted.
+MAX_DIRECT_WITH_OPINION, MAX_DIRECT_WITH_LITTLE = 300, 1000
+LITTLE_WEIGHT, ALL_DIGITS = 0.1, 1e-9
 
 
 class Propagation(NamedTuple):
@@ -113,7 +114,8 @@ def propagate(
     if opinion is None:
         cheaper = is_cheaper_directly(n_unknown, *scores.shape) and bool(components.unreached.all())
     else:
-        cheaper = n_unknown <= MAX_DIRECT_WITH_OPINION
+        many_steps = opinion.weight <= LITTLE_WEIGHT and tol <= ALL_DIGITS
+        cheaper = n_unknown <= (MAX_DIRECT_WITH_LITTLE if many_steps else MAX_DIRECT_WITH_OPINION)
     if n_unknown and cheaper:
         direct = solve_directly(laplacian, scores, labelled, known, opinion, tol)
     if direct is not None:

@@ -87,7 +87,7 @@ def explained_variances(kernel: MeanKernel, rows: Views, targets: NDArray, weigh
         At least `MIN_EXPLAINED`.
     """
     n_some = min(kernel.landmarks[0].data.shape[0], MAX_WEIGHED)
-    some = rows.take(np.arange(n_some))
+    some = rows.take(slice(n_some))
     targets, weights = targets[:n_some], None if weights is None else weights[:n_some]
 
     def left_out(one: MeanKernel, values: NDArray) -> float:
@@ -96,7 +96,7 @@ def explained_variances(kernel: MeanKernel, rows: Views, targets: NDArray, weigh
 
     alone = [kernel.only(v, n_some) for v in range(len(rows))]
     errors = np.array([left_out(one, one(Views([view]))) for one, view in zip(alone, some, strict=True)])
-    nothing = left_out(alone[0], np.zeros((n_some, n_some)))
+    nothing = left_out(alone[0], np.zeros((n_some, 1)))  # all that is left is a constant
     return np.maximum(1 - errors / max(nothing, np.finfo(float).tiny), MIN_EXPLAINED)
 
 

