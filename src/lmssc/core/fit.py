@@ -28,6 +28,7 @@ from lmssc.core.saving import History
 from lmssc.core.start import Start
 from lmssc.core.targets import Targets
 from lmssc.core.view_forms import STANDARDISED, Form, FormedViews, begin_formed
+from lmssc.core.word_regression import can_regress, keep_totals, regress_on_words
 from lmssc.data.views import Views
 
 
@@ -91,7 +92,7 @@ def fit(
     state, terms, converged = iterate(start, handover, config, hooks, context, saver.save_if_due)
     saver.close(state, terms, config, converged=converged)
     state = with_alpha(start, state)
-    answers = _final_answers(start, state, config)
+    answers = _final_answers(linked.smoothed(weights), start, state, config)
     result = make_result(linked.smoothed(weights), start, state, config, answers, terms, converged)
     result = replace(
         result,
@@ -133,8 +134,11 @@ def with_alpha(start: Start, state: IterationState) -> IterationState:
     return state if state.alpha is not None else replace(state, alpha=start.objective.update_graph(state).alpha)
 
 
-def _final_answers(start: Start, state: IterationState, config: FitConfig) -> Answers:
-    """The scores at the end of the iterations, rescued where labels cut samples off, and calibrated."""
+def _final_answers(views: Views, start: Start, state: IterationState, config: FitConfig) -> Answers:
+    """The scores at the end of the iterations, rescued where labels cut samples off, and calibrated.
+
+    Of texts, a regression on all words then predicts them, and has the same confidence.
+    """
     objective, undo = start.objective, start.permutation.undo
     raw_scores = undo(state.scores)
     found = Propagation(raw_scores, undo(state.unreached))
@@ -150,6 +154,10 @@ def _final_answers(start: Start, state: IterationState, config: FitConfig) -> An
     codes, kinds = undo(objective.targets.codes), undo(objective.sample_kinds())
     scores, calibration = calibrate_scores(found, codes, kinds, start.confidence, config.balance)
     distributions = scores / scores.sum(axis=1, keepdims=True)
+    if config.text and config.label_weight and config.calibrate and can_regress(views):
+        predicted = regress_on_words(views, distributions, codes >= 0, found.unreached)
+        predicted, _ = calibrate_scores(Propagation(predicted, found.unreached), codes, kinds, start.confidence, 0.0)
+        scores = distributions = keep_totals(predicted, distributions, (codes >= 0) | found.unreached)
     targets = start.permutation.undo_targets(objective.targets)
     return Answers(scores, distributions, found.unreached, calibration, targets, raw_scores, opinion)
 
