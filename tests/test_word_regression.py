@@ -69,8 +69,11 @@ def test_totals_of_the_classes_are_those_before():
     np.testing.assert_allclose(odds[:, 0] / odds[:, 1], odds[0, 0] / odds[0, 1])
 
 
-def test_samples_that_lack_a_view_rule_it_out():
+def test_samples_that_lack_a_view_and_large_data_rule_it_out(monkeypatch):
     assert not can_regress(Views([View(np.eye(3), present=np.array([True, True, False]))]))
+    assert can_regress(Views.from_arrays([np.eye(3)]))
+    monkeypatch.setattr("lmssc.core.word_regression.MAX_SAMPLES", 2)
+    assert not can_regress(Views.from_arrays([np.eye(3)]))
 
 
 def topics(seed=0, n_samples=150):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmssc.core.label_regression import RIDGE
+from lmssc.core.view_graph import MAX_SAMPLES
 from lmssc.data.view import MappedView
 from lmssc.data.views import Views
 from lmssc.numerics.conjugate_gradient import conjugate_gradient
@@ -21,14 +22,14 @@ TOTAL_ROUNDS = 5
 
 
 def can_regress(views: Views) -> bool:
-    """Whether all samples have all views, in memory.
+    """Whether all samples have all views, and they are no more than are fitted at once; fits in parts are larger.
 
     Examples
     --------
     >>> can_regress(Views.from_arrays([np.eye(2)]))
     True
     """
-    return views.complete and not any(isinstance(view, MappedView) for view in views)
+    return views.complete and views.n_samples <= MAX_SAMPLES
 
 
 def regress_on_words(views: Views, probabilities: NDArray, labelled: NDArray, unreached: NDArray) -> NDArray:
@@ -65,6 +66,8 @@ def regress_on_words(views: Views, probabilities: NDArray, labelled: NDArray, un
     if not free.any():
         return probabilities
     dtype = np.dtype(np.float64)
+    if any(isinstance(view, MappedView) for view in views):
+        views = views.take(np.arange(views.n_samples))  # in memory
     X, Y = views.points().astype(dtype), probabilities.astype(dtype)
     weights = np.where(labelled, 0.5 / labelled.sum(), np.where(free, 0.5 / free.sum(), 0.0))[:, None]
     mean, expected = X.T @ weights, weights.T @ Y
