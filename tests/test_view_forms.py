@@ -382,15 +382,6 @@ def test_the_regression_proposes_what_helps_and_nothing_else(monkeypatch):
     assert view_forms.propose_form(scaled(same), Targets.from_codes(weak_views()[2], 4)) == STANDARDISED
 
 
-@pytest.mark.parametrize(("errors", "n_tried", "proposed"), [((1, 1.1, 0.8), 2, 0), ((1, 0.9, 0.8), 3, 1)])
-def test_all_of_a_whitening_is_not_tried_if_half_is_no_better(monkeypatch, errors, n_tried, proposed):
-    views, _, y = weak_views()
-    tried = iter([*errors[:n_tried], 0.99])  # columns that are only centred have to be better by more
-    monkeypatch.setattr(view_forms, "left_out_error", lambda views, targets: next(tried))
-    assert view_forms.propose_form(scaled(views), Targets.from_codes(y, 4)) == Form(whitening=proposed)
-    assert not list(tried)
-
-
 @pytest.mark.parametrize("n_samples", [240, 3200])
 @pytest.mark.parametrize("with_links", [False, True])
 def test_starts_that_are_compared_hold_out_the_same_labels(monkeypatch, n_samples, with_links):

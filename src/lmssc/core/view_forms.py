@@ -221,8 +221,6 @@ def _form_of_sample(formed: FormedViews, targets: Targets, config: FitConfig, gr
 def propose_form(formed: FormedViews, targets: Targets) -> Form:
     """The form with which a regression on all features has the smallest leave-one-out error.
 
-    A stronger whitening is not tried if a weaker one has no smaller error than standardised columns.
-
     Parameters
     ----------
     formed : FormedViews
@@ -238,8 +236,5 @@ def propose_form(formed: FormedViews, targets: Targets) -> Form:
     known = targets.take(rows)
     errors = {STANDARDISED: left_out_error(formed.at(STANDARDISED, rows), known)}
     for form in FORMS:
-        weaker = [error for one, error in errors.items() if 0 < one.whitening < form.whitening]
-        if weaker and min(weaker) >= errors[STANDARDISED]:
-            continue
         errors[form] = left_out_error(formed.at(form, rows), known) / (1 - MIN_LESS_ERROR[form.keeps_deviations])
     return min(errors, key=lambda form: errors[form])
