@@ -104,7 +104,7 @@ def test_scores_solve_the_system_of_the_extended_graph(data, options):
 def test_it_agrees_with_a_fit_to_all_samples(data, fitted):
     clf = update(fitted, take(data, slice(220, None)), data.y[220:])
     again = LMSSC().fit(data.views, data.y)
-    assert (clf.transduction_ == again.transduction_).mean() >= 0.99
+    assert (clf.transduction_ == again.transduction_).mean() >= 0.98
     assert clf.transduction_.shape == (240,)
     assert clf.latent_.shape == (240, clf.n_components_)
     assert clf.graph_.shape == (240, 240)

@@ -311,7 +311,8 @@ def _judge(
     if not config.calibrate:
         if not config.second_opinion:
             return _Judged(objective, warm)
-        given = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=True)
+        few = objective.views.n_samples <= MAX_CALIBRATION_SAMPLES  # as in parts
+        given = OpinionRegression(objective.views, objective.targets, permutation.random_order, laplacian=few)
         objective, warm = _with_opinion(objective, warm, given, config.second_opinion)
         return _Judged(objective, warm, second_opinion=given.finish(config.second_opinion))
     held = hold_out(objective, first, permutation, config, dealt_by)

@@ -230,7 +230,7 @@ def _judge_new_samples(
         return ridge, None, None
     opinions = None if answers.opinion is None else answers.opinion.scores
     probe = NewSampleProbe.of(views, state.loadings, probed, ridge, start.second_opinion, opinions)
-    probe = probe.with_leverages(latent).judged_by(start.confidence.held_out)
+    probe = probe.with_leverages(latent[probed], latent.T @ latent).judged_by(start.confidence.held_out)
     all_views = np.ones(len(views), dtype=bool)
     trust = average.trust(probe, all_views, state.loadings, answers.distributions, start.second_opinion)
     return ridge, probe, trust

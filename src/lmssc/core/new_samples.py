@@ -205,11 +205,9 @@ class NewSampleProbe:
             corrections = second_opinion.log_correction(some, parts, opinions[samples])
         return cls(samples, products, energies, present, ridge, parts, corrections=corrections)
 
-    def with_leverages(self, latent: NDArray) -> "NewSampleProbe":
-        """The probe with the leverages of its samples, given H of all samples of fit."""
-        inverse = pseudo_inverse(latent.T @ latent)
-        own = latent[self.samples]
-        found = np.einsum("ij,jk,ik->i", own, inverse, own, dtype=np.float64)
+    def with_leverages(self, latent: NDArray, gram: NDArray) -> "NewSampleProbe":
+        """The probe with the leverages of its samples, given their latent positions, and HᵀH of all samples of fit."""
+        found = np.einsum("ij,jk,ik->i", latent, pseudo_inverse(gram), latent, dtype=np.float64)
         return replace(self, leverages=np.clip(found, 0, PROBE.max_leverage))
 
     def judged_by(self, held_out: tuple[NDArray, NDArray] | None) -> "NewSampleProbe":

@@ -118,6 +118,8 @@ class OpinionRegression:
         Random order of the samples, if their own is not random: the first labelled ones are the landmarks.
     laplacian : bool, default=False
         Whether a Laplacian kernel is tried.
+    n_samples : int, optional
+        Number of samples that it will answer for; by default those of the views.
 
     Attributes
     ----------
@@ -135,7 +137,13 @@ class OpinionRegression:
     """
 
     def __init__(
-        self, views: Views, targets: Targets, order: NDArray | None = None, *, laplacian: bool = False
+        self,
+        views: Views,
+        targets: Targets,
+        order: NDArray | None = None,
+        *,
+        laplacian: bool = False,
+        n_samples: int | None = None,
     ) -> None:
         labelled = np.flatnonzero(targets.labelled) if order is None else order[targets.labelled[order]]
         self.rows = labelled[:MAX_FIT_SAMPLES]
@@ -143,7 +151,7 @@ class OpinionRegression:
         rows = views.take(self.rows)
         landmarks = rows.take(np.arange(min(len(self.rows), MAX_LANDMARKS)))
         weights = None if targets.trust is None else targets.weights[self.rows]
-        n_differences = views.n_samples * landmarks.n_samples * views.n_features
+        n_differences = (n_samples or views.n_samples) * landmarks.n_samples * views.n_features
         kernels = list(base_kernels(landmarks, laplacian=laplacian and n_differences <= MAX_ABSOLUTE_DIFFERENCES))
         if len(rows) > 1:
             explained = [explained_variances(kernel, rows, self.targets, weights) for kernel in kernels]

@@ -24,7 +24,8 @@ class Explanation:
     """Why samples have their labels, as `LMSSC.explain` returns it.
 
     With the graph fixed, the class scores of a sample are a weighted mean of the given labels and of the second
-    opinion: F is `weights @ Y` plus `regression` times Q, before the prior correction and the calibration.
+    opinion: F is `weights @ Y` plus `regression` times Q, before the prior correction, the calibration and the last
+    regression of texts.
 
     Attributes
     ----------

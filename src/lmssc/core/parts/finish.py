@@ -208,6 +208,7 @@ def _judge_new_samples(
         return ridge, None, None
     opinions = None if second_opinion is None else gather(executor, "opinion", rows)
     probe = NewSampleProbe.of(views, state.loadings, places, ridge, second_opinion, opinions)
+    probe = probe.with_leverages(gather(executor, "latent", rows), state.gram)
     probe = replace(replace(probe, samples=probed).judged_by(start.confidence.held_out), samples=places)
     k = min(average.n_neighbors + 1, n_samples - 1)
 

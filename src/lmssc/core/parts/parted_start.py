@@ -324,7 +324,8 @@ def _second_opinion(
     if config.calibrate:
         chosen_objective, first = _calibration_problem(objective, permutation, weight)
         tol = max(objective.tolerance(), HELD_OUT_TOLERANCE)
-        held = hold_out_of(chosen_objective, first, tol, config.balance, complete=False)
+        complete = objective.n_samples <= MAX_CALIBRATION_SAMPLES
+        held = hold_out_of(chosen_objective, first, tol, config.balance, complete=complete)
         trust, scores, _, _ = judge_opinion(held, config.second_opinion, least_trust(objective.targets))
         calibration = held.calibrate(scores)
         losses = held.losses(scores, calibration)
@@ -369,7 +370,8 @@ def _add_opinion(objective: PartedObjective, permutation: Permutation, trust: fl
     executor, targets, n_samples = objective.executor, objective.targets, objective.n_samples
     order = permutation.shuffled(n_samples)
     rows = order[targets.labelled[order]][:MAX_OPINION_SAMPLES]
-    regression = OpinionRegression(gather_views(executor, rows), targets.take(rows))
+    few = n_samples <= MAX_CALIBRATION_SAMPLES
+    regression = OpinionRegression(gather_views(executor, rows), targets.take(rows), laplacian=few, n_samples=n_samples)
     second_opinion = regression.finish(trust)
     executor.map(_set_opinion, second_opinion, rows, regression.left_out_distributions())
     return second_opinion
