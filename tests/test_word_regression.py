@@ -12,13 +12,13 @@ from lmssc.data.view import View
 from lmssc.data.views import Views
 
 
-def made_up(seed=0, n_samples=40):
+def made_up(seed=0, n_samples=40, n_labelled=6):
     """Two sparse views, probabilities of three classes, and which samples have a label or are unreached."""
     rng = np.random.default_rng(seed)
     arrays = [rng.random((n_samples, d)) * (rng.random((n_samples, d)) < 0.3) for d in (12, 7)]
     probabilities = rng.dirichlet(np.ones(3), n_samples)
-    labelled, unreached = np.arange(n_samples) < 6, np.arange(n_samples) >= n_samples - 3
-    probabilities[labelled] = np.eye(3)[np.arange(6) % 3]
+    labelled, unreached = np.arange(n_samples) < n_labelled, np.arange(n_samples) >= n_samples - 3
+    probabilities[labelled] = np.eye(3)[np.arange(n_labelled) % 3]
     return arrays, probabilities, labelled, unreached
 
 
@@ -32,12 +32,16 @@ def direct(arrays, probabilities, labelled, unreached):
     W = np.diag(weights)
     B = np.linalg.solve(with_constant.T @ W @ with_constant + penalty, with_constant.T @ W @ probabilities)
     predicted = np.maximum(with_constant @ B, MIN_PROBABILITY)
-    return np.where(free[:, None], predicted / predicted.sum(axis=1, keepdims=True), probabilities)
+    predicted /= predicted.sum(axis=1, keepdims=True)
+    share = min(1, 0.15 / labelled.mean())
+    return np.where(free[:, None], share * predicted + (1 - share) * probabilities, probabilities)
 
 
+@pytest.mark.parametrize("n_labelled", [6, 20])
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
-def test_predictions_are_those_of_the_normal_equations(stored):
-    arrays, probabilities, labelled, unreached = made_up()
+def test_predictions_are_those_of_the_normal_equations(stored, n_labelled):
+    """With many labels, averaged with the probabilities before."""
+    arrays, probabilities, labelled, unreached = made_up(n_labelled=n_labelled)
     found = regress_on_words(Views.from_arrays([stored(one) for one in arrays]), probabilities, labelled, unreached)
     np.testing.assert_allclose(found, direct(arrays, probabilities, labelled, unreached), atol=1e-7)
 

@@ -17,6 +17,9 @@ MIN_PROBABILITY = 1e-6
 """Least prediction: a regression may predict less than nothing."""
 TOL = 1e-8
 """Relative residual of the regression."""
+LABELLED_SHARE = 0.15
+"""Share of samples with a label above which the predictions count less, in inverse proportion: they come to know the
+labels by heart."""
 TOTAL_ROUNDS = 5
 """Rounds in which the totals of the classes are restored."""
 
@@ -36,7 +39,7 @@ def regress_on_words(views: Views, probabilities: NDArray, labelled: NDArray, un
     """Class probabilities of all samples as a ridge regression on all features predicts them.
 
     Labelled and unlabelled samples each have half of the weight, and the ridge is that of P, `RIDGE` times the variance
-    of the features.
+    of the features. If more than `LABELLED_SHARE` of the samples have a label, this is averaged with the probabilities.
 
     Parameters
     ----------
@@ -59,8 +62,8 @@ def regress_on_words(views: Views, probabilities: NDArray, labelled: NDArray, un
     >>> regress_on_words(words, P, np.array([True, True, False, False]), np.zeros(4, dtype=bool)).round(2)
     array([[1.  , 0.  ],
            [0.  , 1.  ],
-           [0.81, 0.19],
-           [0.72, 0.28]])
+           [0.87, 0.13],
+           [0.5 , 0.5 ]])
     """
     free = ~labelled & ~unreached
     if not free.any():
@@ -81,7 +84,9 @@ def regress_on_words(views: Views, probabilities: NDArray, labelled: NDArray, un
     B = conjugate_gradient(times_gram, cross, np.zeros_like(cross), np.copy, tol=TOL)
     predicted = np.maximum(X @ B + (expected - mean.T @ B), MIN_PROBABILITY)
     predicted /= predicted.sum(axis=1, keepdims=True)
-    return np.where(free[:, None], predicted.astype(probabilities.dtype), probabilities)
+    share = min(1.0, LABELLED_SHARE / float(labelled.mean()))
+    mixed = share * predicted + (1 - share) * probabilities
+    return np.where(free[:, None], mixed.astype(probabilities.dtype), probabilities)
 
 
 def keep_totals(predicted: NDArray, probabilities: NDArray, fixed: NDArray) -> NDArray:
