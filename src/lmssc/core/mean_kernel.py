@@ -195,7 +195,7 @@ def kernels_by_view(kernels: Sequence[MeanKernel], views: Views) -> Iterator[lis
     Parameters
     ----------
     kernels : sequence of MeanKernel
-        They may differ in all but their landmarks. Those that differ in their weights alone take the time of one.
+        They may differ in all but their landmarks; Gaussian and linear ones share their products.
     views : Views
         The samples.
 
@@ -207,15 +207,11 @@ def kernels_by_view(kernels: Sequence[MeanKernel], views: Views) -> Iterator[lis
     has = presence(Views(landmarks))
     totals = [np.sqrt(kernel.totals(has)) for kernel in kernels]
     for v, (view, known) in enumerate(zip(views, landmarks, strict=True)):
-        pairs, found, values = Pairs.of(view, known), {}, []
-        for kernel, total in zip(kernels, totals, strict=True):
-            kind = kernel.linear, kernel.laplacian
-            if kind not in found:
-                found[kind] = kernel.of_view(pairs, v)
-            factor = kernel.shares[v] / total
-            near = found[kind] * (factor if known.present is None else factor * known.present)
-            values.append(view.keep_present(near))
-        yield values
+        pairs, there = Pairs.of(view, known), 1 if known.present is None else known.present
+        yield [
+            view.keep_present(kernel.of_view(pairs, v) * (there * kernel.shares[v] / total))
+            for kernel, total in zip(kernels, totals, strict=True)
+        ]
 
 
 def kernel_values(kernels: Sequence[MeanKernel], views: Views) -> NDArray:
@@ -231,13 +227,15 @@ def kernel_values(kernels: Sequence[MeanKernel], views: Views) -> NDArray:
            [[ 1.   , -1.   ],
             [-1.   ,  1.   ]]])
     """
+    n_landmarks = kernels[0].landmarks[0].data.shape[0]
 
     def of_batch(batch: Views) -> NDArray:
-        totals = [np.sqrt(kernel.totals(presence(batch)))[:, None] for kernel in kernels]
-        sums = [sum(values) for values in zip(*kernels_by_view(kernels, batch), strict=True)]
-        return np.stack([one / total for one, total in zip(sums, totals, strict=True)])
+        sums = np.zeros((len(kernels), batch.n_samples, n_landmarks))
+        for values in kernels_by_view(kernels, batch):
+            sums += values
+        return sums / np.sqrt([kernel.totals(presence(batch)) for kernel in kernels])[:, :, None]
 
-    return map_batches(of_batch, views, kernels[0].landmarks[0].data.shape[0], axis=1)
+    return map_batches(of_batch, views, n_landmarks, axis=1)
 
 
 def _points_like(view: View, landmarks: View) -> Matrix:
