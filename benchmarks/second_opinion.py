@@ -55,13 +55,13 @@ def run_one(views, target, rate, repeat):
     truth, found = target[order], {}
     finish = fit._final_answers
 
-    def keep(start, state, config):
+    def keep(views, start, state, config):
         found["objective"], found["state"], found["undo"] = start.objective, state, start.permutation.undo
-        return finish(start, state, config)
+        return finish(views, start, state, config)
 
     with (
         mock.patch.object(view_forms, "FORMS", ()),  # one start, which is looked into
-        mock.patch.object(begin, "judge_opinion", lambda held, trust: judge_all(found, held, trust)),
+        mock.patch.object(begin, "judge_opinion", lambda held, trust, least: judge_all(found, held, trust)),
         mock.patch.object(fit, "_final_answers", keep),
         warnings.catch_warnings(),
     ):
