@@ -106,3 +106,15 @@ def test_a_fit_uses_it_for_texts_and_keeps_labels(monkeypatch):
     LMSSC().fit({"measured": np.random.default_rng(0).normal(size=(150, 5))}, labels)
     LMSSC(scaling="log", calibrate=False).fit({"text": X}, labels)
     assert len(given) == 1
+
+
+def test_orders_and_copies_of_texts_change_nothing():
+    X, y = topics()
+    labels = np.where(np.arange(len(y)) < 15, y, -1)
+    clf = LMSSC(scaling="log").fit([X, X[:, ::3]], labels)
+    order = np.random.default_rng(0).permutation(len(y))
+    again = LMSSC(scaling="log").fit([X[order][:, ::3], X[order]], np.where(labels < 0, -1, 2 - labels)[order])
+    np.testing.assert_array_equal(again.label_distributions_, clf.label_distributions_[order][:, ::-1])
+    twice = np.repeat(np.arange(len(y)), 2)
+    copies = LMSSC(scaling="log").fit([X[twice], X[twice][:, ::3]], labels[twice])
+    np.testing.assert_array_equal(copies.label_distributions_[::2], clf.label_distributions_)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +181,20 @@ class NewSampleProbe:
     held_out: NDArray | None = None
     corrections: NDArray | None = None
     leverages: NDArray | None = None
+
+    @staticmethod
+    def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields, given those of earlier versions, whose second opinion had a single regression.
+
+        Examples
+        --------
+        >>> NewSampleProbe.upgraded({"opinions": np.ones((2, 5, 3))})["opinions"].shape
+        (1, 2, 5, 3)
+        """
+        opinions = fields.get("opinions")
+        if opinions is None or opinions.ndim > 3:  # regressions, views, samples, classes
+            return fields
+        return {**fields, "opinions": opinions[None]}
 
     @classmethod
     def of(

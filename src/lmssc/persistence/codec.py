@@ -313,7 +313,8 @@ class Decoder:
             raise DamagedFileError(f"it has a part {name!r}, which this version of lmssc does not have")
         cls = self._types.parts[name]
         values = {key: self.decode(value) for key, value in _typed(tree["fields"], dict).items()}
-        values = cls.upgraded(values) if hasattr(cls, "upgraded") else values
+        if hasattr(cls, "upgraded"):  # its fields were others in earlier versions
+            values = cls.upgraded(values)
         strange = sorted(set(values) - set(_field_names(cls)))
         if strange:
             raise DamagedFileError(f"{name} has no field {strange[0]!r} in this version of lmssc")
